@@ -1,0 +1,37 @@
+"""Errors in the domain's words; each message says what is wrong, where, and what to do."""
+
+
+class JobcastError(Exception):
+    """Root of all errors that jobcast raises on purpose."""
+
+
+class UserError(JobcastError):
+    """A mistake of the user's: one clear line, exit code 2."""
+
+
+class TraceError(UserError):
+    """A trace that cannot be read, or rows in it that cannot be used."""
+
+
+class PoolsError(UserError):
+    """A pools file that cannot be read, or that does not fit the trace."""
+
+
+class ConfigError(UserError):
+    """A parameter, option or file of settings that cannot be used."""
+
+
+class TrainingError(UserError):
+    """A trace that does not hold what a predictor needs to be trained or scored."""
+
+
+class RegistryError(UserError):
+    """A model, alias or version that the registry does not hold, or that does not fit what asks for it."""
+
+
+class OverlapError(UserError):
+    """A model whose training data reach into the window that it is asked about."""
+
+
+class DecisionError(JobcastError):
+    """A policy's answer that the cluster cannot carry out: a bug in the policy, not the user's mistake."""

@@ -1,0 +1,33 @@
+"""Forecasts as policies ask for them. A policy never learns which source answers."""
+
+from typing import Protocol
+
+from jobcast.domain.jobs import Job
+
+
+class Forecasts(Protocol):
+    """Answers about the future, at the instant of the view that the policy decides on. SIA, section 5.2."""
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Whether any job will arrive in the pool in (now, now + horizon_s]."""
+        ...
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """GPUs (sum of widths) of the jobs that will arrive in the pool in (now, now + horizon_s]."""
+        ...
+
+    def duration_bin(self, job: Job) -> int:
+        """Index of the duration bin of a submitted job; see `horizons.duration_bin`."""
+        ...
+
+    def duration_s(self, job: Job) -> float:
+        """Run time of a submitted job in seconds, for policies that rank by it."""
+        ...
+
+
+class ForecastSource(Forecasts, Protocol):
+    """Forecasts as the engine drives them."""
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant; the engine calls it before every question, with ascending instants."""
+        ...

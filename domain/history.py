@@ -1,0 +1,67 @@
+"""What has happened so far, as forecasts may read it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.jobs import Job
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHistory:
+    """Events of one pool as columns. Times in seconds from the epoch, UTC; float64 throughout.
+
+    The arrays may hold events after the instant that is asked about (a whole trace, for training):
+    every function that takes a history takes the instant too and must not use what comes after it.
+
+    Attributes
+    ----------
+    arrival_s, arrival_gpus : (n_arrivals,) ascending submit times, and the widths of those jobs
+    start_s, end_s : (n_starts,) ascending start times, and the ends of those jobs (inf while running)
+    completion_s, completion_duration_s : (n_completions,) ascending end times, and the run times of those jobs
+    """
+
+    arrival_s: Floats
+    arrival_gpus: Floats
+    start_s: Floats
+    end_s: Floats
+    completion_s: Floats
+    completion_duration_s: Floats
+
+
+class FinishedJob(Protocol):
+    """A job that has ended, as a predictor of durations may learn from it."""
+
+    @property
+    def job(self) -> Job: ...  # noqa: D102
+    @property
+    def end_s(self) -> float: ...  # noqa: D102
+    @property
+    def duration_s(self) -> float: ...  # noqa: D102
+
+
+class History(Protocol):
+    """A run's own past, growing with the run; holds nothing after `now_s`."""
+
+    @property
+    def now_s(self) -> float:
+        """The instant that the history reaches to, seconds from the epoch."""
+        ...
+
+    @property
+    def pools(self) -> Sequence[str]:
+        """Names of the pools, ascending."""
+        ...
+
+    def pool(self, name: str) -> PoolHistory:
+        """Events of one pool up to now."""
+        ...
+
+    def finished_since(self, count: int) -> Sequence[FinishedJob]:
+        """Jobs in order of completion, without the first `count`: what is new to a reader that has seen those."""
+        ...
