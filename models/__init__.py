@@ -1,0 +1,1 @@
+"""Predictors in the manner of scikit-learn, and the registry that keeps their versions."""

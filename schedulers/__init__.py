@@ -1,0 +1,1 @@
+"""Policies: small, pure decisions over a frozen view of the cluster."""

@@ -1,0 +1,1 @@
+"""What happened: the canonical job table, readers, generators, checks and splits."""
