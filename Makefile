@@ -1,0 +1,58 @@
+# jobcast: every target does its own set-up.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+export MLFLOW_DISABLE_TELEMETRY := true
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test repro lint bench notebooks lock clean
+
+help:  ## show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# The stamp names the checkout's own folder: a checkout that was moved installs itself anew.
+STAMP := $(VENV)/.installed
+HERE := $(CURDIR)
+
+install: $(STAMP)  ## create .venv and install the locked dependencies (uv where it is there, else venv and pip)
+	@grep -qxF "$(HERE)" $(STAMP) || { rm -f $(STAMP); $(MAKE) --no-print-directory $(STAMP); }
+
+$(STAMP): requirements.lock pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+	    uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
+	    uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
+	    uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	    $(PYTHON) -m venv $(VENV) && \
+	    echo "installing locked dependencies with pip (a few minutes)" && \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@echo "$(HERE)" > $(STAMP)
+
+run: install  ## the main job on the embedded trace: train, register, backtest, report
+	@$(BIN)/python -m jobcast run
+
+test: install  ## the whole test suite
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: install  ## ruff and mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast
+
+repro: install  ## the same stages through DVC
+	@$(BIN)/dvc repro
+
+bench: install  ## the bars: features, predictions, simulations (JOBCAST_DATA names the folder of traces)
+	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+notebooks: install  ## execute the notebooks (their outputs lie in notebooks/executed/)
+	@$(BIN)/python notebooks/execute.py
+
+lock:  ## renew requirements.lock from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra dvc --extra notebooks --extra dev \
+	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
+
+clean:  ## remove the environment and caches; traces, models and reports stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

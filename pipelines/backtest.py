@@ -1,0 +1,206 @@
+"""A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.simulation import Simulated, figures, simulate
+from jobcast.schedulers.policies import uses_forecasts
+from jobcast.simulator.log import RunLog
+
+NOT_REPEATABLE = ("wall_s", "cpu_s")
+"""Figures of a run that differ from machine to machine."""
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One simulation of the matrix; `window` is the position of its scene."""
+
+    policy: str
+    spec: ForecastSpec
+    label: str
+    window: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A finished cell and its figures against the baseline of the same window."""
+
+    cell: Cell
+    run: Simulated
+    figures: Mapping[str, Any]
+
+    @property
+    def log(self) -> RunLog:
+        """What happened, by job."""
+        return self.run.log
+
+    def row(self) -> dict[str, Any]:
+        """The figures that are the same whenever the cell is run again."""
+        kept = {key: value for key, value in self.figures.items() if key not in NOT_REPEATABLE}
+        return {"label": self.cell.label, "window": self.cell.window, "seed": self.cell.seed, **kept}
+
+
+def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:
+    """How a cell is called in tables: the policy, and the forecasts where it uses any.
+
+    >>> label_of("fcfs", ForecastSpec("oracle"))
+    'fcfs'
+    >>> label_of("sia", ForecastSpec("random"))
+    'sia random'
+    """
+    return f"{policy} {registry_label or spec.label}" if uses_forecasts(policy) else policy
+
+
+def matrix(
+    pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: int, base: int = 0
+) -> list[Cell]:
+    """Every simulation of the backtest once: seeds are repeated only for forecasts that draw.
+
+    Parameters
+    ----------
+    pairs : (policy, forecasts, label); a label that comes twice is kept once
+    windows, seeds : how many of each
+    base : the first seed
+    """
+    unique = {label: (policy, spec) for policy, spec, label in pairs}
+    return [
+        Cell(policy, spec, label, window, base + seed)
+        for label, (policy, spec) in unique.items()
+        for window in range(windows)
+        for seed in range(seeds if spec.draws and uses_forecasts(policy) else 1)
+    ]
+
+
+def run_matrix(
+    scenes: Sequence[Scene],
+    cells: Sequence[Cell],
+    *,
+    home: Path,
+    baseline: str = "fcfs",
+    jobs: int = 1,
+    engine: str = "local",
+    allow_overlap: bool = False,
+    warmup_days: float = 0.0,
+    progress: Step | None = None,
+) -> list[CellResult]:
+    """Replay all cells, `jobs` at a time; results in the order of the cells.
+
+    The baseline is replayed once a window, whether or not it is a cell itself.
+    """
+    base_cells = [Cell(baseline, ForecastSpec("oracle"), baseline, window) for window in range(len(scenes))]
+    todo = [*base_cells, *(cell for cell in cells if cell.policy != baseline)]
+    done = _replay_all(scenes, todo, home, jobs, engine, allow_overlap, progress)
+    runs = dict(zip(todo, done, strict=True))
+    bases = [runs[cell] for cell in base_cells]
+    return [
+        _measured(cell, runs.get(cell, bases[cell.window]), bases[cell.window], scenes[cell.window], warmup_days)
+        for cell in cells
+    ]
+
+
+def _replay_all(
+    scenes: Sequence[Scene],
+    cells: Sequence[Cell],
+    home: Path,
+    jobs: int,
+    engine: str,
+    allow_overlap: bool,
+    progress: Step | None,
+) -> list[Simulated]:
+    from joblib import Parallel, delayed
+
+    # The longest first: a slow cell begun last would keep the other workers waiting.
+    order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
+    found: dict[int, Simulated] = {}
+    with _engine(engine):
+        tasks = (
+            delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap)
+            for number in order
+        )
+        for number, run in Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks):
+            found[number] = run
+            if progress:
+                progress(len(found), len(cells))
+    return [found[number] for number in range(len(cells))]
+
+
+def _weight(cell: Cell) -> int:
+    return uses_forecasts(cell.policy) + (cell.spec.kind == "registry")
+
+
+def _replay(number: int, scene: Scene, cell: Cell, home: Path, allow_overlap: bool) -> tuple[int, Simulated]:
+    run = simulate(scene, cell.policy, cell.spec, home=home, seed=cell.seed, allow_overlap=allow_overlap)
+    return number, run
+
+
+@contextmanager
+def _engine(name: str) -> Iterator[None]:
+    from joblib import parallel_config
+
+    if name not in ENGINES:
+        raise ConfigError(f"--engine {name}: unknown; choose from {', '.join(ENGINES)}")
+    if name == "local":
+        yield
+        return
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise ConfigError("--engine ray: Ray is not installed; pip install 'jobcast[ray]'") from error
+    if not ray.is_initialized():
+        ray.init(address="local", log_to_driver=False, include_dashboard=False)
+    register_ray()
+    with parallel_config(backend="ray"):
+        yield
+
+
+def _measured(cell: Cell, run: Simulated, base: Simulated, scene: Scene, warmup_days: float) -> CellResult:
+    warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
+    return CellResult(
+        cell, run, figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s)
+    )
+
+
+def averaged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row a label: figures averaged over its windows and seeds (speedups geometrically), worst slowdown kept."""
+    labels: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        labels.setdefault(row["label"], []).append(row)
+    return [_average(group) for group in labels.values()]
+
+
+def _average(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    first = dict(group[0])
+    result: dict[str, Any] = {"label": first["label"], "policy": first["policy"], "forecasts": first["forecasts"]}
+    result["runs"] = len(group)
+    for key, value in first.items():
+        if key in result or key in ("window", "seed") or not isinstance(value, int | float):
+            continue
+        values = np.array([row[key] for row in group], dtype=float)
+        if key.startswith("speedup_g"):
+            result[key] = float(np.exp(np.log(values).mean()))
+        else:
+            result[key] = float(values.max() if key.endswith("_max_min") else values.mean())
+    return result
+
+
+def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:
+    """`count` consecutive windows of equal length.
+
+    >>> windows_of(0.0, 10.0, 2)
+    [(0.0, 5.0), (5.0, 10.0)]
+    """
+    edges = [from_s + (until_s - from_s) * part / count for part in range(count + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))

@@ -1,0 +1,101 @@
+"""The command line: finds the command, turns errors into one line and an exit code."""
+
+import importlib
+import signal
+import sys
+from typing import Any
+
+import click
+
+from jobcast import __version__
+from jobcast.domain.errors import JobcastError, UserError
+
+EXIT_OURS, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 128 + signal.SIGINT
+
+COMMANDS: dict[str, str] = {
+    "run": "The main job: prepare, featurize, train, register, evaluate, backtest, report.",
+    "trace": "Generate, convert and describe job traces.",
+    "train": "Train a predictor on a trace and register it as a new version.",
+    "evaluate": "Score a registered predictor on a later part of a trace.",
+    "predict": "Ask a registered predictor about one instant of a trace.",
+    "simulate": "Replay a trace under a policy.",
+    "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "models": "List, show, promote, roll back and export registered versions.",
+    "report": "Write the HTML report of a finished run or backtest.",
+    "stage": "Run one stage of the pipeline (what dvc.yaml calls).",
+}
+"""Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for, so that help is instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the main job."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"jobcast.pipelines.commands.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jobcast")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--quiet", is_flag=True, help="No progress and no notes; results and errors only.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
+    """Forecast what a GPU cluster's queues will do next, and measure what each forecast is worth.
+
+    \b
+    Example:
+      jobcast run
+      jobcast train will-jobs-arrive --trace jobs.csv --until 2017-11-06
+      jobcast simulate --trace jobs.csv --policy sia --pools pools.csv --forecasts registry
+    """
+    ctx.ensure_object(dict).update(debug=debug, quiet=quiet)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line and leave with its exit code: 0 done, 2 the user's mistake, 1 our own, 130 interrupted."""
+    words = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in words
+    try:
+        # --debug and --quiet are understood anywhere on the line.
+        first = [word for word in ("--debug", "--quiet") if word in words]
+        code = cli.main([*first, *(word for word in words if word not in first)], standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(EXIT_USER)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "jobcast"
+        _fail(f"{error.format_message()} See '{where} --help'.", EXIT_USER)
+    except click.ClickException as error:
+        _fail(error.format_message(), EXIT_USER)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted; nothing was left half-written, the same command can be run again", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(EXIT_OURS)
+    except JobcastError as error:
+        if debug:
+            raise
+        _fail(str(error), EXIT_USER if isinstance(error, UserError) else EXIT_OURS)
+    except Exception as error:
+        if debug:
+            raise
+        _fail(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it", EXIT_OURS)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"jobcast: {' '.join(message.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""One file a command: options in, a call into the room, figures out."""

@@ -1,0 +1,105 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.files import to_json, write_text
+from jobcast.pipelines.times import parse_time
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Instant(click.ParamType[float]):
+    """ISO-8601 or seconds from the epoch."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds from the epoch."""
+        return value if isinstance(value, float) else parse_time(value, param.opts[0] if param else "time")
+
+
+def trace_option(required: bool = True) -> Callable[[Command], Command]:
+    """`--trace FILE`."""
+    return click.option(
+        "--trace", "trace_path", metavar="FILE", required=required, help="A trace: CSV or Parquet.", type=_file()
+    )
+
+
+def window_options(command: Command) -> Command:
+    """`--from TIME` and `--until TIME`."""
+    command = click.option("--until", "until_s", type=Instant(), help="End of the window, exclusive.")(command)
+    return click.option("--from", "from_s", type=Instant(), help="Beginning of the window.")(command)
+
+
+def json_option(command: Command) -> Command:
+    """`--json FILE`."""
+    return click.option("--json", "json_to", metavar="FILE", help="Write the figures as JSON; - is stdout.")(command)
+
+
+def seed_option(command: Command) -> Command:
+    """`--seed N`."""
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")(
+        command
+    )
+
+
+def overlap_option(command: Command) -> Command:
+    """`--allow-overlap`."""
+    return click.option(
+        "--allow-overlap", is_flag=True, help="Use a model whose training data reach into the window; shown in results."
+    )(command)
+
+
+def strict_option(command: Command) -> Command:
+    """`--strict`."""
+    return click.option("--strict", is_flag=True, help="Any row or time that is not plain is an error.")(command)
+
+
+def console_of(ctx: click.Context) -> Console:
+    """The console that the command line's `--quiet` asked for."""
+    return Console(quiet=bool((ctx.obj or {}).get("quiet")))
+
+
+def emit_json(value: dict[str, Any], json_to: str | None) -> None:
+    """Write figures where `--json` says."""
+    if json_to == "-":
+        click.echo(to_json(value), nl=False)
+    elif json_to:
+        write_text(Path(json_to), to_json(value))
+
+
+def table_or_json(value: dict[str, Any], json_to: str | None, table: str, console: Console) -> None:
+    """Figures as JSON where asked; as a table on stdout unless JSON goes there."""
+    emit_json(value, json_to)
+    if json_to != "-":
+        console.result(table)
+
+
+def settings_of(pairs: tuple[str, ...]) -> dict[str, str]:
+    """`--set key=value`, repeated; ConfigError names what is no pair."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {pair}: write --set key=value")
+        if key in settings:
+            raise ConfigError(f"--set {key} is given twice; give it once")
+        settings[key] = value
+    return settings
+
+
+def set_option(command: Command) -> Command:
+    """`--set key=value`."""
+    return click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")(
+        command
+    )
+
+
+def _file() -> click.Path:
+    return click.Path(path_type=Path)

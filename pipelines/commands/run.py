@@ -1,0 +1,38 @@
+"""`jobcast run`: the main job."""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.commands.options import console_of
+
+
+@click.command(name="run")
+@click.option("--trace", metavar="NAME|FILE", help="campus (embedded, the default), philly, sia, or a file.")
+@click.option("--pools", metavar="FILE", help="Quotas; default: the trace's own, else derived.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the results; default: data/runs/NAME.")
+@click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml, else built in.")
+@click.pass_context
+def command(
+    ctx: click.Context, trace: str | None, pools: str | None, out: Path | None, params_path: Path | None
+) -> None:
+    """From a trace to registered predictors to a scheduler that uses them to a report of what they were worth.
+
+    \b
+    Example:
+      jobcast run
+      JOBCAST_DATA=traces jobcast run --trace philly
+      jobcast run --trace jobs.csv --pools pools.csv --out results
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.config import load_params
+    from jobcast.pipelines.main_job import run
+    from jobcast.pipelines.stages.context import Context
+
+    home = find_home()
+    default = home / "params.yaml"
+    params = load_params(params_path or (default if default.is_file() else None))
+    given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value}
+    params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
+    name = Path(params.prepare.trace).stem
+    run(Context(params, (out or home / "data/runs" / name).resolve(), home, console_of(ctx)))

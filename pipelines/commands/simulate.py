@@ -1,0 +1,121 @@
+"""`jobcast simulate`: one policy, one source of forecasts, one window."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.pipelines.commands.options import (
+    console_of,
+    json_option,
+    overlap_option,
+    seed_option,
+    set_option,
+    settings_of,
+    table_or_json,
+    trace_option,
+    window_options,
+)
+
+
+@click.command(name="simulate")
+@trace_option()
+@click.option("--policy", required=True, metavar="NAME", help="fcfs, ssf, gssf, mmfs, sia, or an installed one.")
+@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
+@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
+@click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
+@click.option("--forecasts", default="oracle", show_default=True, metavar="KIND", help="Source of forecasts.")
+@window_options
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
+@click.option("--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures.")
+@click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with, or none.")
+@click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
+@click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
+@overlap_option
+@seed_option
+@set_option
+@click.option("--out", type=click.Path(path_type=Path), help="One row a job: CSV or Parquet, by its ending.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    trace_path: Path,
+    policy: str,
+    pools_path: Path | None,
+    cluster_path: Path | None,
+    gpus: int | None,
+    forecasts: str,
+    from_s: float | None,
+    until_s: float | None,
+    limit: int | None,
+    warmup_days: float,
+    baseline: str,
+    drop_too_wide: bool,
+    pools_only: bool,
+    allow_overlap: bool,
+    seed: int,
+    pairs: tuple[str, ...],
+    out: Path | None,
+    json_to: str | None,
+) -> None:
+    """Replay the jobs submitted in [from, until) to completion, from an empty cluster.
+
+    \b
+    Example:
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
+    """
+    from jobcast import __version__
+    from jobcast.domain.errors import ConfigError
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.forecast_specs import parse_forecasts
+    from jobcast.pipelines.job_table import check_job_table, write_job_table
+    from jobcast.pipelines.scenes import build_scene, capacity
+    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, simulate
+    from jobcast.traces.readers import read_trace
+
+    console = console_of(ctx)
+    spec, base_name, settings = parse_forecasts(forecasts), check_baseline(baseline), settings_of(pairs)
+    if out:
+        check_job_table(out)
+    if from_s is not None and until_s is not None and from_s >= until_s:
+        raise ConfigError("--from must lie before --until")
+    trace = read_trace(trace_path)
+    place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
+    scene = build_scene(
+        trace,
+        place.pools,
+        origin=place.origin,
+        flat=place.flat,
+        from_s=from_s,
+        until_s=until_s,
+        limit=limit,
+        drop_wide=drop_too_wide,
+        only_pools=pools_only,
+    )
+    home = find_home()
+    with console.progress(f"simulate {policy}") as step:
+        run = simulate(
+            scene, policy, spec, home=home, seed=seed, settings=settings, allow_overlap=allow_overlap, progress=step
+        )
+    base = None
+    if base_name is not None:
+        same = base_name == policy
+        base = run if same else simulate(scene, base_name, parse_forecasts("oracle"), home=home, seed=seed)
+    warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
+    result: dict[str, Any] = {
+        **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
+        "baseline": base_name,
+        "simulated": True,
+        "inputs": scene.provenance(trace),
+        "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
+        "seed": seed,
+        "models": dict(run.models),
+        "overlap_allowed": run.overlap,
+        "jobcast": __version__,
+    }
+    if out:
+        write_job_table(run.log, scene.workload, out)
+        console.note(f"jobs: {out}")
+    for line in (*scene.notes, *(f"dropped {count:,} jobs {why}" for why, count in scene.dropped.items())):
+        console.note(line)
+    table_or_json(result, json_to, figures_table(result), console)

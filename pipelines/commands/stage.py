@@ -1,0 +1,32 @@
+"""`jobcast stage`: one stage of the pipeline, as dvc.yaml calls it."""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.commands.options import console_of
+
+
+@click.command(name="stage")
+@click.argument("name")
+@click.argument("item", default="")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run's files; default: data.")
+@click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml.")
+@click.pass_context
+def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
+    """Run one stage: prepare, featurize, train PREDICTOR, evaluate, backtest or report.
+
+    \b
+    Example:
+      jobcast stage prepare && jobcast stage featurize && jobcast stage train new-load
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.config import load_params
+    from jobcast.pipelines.stages.context import Context
+    from jobcast.pipelines.stages.plan import find_stage
+
+    home = find_home()
+    default = home / "params.yaml"
+    params = load_params(params_path or (default if default.is_file() else None))
+    stage = find_stage(name, item)
+    stage.work(Context(params, out or home / "data", home, console_of(ctx)), item)

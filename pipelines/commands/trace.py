@@ -1,0 +1,127 @@
+"""`jobcast trace`: generate, convert, describe."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.pipelines.commands.options import (
+    console_of,
+    emit_json,
+    json_option,
+    seed_option,
+    set_option,
+    settings_of,
+    strict_option,
+)
+
+
+@click.group(name="trace")
+def command() -> None:
+    """Generate, convert and describe job traces.
+
+    \b
+    Example:
+      jobcast trace generate campus --out jobs.parquet --pools-out pools.csv
+      jobcast trace describe jobs.parquet --html jobs.html
+    """
+
+
+@command.command(name="generate")
+@click.argument("kind")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
+@click.option("--pools-out", type=click.Path(path_type=Path), help="Write the pools' quotas as CSV.")
+@seed_option
+@set_option
+@click.pass_context
+def generate_trace(
+    ctx: click.Context, kind: str, out: Path, pools_out: Path | None, seed: int, pairs: tuple[str, ...]
+) -> None:
+    """Generate a synthetic trace: KIND is campus (users, bursts, bots, closed loop) or sia (the paper's workload).
+
+    \b
+    Example:
+      jobcast trace generate sia --out jobs.csv --pools-out pools.csv --seed 1 --set variant=more_queues
+    """
+    from jobcast.traces.canonical import write_trace
+    from jobcast.traces.generators import generate
+    from jobcast.traces.pools import write_pools
+
+    trace, pools = generate(kind, seed, settings_of(pairs))
+    write_trace(trace, out)
+    if pools_out:
+        write_pools(pools, pools_out)
+    console_of(ctx).note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
+
+
+@command.command(name="convert")
+@click.argument("format_name", metavar="FORMAT")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
+@click.option("--pools-out", type=click.Path(path_type=Path), help="Write derived quotas as CSV.")
+@click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
+@strict_option
+@click.pass_context
+def convert_trace(
+    ctx: click.Context,
+    format_name: str,
+    sources: tuple[Path, ...],
+    out: Path,
+    pools_out: Path | None,
+    timezone: str | None,
+    strict: bool,
+) -> None:
+    """Convert a trace of FORMAT (canonical, philly) to the canonical form.
+
+    \b
+    Example:
+      jobcast trace convert philly philly_jobs.csv --out philly.parquet --timezone America/Los_Angeles
+    """
+    from jobcast.domain.errors import ConfigError
+    from jobcast.traces.canonical import write_trace
+    from jobcast.traces.pools import derive_pools, write_pools
+    from jobcast.traces.readers import read_trace
+
+    if len(sources) > 1:
+        raise ConfigError(f"{format_name} takes one source, got {len(sources)}; convert them one by one")
+    trace = read_trace(sources[0], format=format_name, timezone=timezone, strict=strict)
+    write_trace(trace, out)
+    if pools_out:
+        write_pools(derive_pools(trace), pools_out)
+    console = console_of(ctx)
+    console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows")
+    for line in (*trace.notes, *(f"dropped {count:,}: {reason}" for reason, count in trace.dropped.items())):
+        console.note(f"  {line}")
+
+
+@command.command(name="describe")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas, for utilisation and bursts.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
+@json_option
+@click.pass_context
+def describe_trace(
+    ctx: click.Context, path: Path, pools_path: Path | None, html: Path | None, json_to: str | None
+) -> None:
+    """Jobs, load, burstiness, durations and widths of a trace, by pool.
+
+    \b
+    Example:
+      jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --json -
+    """
+    from jobcast.pipelines.describe_page import description_table, write_description
+    from jobcast.traces.describe import describe
+    from jobcast.traces.pools import read_pools
+    from jobcast.traces.readers import read_trace
+
+    trace = read_trace(path)
+    pools = read_pools(pools_path).at(float(trace.submit_s[0])) if pools_path else None
+    description = describe(trace, pools)
+    figures: dict[str, Any] = description.to_dict()
+    emit_json(figures, json_to)
+    console = console_of(ctx)
+    if html:
+        write_description(figures, html)
+        console.note(f"page: {html}")
+    if json_to != "-":
+        console.result(description_table(figures))

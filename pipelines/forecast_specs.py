@@ -1,0 +1,104 @@
+"""Forecast sources as users write them: `oracle`, `registry:challenger`, `noisy:0.2`, ..."""
+
+from dataclasses import dataclass
+
+from jobcast.domain.errors import ConfigError
+
+PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
+"""What a scheduler asks of the registry, by name."""
+
+PLAIN_KINDS = ("oracle", "conservative", "random")
+HELP = "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P"
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastSpec:
+    """A source and what was written behind its colon.
+
+    Attributes
+    ----------
+    kind : oracle, registry, conservative, random or noisy
+    alias : of the registry's models that are not pinned
+    versions : (predictor, version) pairs that are pinned
+    probability : of noise
+    """
+
+    kind: str
+    alias: str = "champion"
+    versions: tuple[tuple[str, int], ...] = ()
+    probability: float = 0.0
+
+    @property
+    def draws(self) -> bool:
+        """Whether the answers depend on the seed."""
+        return self.kind in ("random", "noisy")
+
+    @property
+    def label(self) -> str:
+        """The source as it was written.
+
+        >>> parse_forecasts("registry:new-load=2").label
+        'registry:new-load=2'
+        """
+        if self.versions:
+            return "registry:" + ",".join(f"{name}={version}" for name, version in self.versions)
+        if self.kind == "registry":
+            return "registry" if self.alias == "champion" else f"registry:{self.alias}"
+        return f"noisy:{self.probability:g}" if self.kind == "noisy" else self.kind
+
+
+def parse_forecasts(text: str) -> ForecastSpec:
+    """One source; ConfigError lists the kinds when it is none.
+
+    >>> parse_forecasts("noisy:0.25")
+    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25)
+    """
+    kind, _, argument = text.strip().partition(":")
+    if kind in PLAIN_KINDS and not argument:
+        return ForecastSpec(kind)
+    if kind == "noisy":
+        return ForecastSpec(kind, probability=_probability(text, argument))
+    if kind == "registry":
+        if "=" in argument:
+            return ForecastSpec(kind, versions=_versions(text, argument))
+        return ForecastSpec(kind, alias=argument or "champion")
+    raise ConfigError(f"--forecasts {text}: unknown source; choose from {HELP}")
+
+
+def split_forecasts(text: str) -> list[ForecastSpec]:
+    """Several sources between commas; pins of one registry source are kept together.
+
+    >>> [spec.label for spec in split_forecasts("oracle,registry:new-load=2,job-duration=1,random")]
+    ['oracle', 'registry:new-load=2,job-duration=1', 'random']
+    """
+    words: list[str] = []
+    for word in (word.strip() for word in text.split(",")):
+        if "=" in word and ":" not in word and words:
+            words[-1] += f",{word}"
+        elif word:
+            words.append(word)
+    if not words:
+        raise ConfigError(f"--forecasts: nothing named; choose from {HELP}")
+    return [parse_forecasts(word) for word in words]
+
+
+def _probability(text: str, argument: str) -> float:
+    try:
+        probability = float(argument)
+    except ValueError:
+        probability = -1.0
+    if not 0 <= probability <= 1:
+        raise ConfigError(f"--forecasts {text}: noisy takes a probability between 0 and 1, as in noisy:0.2")
+    return probability
+
+
+def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
+    pairs = []
+    for word in argument.split(","):
+        name, _, version = word.partition("=")
+        if name not in PREDICTORS or not version.isdigit():
+            raise ConfigError(
+                f"--forecasts {text}: {word!r} is no NAME=VERSION; names are {', '.join(PREDICTORS)}, versions numbers"
+            )
+        pairs.append((name, int(version)))
+    return tuple(pairs)

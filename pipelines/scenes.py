@@ -1,0 +1,141 @@
+"""What a simulation replays: jobs of a window, quotas, and what came before as history for features."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.jobs import Outcome, Pool
+from jobcast.pipelines.times import iso
+from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
+from jobcast.traces.pools import derive_pools, read_pools
+from jobcast.traces.table import Trace
+
+DERIVED_LOAD = 0.8
+FLAT_POOL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A workload, the trace before it, and how both came about.
+
+    Attributes
+    ----------
+    workload : jobs submitted in [from_s, until_s), their durations, and the quotas
+    earlier : the trace before from_s, for features only
+    from_s, until_s : the window, seconds from the epoch
+    notes : decisions that a reader of the result should know
+    dropped : reason -> number of jobs left out
+    """
+
+    workload: Workload
+    earlier: Trace
+    from_s: float
+    until_s: float
+    notes: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def provenance(self, trace: Trace) -> dict[str, Any]:
+        """Inputs of the simulation, for results."""
+        return {
+            "trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows},
+            "window": {"from": iso(self.from_s), "until": iso(self.until_s)},
+            "pools": {pool.name: pool.quota for pool in self.workload.pools},
+            "dropped": dict(self.dropped),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Quotas, and where they come from in words; `flat` puts all jobs into one pool."""
+
+    pools: list[Pool]
+    origin: str
+    flat: bool = False
+
+
+def capacity(
+    trace: Trace, *, pools: Path | None, cluster: Path | None, gpus: int | None, from_s: float | None
+) -> Capacity:
+    """Quotas from exactly one of a pools file, a cluster file, a number of GPUs, or the trace itself."""
+    given = [name for name, value in (("--pools", pools), ("--cluster", cluster), ("--gpus", gpus)) if value]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} exclude each other; give one")
+    if gpus:
+        return Capacity([Pool(FLAT_POOL, gpus)], f"a flat cluster of {gpus} GPUs, pools ignored", flat=True)
+    if pools:
+        table = read_pools(pools)
+        return Capacity(table.at(from_s if from_s is not None else float(trace.submit_s[0])), f"pools file {pools}")
+    if cluster:
+        return _read_cluster(cluster)
+    origin = f"derived from the trace: max(widest job, ceil(GPU-time / span / {DERIVED_LOAD:g})) GPUs a pool"
+    return Capacity(derive_pools(trace, load=DERIVED_LOAD), origin)
+
+
+def _read_cluster(path: Path) -> Capacity:
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PoolsError(f"{path}: cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PoolsError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
+    try:
+        total = sum(int(node["count"]) * int(node["gpus"]) for node in raw["nodes"])
+        quotas = {str(name): int(gpus) for name, gpus in (raw.get("pools") or {}).items()}
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected") from error
+    if total < 1 or any(gpus < 1 for gpus in quotas.values()):
+        raise PoolsError(f"{path}: every node group and pool needs at least one GPU")
+    if sum(quotas.values()) > total:
+        raise PoolsError(f"{path}: the pools' quotas ({sum(quotas.values())}) exceed the cluster's {total} GPUs")
+    if not quotas:
+        return Capacity([Pool(FLAT_POOL, total)], f"cluster file {path}, one flat pool of {total} GPUs", flat=True)
+    return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}")
+
+
+def build_scene(
+    trace: Trace,
+    pools: Sequence[Pool],
+    *,
+    origin: str = "",
+    flat: bool = False,
+    from_s: float | None = None,
+    until_s: float | None = None,
+    limit: int | None = None,
+    drop_wide: bool = False,
+    only_pools: bool = False,
+) -> Scene:
+    """Cut the window out of a trace and check it against the quotas.
+
+    Raises TraceError when the window holds no job, a job is wider than its pool, or a pool has no capacity.
+    """
+    if flat:
+        trace = replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
+    window = trace.between(from_s, until_s)
+    if limit is not None:
+        window = replace(window, jobs=window.jobs.head(limit))
+    if not len(window):
+        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    jobs, durations = window.to_jobs()
+    workload = Workload(jobs, [Outcome(float(d)) for d in durations], list(pools))
+    dropped: dict[str, int] = {}
+    for asked, rule, reason in (
+        (only_pools, pools_only, "of pools without capacity"),
+        (drop_wide, drop_too_wide, "wider than their pool"),
+    ):
+        if asked:
+            workload, count = rule(workload)
+            dropped[reason] = count
+    workload.check()
+    if not workload.jobs:
+        raise TraceError(f"{trace.source.path}: no job of the window is left to replay; check the pools file")
+    begin = from_s if from_s is not None else float(window.submit_s[0])
+    end = until_s if until_s is not None else float(window.submit_s[-1]) + 1.0
+    notes = tuple(note for note in (*trace.notes, origin and f"quotas: {origin}") if note)
+    return Scene(workload, trace.between(None, begin), begin, end, notes, dropped)

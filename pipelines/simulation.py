@@ -1,0 +1,107 @@
+"""One simulation: a scene replayed under a policy with a source of forecasts, and its figures."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.sources import Sources
+from jobcast.schedulers.policies import make_policy, uses_forecasts
+from jobcast.simulator.engine import replay
+from jobcast.simulator.log import RunLog
+
+BASELINE = "fcfs"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A finished replay.
+
+    Attributes
+    ----------
+    log : what happened, by job
+    cpu_s, wall_s : of the replay alone
+    models : concrete versions that answered, by predictor
+    overlap : whether a model was used whose training data reach into the window
+    """
+
+    log: RunLog
+    cpu_s: float
+    wall_s: float
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+
+
+def simulate(
+    scene: Scene,
+    policy: str,
+    spec: ForecastSpec,
+    *,
+    home: Path,
+    seed: int = 0,
+    settings: Mapping[str, str] | None = None,
+    allow_overlap: bool = False,
+    progress: Step | None = None,
+) -> Simulated:
+    """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says.
+
+    Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
+    """
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    chosen = sources.make(spec) if uses_forecasts(policy) else sources.none()
+    rule = make_policy(policy, chosen.source, settings or {})
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
+    return Simulated(
+        log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap
+    )
+
+
+def check_baseline(name: str) -> str | None:
+    """`--baseline`: a policy's name, or none; ConfigError when it is neither."""
+    from jobcast.schedulers.policies import POLICIES
+
+    if name == "none":
+        return None
+    if name not in POLICIES:
+        raise ConfigError(f"--baseline {name}: unknown policy; choose from {', '.join(POLICIES)}, none")
+    return name
+
+
+def figures(
+    run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
+) -> dict[str, Any]:
+    """The figures of `simulate --json`: the run's own, then those against the baseline."""
+    from jobcast.simulator.metrics import against_baseline, summary
+
+    result: dict[str, Any] = {
+        "policy": policy,
+        "forecasts": spec.label if uses_forecasts(policy) else None,
+        **summary(run.log, warmup_until_s),
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+    }
+    if base is not None:
+        result |= against_baseline(run.log, base.log, warmup_until_s)
+    return result
+
+
+def figures_table(result: Mapping[str, Any]) -> str:
+    """The figures of one simulation for a person: a line each."""
+    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed"}
+    lines = []
+    for key, value in result.items():
+        if key in left_out or value is None:
+            continue
+        shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
+        lines.append(f"{key:<22}{shown:,.0f}" if isinstance(shown, float) else f"{key:<22}{shown}")
+    if result.get("models"):
+        lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
+    if result.get("overlap_allowed"):
+        lines.append("warning: training data of a model reach into this window (--allow-overlap)")
+    return "\n".join(lines)

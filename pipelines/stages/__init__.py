@@ -1,0 +1,1 @@
+"""The stages of the main job, a file each; plan.py lists them."""

@@ -1,0 +1,127 @@
+"""The stages of the main job, one list: `jobcast run` executes it, dvc.yaml names it, a test holds them together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.stages import backtest, evaluate, featurize, prepare, report, train
+from jobcast.pipelines.stages.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the main job and the files that it reads and writes, relative to the run's folder.
+
+    Attributes
+    ----------
+    items : for a stage that runs once an item (dvc.yaml's foreach); `{item}` stands for it in the paths
+    code : rooms whose code the stage's result depends on
+    params : sections of the parameters that it reads
+    """
+
+    name: str
+    work: Callable[[Context, str], None]
+    code: Sequence[str]
+    deps: Sequence[str] = ()
+    outs: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    params: Sequence[str] = ()
+    items: Sequence[str] = field(default=("",))
+
+    @property
+    def receipt(self) -> str:
+        """Where times, run ids, versions and paths go."""
+        return f"processed/receipts/{self.name}{'-{item}' if self.items != ('',) else ''}.json"
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "prepare",
+        prepare.work,
+        code=("domain", "traces", "pipelines/catalog.py", "pipelines/stages/prepare.py"),
+        outs=("raw/jobs.parquet", "raw/pools.csv", "interim/split.json"),
+        params=("prepare",),
+    ),
+    Stage(
+        "featurize",
+        featurize.work,
+        code=("domain", "traces", "features", "pipelines/stages/featurize.py"),
+        deps=("raw/jobs.parquet", "interim/split.json"),
+        outs=("interim/corpus.parquet",),
+        params=("featurize",),
+    ),
+    Stage(
+        "train",
+        train.work,
+        code=("domain", "features", "models", "pipelines/stages/train.py", "pipelines/training.py"),
+        deps=("raw/jobs.parquet", "interim/split.json", "interim/corpus.parquet"),
+        outs=("processed/models/{item}",),
+        metrics=("processed/metrics/train-{item}.json",),
+        params=("featurize", "train"),
+        items=PREDICTORS,
+    ),
+    Stage(
+        "evaluate",
+        evaluate.work,
+        code=("domain", "features", "models", "pipelines/stages/evaluate.py"),
+        deps=(
+            "raw/jobs.parquet",
+            "interim/split.json",
+            "interim/corpus.parquet",
+            *(f"processed/models/{name}" for name in PREDICTORS),
+        ),
+        outs=(
+            "processed/evaluation.json",
+            "processed/plots/precision_recall.csv",
+            "processed/plots/reliability.csv",
+        ),
+        metrics=("processed/metrics/evaluate.json",),
+        params=("featurize",),
+    ),
+    Stage(
+        "backtest",
+        backtest.work,
+        code=("domain", "features", "models", "simulator", "schedulers", "pipelines/backtest.py", "pipelines/gains.py"),
+        deps=(
+            "raw/jobs.parquet",
+            "raw/pools.csv",
+            "interim/split.json",
+            *(f"processed/models/{name}" for name in PREDICTORS),
+        ),
+        outs=("processed/backtest", "processed/plots/speedup_cdf.csv"),
+        metrics=("processed/metrics/backtest.json",),
+        params=("backtest",),
+    ),
+    Stage(
+        "report",
+        report.work,
+        code=("pipelines/report.py", "pipelines/plots.py", "pipelines/templates", "pipelines/stages/report.py"),
+        deps=(
+            "raw/pools.csv",
+            "interim/split.json",
+            "processed/evaluation.json",
+            "processed/backtest",
+            *(f"processed/models/{name}" for name in PREDICTORS),
+        ),
+        outs=("processed/report.html",),
+    ),
+)
+
+
+def find_stage(name: str, item: str) -> Stage:
+    """The stage of a name; ConfigError lists the stages or its items."""
+    for stage in STAGES:
+        if stage.name == name:
+            if item in stage.items:
+                return stage
+            wanted = " or ".join(stage.items) or "no item"
+            raise ConfigError(f"stage {name}: takes {wanted}, got {item or 'none'}")
+    raise ConfigError(f"stage {name}: unknown; choose from {', '.join(stage.name for stage in STAGES)}")
+
+
+def steps() -> Iterator[tuple[Stage, str]]:
+    """Every (stage, item) in the order in which they run."""
+    for stage in STAGES:
+        for item in stage.items:
+            yield stage, item

@@ -1,0 +1,37 @@
+"""Stage prepare: a checked trace, its quotas, and the split in time."""
+
+from dataclasses import asdict
+
+from jobcast.pipelines.catalog import prepare_trace
+from jobcast.pipelines.files import write_json
+from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.times import iso
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.pools import write_pools
+
+
+def work(context: Context, item: str = "") -> None:
+    """Read or generate the trace; write it in canonical form with quotas and split."""
+    prepared = prepare_trace(context.params.prepare)
+    trace, split = prepared.trace, prepared.split
+    context.jobs.parent.mkdir(parents=True, exist_ok=True)
+    write_trace(trace, context.jobs)
+    write_pools(prepared.pools, context.pools)
+    told = {
+        **asdict(split),
+        "train_from": iso(split.train_from_s),
+        "train_until": iso(split.train_until_s),
+        "test_until": iso(split.test_until_s),
+        "name": trace.name,
+        "source": {"sha256": trace.source.sha256, "rows": trace.source.rows},
+        "jobs": len(trace),
+        "notes": list(trace.notes),
+        "dropped": {**trace.dropped, **prepared.left_out},
+        "pools_origin": prepared.pools_origin,
+    }
+    write_json(context.root / "interim/split.json", told)
+    context.write_receipt("prepare", {"source": trace.source.path, "output": context.input_hash()})
+    context.console.note(
+        f"prepare: {len(trace):,} jobs of {len(prepared.pools)} pools; trained on {iso(split.train_from_s)} to "
+        f"{iso(split.train_until_s)}, tested until {iso(split.test_until_s)}"
+    )

@@ -1,0 +1,75 @@
+"""dvc.yaml and `jobcast run` are the same list of stages."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import jobcast
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.config import Params, load_params
+from jobcast.pipelines.stages.plan import STAGES, Stage, find_stage, steps
+
+ROOT = Path(jobcast.__file__).parents[2]
+DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
+
+
+def names(entries) -> set[str]:
+    """Paths of a list of outs or metrics, their options aside."""
+    return {entry if isinstance(entry, str) else next(iter(entry)) for entry in entries}
+
+
+def in_data(paths, item="${item}") -> set[str]:
+    return {f"data/{path}".replace("{item}", item) for path in paths}
+
+
+def test_dvc_names_the_same_stages_in_the_same_order():
+    assert list(DVC["stages"]) == [stage.name for stage in STAGES]
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_dvc_agrees_with_the_plan(stage: Stage):
+    entry = DVC["stages"][stage.name]
+    if stage.items != ("",):
+        assert tuple(entry["foreach"]) == stage.items
+        entry = entry["do"]
+        assert entry["cmd"] == f'python -m jobcast stage {stage.name} "${{item}}"'
+    else:
+        assert entry["cmd"] == f"python -m jobcast stage {stage.name}"
+    assert set(entry.get("deps", [])) == in_data(stage.deps) | set(stage.code)
+    assert names(entry["outs"]) == in_data([*stage.outs, stage.receipt])
+    assert names(entry.get("metrics", [])) == in_data(stage.metrics)
+    assert set(entry.get("params", [])) == set(stage.params)
+
+
+def test_no_stage_depends_on_a_receipt_and_every_dependency_is_made_before():
+    made: set[str] = set()
+    for stage in STAGES:
+        assert not any("receipts" in path for path in stage.deps)
+        assert set(stage.deps) <= made
+        for item in stage.items:
+            made |= {path.replace("{item}", item) for path in stage.outs}
+
+
+def test_code_dependencies_are_there():
+    for stage in STAGES:
+        for path in stage.code:
+            assert (ROOT / path).exists(), path
+
+
+def test_params_file_holds_the_defaults():
+    assert load_params(ROOT / "params.yaml") == Params()
+    assert set(yaml.safe_load((ROOT / "params.yaml").read_text())) == set(Params.model_fields)
+
+
+def test_steps_and_find_stage():
+    assert [(stage.name, item) for stage, item in steps()][2:5] == [
+        ("train", "will-jobs-arrive"),
+        ("train", "new-load"),
+        ("train", "job-duration"),
+    ]
+    assert find_stage("train", "new-load").name == "train"
+    with pytest.raises(ConfigError, match=r"stage train: takes .*new-load.*, got none"):
+        find_stage("train", "")
+    with pytest.raises(ConfigError, match="unknown; choose from prepare, featurize"):
+        find_stage("brew", "")

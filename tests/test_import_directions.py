@@ -1,0 +1,68 @@
+"""The plan of the house, held by a test: arrows between rooms run one way only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import jobcast
+
+ROOMS = {
+    "domain": set(),
+    "traces": {"domain"},
+    "features": {"traces", "domain"},
+    "models": {"features", "traces", "domain"},
+    "simulator": {"domain"},
+    "schedulers": {"domain"},
+    "pipelines": {"domain", "traces", "features", "models", "simulator", "schedulers"},
+}
+ML_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "optuna", "pymc"}
+HOUSE = Path(jobcast.__file__).parent
+
+
+def imports_of(path: Path) -> list[str]:
+    """Full names of all modules that a file imports, inside functions too."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the direction; write jobcast.<room>"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def files_of(room: str) -> list[Path]:
+    return sorted((HOUSE / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_the_plan_allows(room):
+    files = files_of(room)
+    assert files
+    for path in files:
+        for name in imports_of(path):
+            parts = name.split(".")
+            assert parts[0] not in ROOMS, f"{path}: import jobcast.{name}, not the bare room"
+            if parts[0] == "jobcast" and len(parts) > 1 and parts[1] in ROOMS:
+                assert parts[1] == room or parts[1] in ROOMS[room], f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {"models"}))
+def test_no_machine_learning_library_outside_models(room):
+    for path in files_of(room):
+        found = {name.split(".")[0] for name in imports_of(path)} & ML_LIBRARIES
+        assert not found, f"{path} imports {found}"
+
+
+def test_mlflow_only_in_the_registry():
+    for room in ROOMS:
+        for path in files_of(room):
+            if any(name.split(".")[0] == "mlflow" for name in imports_of(path)):
+                assert path.is_relative_to(HOUSE / "models" / "registry"), f"{path} imports mlflow"
+
+
+def test_the_walk_finds_forbidden_arrows(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from jobcast.simulator import engine\n    import mlflow.pyfunc\n")
+    assert imports_of(bad) == ["jobcast.simulator.engine", "mlflow.pyfunc"]

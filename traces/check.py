@@ -1,0 +1,94 @@
+"""Checks of job tables: the first bad row is named as a person finds it, the others are counted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import polars as pl
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.columns import COLUMNS, REQUIRED, Column, Kind
+
+REMEDY = "correct it or drop the row"
+
+
+def by_index(index: int) -> str:
+    """Name of a row in a file without lines."""
+    return f"row index {index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table that errors point into: the file, and how its rows are found (by position, from 0)."""
+
+    path: str
+    row: Callable[[int], str] = by_index
+
+    def fail(self, index: int, column: str, what: str, value: Any, remedy: str, others: int = 0) -> NoReturn:
+        """Raise a TraceError about one row, counting the others that are bad in the same way."""
+        also = f" ({others} more {'row' if others == 1 else 'rows'} like it)" if others else ""
+        shown = "nothing" if value is None else repr(value) if isinstance(value, str) else f"{value}"
+        raise TraceError(f"{self.path}, {self.row(index)}, column {column}: {what}, got {shown}{also}; {remedy}")
+
+    def refuse_type(self, column: str, wanted: str, found: str) -> NoReturn:
+        """Raise a TraceError about a column of the wrong type."""
+        raise TraceError(f"{self.path}, column {column}: must hold {wanted}, got {found}; convert the column")
+
+    def refuse(self, bad: pl.Series, values: pl.Series, what: str, remedy: str) -> None:
+        """Raise a TraceError that names the first row where `bad` is true, if there is one."""
+        rows = bad.fill_null(False).arg_true()
+        if len(rows):
+            first = int(rows[0])
+            self.fail(first, values.name, what, values[first], remedy, len(rows) - 1)
+
+
+def check_jobs(frame: pl.DataFrame, place: Place) -> None:
+    """Check a table of typed canonical columns.
+
+    Raises
+    ------
+    TraceError
+        There are no rows, or one of them holds what a trace cannot; the line names the first such row.
+    """
+    if frame.is_empty():
+        raise TraceError(f"{place.path}: no jobs, only a header; give a trace with at least one row")
+    for name in frame.columns:
+        if name in COLUMNS:
+            _check_column(frame[name], COLUMNS[name], place)
+    repeated = frame["job_id"].is_first_distinct().not_()
+    place.refuse(repeated, frame["job_id"], "job_id must be unique", "rename or drop the repeated rows")
+    _check_together(frame, place)
+
+
+def require_columns(found: list[str], place: Place, needed: Sequence[str] = REQUIRED) -> None:
+    """Raise a TraceError unless all the columns that a trace needs are there."""
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise TraceError(
+            f"{place.path}: {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} missing, "
+            f"found {', '.join(found) or 'none'}; rename or add them"
+        )
+
+
+def _check_column(values: pl.Series, column: Column, place: Place) -> None:
+    if column.required:
+        place.refuse(values.is_null(), values, "a value is needed", "fill it in or drop the row")
+        if column.kind is Kind.TEXT:
+            place.refuse(values.str.strip_chars() == "", values, "must not be empty", "fill it in or drop the row")
+    if column.kind is Kind.NUMBER:
+        place.refuse(~values.is_finite(), values, "must be a finite number", REMEDY)
+    if column.above is not None:
+        place.refuse(values <= column.above, values, f"must be > {column.above:g}", REMEDY)
+    if column.at_least is not None:
+        place.refuse(values < column.at_least, values, f"must be >= {column.at_least:g}", REMEDY)
+
+
+def _check_together(frame: pl.DataFrame, place: Place) -> None:
+    """Checks of one column against another."""
+    for earlier, later in (("submit_time", "start_time"), ("start_time", "end_time"), ("submit_time", "end_time")):
+        if later in frame.columns and earlier in frame.columns:
+            bad = frame[later] < frame[earlier]
+            place.refuse(bad, frame[later], f"must not lie before {earlier}", "correct it or empty the field")
+    if "min_gpus" in frame.columns:
+        bad = frame["min_gpus"] > frame["gpus"]
+        place.refuse(bad, frame["min_gpus"], "must not be more than gpus", "correct it or empty the field")

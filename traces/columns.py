@@ -1,0 +1,67 @@
+"""The columns of a canonical trace: what each holds, and which a trace cannot do without."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import polars as pl
+
+UTC_TIME = pl.Datetime("us", "UTC")
+
+
+class Kind(Enum):
+    """What a column holds; the value is its type in memory."""
+
+    TEXT = pl.String()
+    NUMBER = pl.Float64()
+    COUNT = pl.Int64()
+    TIME = UTC_TIME
+    FLAG = pl.Boolean()
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Polars type of the column in memory."""
+        dtype: pl.DataType = self.value
+        return dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, what it holds, whether each row must have it, and the least value it may take."""
+
+    name: str
+    kind: Kind
+    required: bool = False
+    at_least: float | None = None
+    above: float | None = None
+
+
+_ALL = (
+    Column("job_id", Kind.TEXT, required=True),
+    Column("pool", Kind.TEXT, required=True),
+    Column("submit_time", Kind.TIME, required=True),
+    Column("duration", Kind.NUMBER, required=True, above=0.0),
+    Column("gpus", Kind.COUNT, required=True, at_least=1),
+    Column("min_gpus", Kind.COUNT, at_least=1),
+    Column("steps", Kind.COUNT, at_least=1),
+    Column("user", Kind.TEXT),
+    Column("tag", Kind.TEXT),
+    Column("start_time", Kind.TIME),
+    Column("end_time", Kind.TIME),
+    Column("state", Kind.TEXT),
+    Column("gpu_type", Kind.TEXT),
+    Column("cpus", Kind.NUMBER, at_least=0.0),
+    Column("mem_gb", Kind.NUMBER, at_least=0.0),
+    Column("model", Kind.TEXT),
+    Column("batch_size", Kind.COUNT, at_least=1),
+    Column("epochs", Kind.COUNT, at_least=1),
+    Column("adaptation", Kind.TEXT),
+    Column("deadline", Kind.TIME),
+    Column("weight", Kind.NUMBER, at_least=0.0),
+    Column("target_accuracy", Kind.NUMBER, at_least=0.0),
+    Column("preemptible", Kind.FLAG),
+)
+COLUMNS: dict[str, Column] = {column.name: column for column in _ALL}
+"""The canonical columns by name, in the order in which they are written."""
+
+REQUIRED: tuple[str, ...] = tuple(column.name for column in _ALL if column.required)
+"""What every trace must hold."""

@@ -1,0 +1,113 @@
+"""CSV files as tables of text, with each row's line as a person sees it in an editor."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+import polars as pl
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.check import Place
+from jobcast.traces.files import FileBytes
+
+FIRST_ROW = 2
+"""Line of the first row: the header is line 1."""
+
+
+def by_line(index: int) -> str:
+    """Name of a row in a file whose rows are its lines."""
+    return f"row {index + FIRST_ROW}"
+
+
+def header_of(head: bytes) -> list[str]:
+    """Column names in the first line that is not blank, or none if this is no CSV text.
+
+    >>> header_of(b"job_id, pool\\n1,a")
+    ['job_id', 'pool']
+    """
+    if b"\0" in head:
+        return []
+    text = head.decode("utf-8-sig", errors="ignore")
+    try:
+        row = next((row for row in csv.reader(io.StringIO(text, newline="")) if row), [])
+    except csv.Error:
+        return []
+    return [name.strip() for name in row]
+
+
+def read_csv(file: FileBytes) -> tuple[pl.DataFrame, Place]:
+    """Read a CSV file as text; empty fields are null, blank lines are no rows.
+
+    Raises
+    ------
+    TraceError
+        The file is no UTF-8 text, or its header or a row of it is malformed.
+    """
+    names = header_of(file.data)
+    _check_header(names, file)
+    frame = _plain(file.data, len(names))
+    if frame is None:
+        return _row_by_row(file, names)
+    frame.columns = names
+    return frame, Place(file.path, by_line)
+
+
+def _check_header(names: list[str], file: FileBytes) -> None:
+    if not names:
+        raise TraceError(f"{file.path}: not a text file with a header; give a CSV file in UTF-8 or a Parquet file")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise TraceError(f"{file.path}, row 1: column {', '.join(repeated)} is given twice; rename or drop one")
+
+
+def _plain(data: bytes, width: int) -> pl.DataFrame | None:
+    """Fast path: one line a row, no quotes, the same number of fields in each; None where that does not hold."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if b'"' in data or data.count(b",") != lines * (width - 1):
+        return None
+    try:
+        frame = pl.read_csv(io.BytesIO(data), infer_schema=False, quote_char=None)
+    except pl.exceptions.PolarsError:
+        return None
+    regular = frame.height == lines - 1 and not frame.select(pl.nth(-1).is_null().any()).item()
+    return frame if regular and frame.width == width else None
+
+
+def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]:
+    """Slow path, which knows the line that each row begins on."""
+    reader = csv.reader(io.StringIO(_text(file), newline=""), strict=True)
+    rows: list[Sequence[str]] = []
+    ends = [0]
+    lines: list[int] = []
+    try:
+        for row in reader:
+            ends.append(reader.line_num)
+            if row:
+                rows.append(row)
+                lines.append(ends[-2] + 1)
+    except csv.Error as error:
+        raise TraceError(f"{file.path}, row {reader.line_num}: malformed ({error}); correct the line") from None
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise TraceError(
+                f"{file.path}, row {line}: {len(row)} fields where the header has {len(names)}; correct the line"
+            )
+    columns = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(names)
+    frame = pl.DataFrame(
+        [
+            pl.Series(name, [field or None for field in column], dtype=pl.String)
+            for name, column in zip(names, columns, strict=True)
+        ]
+    )
+    return frame, Place(file.path, lambda index: f"row {lines[index + 1]}")
+
+
+def _text(file: FileBytes) -> str:
+    if b"\0" in file.data:
+        line = file.data[: file.data.index(b"\0")].count(b"\n") + 1
+        raise TraceError(f"{file.path}, row {line}: holds binary data; give a CSV file in UTF-8 or a Parquet file")
+    try:
+        return file.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = file.data[: error.start].count(b"\n") + 1
+        raise TraceError(f"{file.path}, row {line}: not UTF-8 text; convert the file to UTF-8") from None

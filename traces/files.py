@@ -1,0 +1,82 @@
+"""Files read as a whole, with one clear line when that fails, and written under a temporary name first."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobcast.domain.errors import ConfigError, TraceError
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """What a file held when it was read, once."""
+
+    path: str
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes, in hex."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The file's name without folders and suffix."""
+        return Path(self.path).stem
+
+
+def read_file(path: PathLike) -> FileBytes:
+    """Read a file.
+
+    Raises
+    ------
+    TraceError
+        There is no such file, it is a folder, it is empty, or it cannot be read.
+    """
+    shown = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise TraceError(f"{shown}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise TraceError(f"{shown}: is a folder; name a file in it") from None
+    except (OSError, ValueError) as error:
+        raise TraceError(
+            f"{shown}: cannot be read ({reason(error)}); check the path and its permissions"
+        ) from None
+    if not data:
+        raise TraceError(f"{shown}: the file is empty; give a CSV or Parquet file with a header and rows")
+    return FileBytes(shown, data)
+
+
+def reason(error: Exception) -> str:
+    """Why an error was raised, in one line."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text.strip().splitlines()[0]
+
+
+@contextmanager
+def replacing(path: PathLike) -> Iterator[Path]:
+    """Give a temporary path beside `path`, and put what was written there in its place at the end.
+
+    An interruption leaves the old file or the new one, never half of one.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
+    finally:
+        temporary.unlink(missing_ok=True)

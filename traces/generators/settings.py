@@ -1,0 +1,126 @@
+"""Settings of a generator: `key=value` pairs become one frozen, validated configuration, once, at the edge."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import Field, field, fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar, get_type_hints
+
+from jobcast.domain.errors import ConfigError
+
+Setting = str | int | float
+ConfigT = TypeVar("ConfigT")
+
+
+def setting(default: Any, meaning: str, low: float = -math.inf, high: float = math.inf) -> Any:
+    """Dataclass field with a default, its meaning, and the closed range of numbers that it (or its items) may take."""
+    return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
+
+
+def parse_settings(config_type: type[ConfigT], settings: Mapping[str, Setting], kind: str) -> ConfigT:
+    """Build a configuration from settings whose values may still be text.
+
+    Parameters
+    ----------
+    config_type : frozen dataclass whose fields were made by `setting`
+    settings : name -> value; text is read by the type of the field, sequences as numbers between commas
+    kind : name of the generator, for messages
+
+    Raises
+    ------
+    ConfigError
+        On an unknown name, or a value that does not read as the field's type or is out of range; lists all names.
+    """
+    known = {f.name: f for f in fields(config_type)}  # type: ignore[arg-type]
+    types = get_type_hints(config_type)
+    parsed = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise ConfigError(f"{kind}: there is no setting {name!r}; {_known(known)}")
+        try:
+            parsed[name] = _PARSERS[types[name]](value)
+            check_range(known[name], parsed[name])
+        except ValueError as error:
+            raise ConfigError(f"{kind}: {name} {error}, got {value!r}; {_known(known)}") from error
+    try:
+        return config_type(**parsed)
+    except ValueError as error:
+        raise ConfigError(f"{kind}: {error}; {_known(known)}") from error
+
+
+def check_ranges(config: Any) -> None:
+    """Check each field of a configuration against its declared range; for `__post_init__`. Raises ValueError."""
+    for declared in fields(config):
+        try:
+            check_range(declared, getattr(config, declared.name))
+        except ValueError as error:
+            raise ValueError(f"{declared.name} {error}, got {getattr(config, declared.name)!r}") from error
+
+
+def check_range(declared: Field[Any], value: Any) -> None:
+    """Check one value, or each item of a tuple, against the range of its field. Raises ValueError."""
+    low, high = declared.metadata["low"], declared.metadata["high"]
+    items = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(item, int | float) and not low <= item <= high for item in items):
+        raise ValueError(f"must lie in [{low:g}, {high:g}]")
+
+
+def known_settings(config_type: type[Any]) -> dict[str, tuple[Any, str]]:
+    """Name -> (default, meaning) of each setting, in order of declaration."""
+    return {
+        f.name: (None if f.default is MISSING else f.default, f.metadata["meaning"]) for f in fields(config_type)
+    }
+
+
+def _known(known: Mapping[str, object]) -> str:
+    return f"known settings are {', '.join(known)}"
+
+
+def _text(value: object) -> str:
+    return str(value).strip()
+
+
+def _number(value: object) -> float:
+    try:
+        number = float(_text(value))
+    except ValueError as error:
+        raise ValueError("must be a number") from error
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ValueError("must be a finite number")
+    return number
+
+
+def _whole(value: object) -> int:
+    try:
+        number = _number(value)
+    except ValueError as error:
+        raise ValueError("must be a whole number") from error
+    if number != int(number):
+        raise ValueError("must be a whole number")
+    return int(number)
+
+
+def _list(value: object, parse: Callable[[object], Any]) -> tuple[Any, ...]:
+    items = value if isinstance(value, tuple | list) else _text(value).split(",")
+    try:
+        return tuple(parse(item) for item in items)
+    except ValueError as error:
+        raise ValueError(f"must be a list between commas, in which each item {error}") from error
+
+
+def _instant(value: object) -> datetime:
+    try:
+        instant = value if isinstance(value, datetime) else datetime.fromisoformat(_text(value))
+    except ValueError as error:
+        raise ValueError("must be a date or time in ISO-8601") from error
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+
+
+_PARSERS: dict[Any, Callable[[object], Any]] = {
+    str: _text,
+    float: _number,
+    int: _whole,
+    tuple[float, ...]: lambda value: _list(value, _number),
+    tuple[int, ...]: lambda value: _list(value, _whole),
+    datetime: _instant,
+}

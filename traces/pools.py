@@ -1,0 +1,171 @@
+"""Pools and their quotas: read, written, or derived from what a trace asks for."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.check import Place
+from jobcast.traces.files import PathLike, reason, replacing
+from jobcast.traces.history import rows_by_pool
+from jobcast.traces.table import Trace
+from jobcast.traces.times import read_instant
+
+DEFAULT_LOAD = 0.8
+"""Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""
+ALWAYS_S = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always)."""
+
+    pool: str
+    gpus: int
+    from_s: float = ALWAYS_S
+
+
+@dataclass(frozen=True, slots=True)
+class PoolsTable:
+    """Quotas of pools over time, by (pool, from)."""
+
+    quotas: tuple[Quota, ...]
+
+    def at(self, instant_s: float) -> list[Pool]:
+        """Pools in force at an instant, names ascending; a pool is there from its first row on.
+
+        >>> PoolsTable((Quota("a", 4), Quota("a", 8, 100.0), Quota("b", 2, 100.0))).at(99.0)
+        [Pool(name='a', quota=4)]
+        """
+        newest: dict[str, Quota] = {}
+        for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
+            if quota.from_s <= instant_s:
+                newest[quota.pool] = quota
+        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
+
+    @property
+    def changes_s(self) -> list[float]:
+        """Instants at which a quota changes, ascending."""
+        return sorted({quota.from_s for quota in self.quotas if quota.from_s > ALWAYS_S})
+
+
+def read_pools(path: PathLike) -> PoolsTable:
+    """Read a pools file: CSV with the columns pool, gpus and, where quotas change, from.
+
+    Raises
+    ------
+    PoolsError
+        The file cannot be read, or a row of it cannot be used; the line names the first such row.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return _parsed(csv.DictReader(file), str(path))
+    except FileNotFoundError:
+        raise PoolsError(f"{path}: no such file; give a CSV with the columns pool,gpus[,from]") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise PoolsError(
+            f"{path}: not a CSV file that can be read ({reason(error)}); give pool,gpus[,from]"
+        ) from None
+
+
+def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
+    """Write a pools file, names ascending, under a temporary name first."""
+    quotas = pools.quotas if isinstance(pools, PoolsTable) else [Quota(pool.name, pool.quota) for pool in pools]
+    dated = any(quota.from_s > ALWAYS_S for quota in quotas)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["pool", "gpus", "from"] if dated else ["pool", "gpus"])
+    for quota in sorted(quotas, key=lambda quota: (quota.pool, quota.from_s)):
+        writer.writerow([quota.pool, quota.gpus, _iso(quota.from_s)] if dated else [quota.pool, quota.gpus])
+    with replacing(path) as temporary:
+        temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None = None) -> list[Pool]:
+    """Quotas that a trace would keep busy to a share of `load`.
+
+    max(widest job, ceil(GPU-time / span / load)) GPUs a pool, names ascending.
+
+    Parameters
+    ----------
+    trace : the jobs; GPU-time is the sum of width x duration
+    load : share of the quota that is busy on average, in (0, 1]
+    span_s : seconds over which the work comes; by default from the first to the last submission of the trace,
+        or to its last end where all jobs are submitted at once
+
+    Raises
+    ------
+    ConfigError
+        `load` or `span_s` is out of range.
+    TraceError
+        The trace holds no jobs.
+    """
+    if not 0.0 < load <= 1.0:
+        raise ConfigError(f"load must be in (0, 1], got {load}; 0.8 keeps quotas 80 % busy")
+    if not len(trace):
+        raise TraceError(
+            f"{trace.name}: no jobs, so no quotas can be derived; widen the window or give a pools file"
+        )
+    span_s = _span_s(trace) if span_s is None else span_s
+    if not 0.0 < span_s < math.inf:
+        raise ConfigError(f"span_s must be a number of seconds > 0, got {span_s}; leave it out to use the trace's")
+    gpus, gpu_time_s = trace.gpus, trace.gpu_time_s
+    return [
+        Pool(name, max(int(gpus[rows].max()), math.ceil(float(gpu_time_s[rows].sum()) / span_s / load)))
+        for name, rows in rows_by_pool(trace).items()
+    ]
+
+
+def _span_s(trace: Trace) -> float:
+    submit_s = trace.submit_s
+    return float(submit_s[-1] - submit_s[0]) or float(trace.end_s.max() - submit_s[0])
+
+
+def _parsed(rows: "csv.DictReader[str]", path: str) -> PoolsTable:
+    found = list(rows.fieldnames or [])
+    missing = [name for name in ("pool", "gpus") if name not in found]
+    if missing:
+        shown = ", ".join(found) or "nothing"
+        raise PoolsError(f"{path}: column {' and '.join(missing)} missing, found {shown}; give pool,gpus[,from]")
+    quotas: dict[tuple[str, float], Quota] = {}
+    for row in rows:
+        where = f"{path}, row {rows.line_num}"
+        quota = _quota(row, where)
+        if (quota.pool, quota.from_s) in quotas:
+            raise PoolsError(f"{where}, column pool: {quota.pool!r} is given twice; keep one row of it")
+        quotas[quota.pool, quota.from_s] = quota
+    if not quotas:
+        raise PoolsError(f"{path}: no pools, only a header; give at least one row of pool,gpus")
+    return PoolsTable(tuple(quotas[key] for key in sorted(quotas)))
+
+
+def _quota(row: dict[str, str], where: str) -> Quota:
+    if None in row:
+        raise PoolsError(f"{where}: more fields than the header has; quote names that hold commas")
+    pool, gpus, since = row["pool"] or "", (row["gpus"] or "").strip(), (row.get("from") or "").strip()
+    if not pool.strip():
+        raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
+    if not gpus.isascii() or not gpus.isdigit() or int(gpus) < 1:
+        raise PoolsError(
+            f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row"
+        )
+    return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S)
+
+
+def _from_s(text: str, where: str) -> float:
+    try:
+        return read_instant(text, Place(where))
+    except TraceError:
+        raise PoolsError(
+            f"{where}, column from: must be a time, got {text!r}; write ISO-8601 or seconds from the epoch"
+        ) from None
+
+
+def _iso(instant_s: float) -> str:
+    if instant_s == ALWAYS_S:
+        return ""
+    return datetime.fromtimestamp(instant_s, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,164 @@
+"""The canonical job table: one row a job, in order of submission."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from jobcast.domain.jobs import Job
+from jobcast.traces.check import Place, check_jobs
+from jobcast.traces.columns import COLUMNS
+from jobcast.traces.typed import Typed, typed_columns
+
+MICROSECONDS = 1e6
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a trace came from: path (or a generator's name), SHA-256 of the file's bytes, rows of data in it."""
+
+    path: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What happened: jobs by (submit time, job id, row).
+
+    Attributes
+    ----------
+    jobs : canonical columns first (see `columns.COLUMNS`), then whatever else the file held; times in UTC
+    name : what to call it
+    source : where it came from
+    notes : what the reader decided, e.g. that times without an offset were read as UTC
+    dropped : rows that the reader left out, by reason
+    """
+
+    jobs: pl.DataFrame
+    name: str
+    source: Source
+    notes: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pl.DataFrame,
+        *,
+        name: str,
+        source: "Source | str | None" = None,
+        notes: tuple[str, ...] = (),
+        dropped: Mapping[str, int] | None = None,
+        place: Place | None = None,
+    ) -> "Trace":
+        """Trace from a frame of typed columns, checked and sorted.
+
+        Times may be timestamps (naive = UTC) or numbers of seconds from the epoch. Without a `Source`
+        the content's own hash stands in for a file's.
+
+        Raises
+        ------
+        TraceError
+            A required column is missing, or a row holds what a trace cannot.
+        """
+        place = place or Place(source if isinstance(source, str) else getattr(source, "path", name))
+        typed: Typed = typed_columns(frame, place)
+        check_jobs(typed.frame, place)
+        jobs = _in_order(typed.frame)
+        if not isinstance(source, Source):
+            source = Source(source or name, _content_hash(jobs), jobs.height)
+        return cls(jobs, name, source, (*notes, *typed.notes), dict(dropped or {}))
+
+    def __len__(self) -> int:
+        return self.jobs.height
+
+    @property
+    def pools(self) -> list[str]:
+        """Names of the pools, ascending."""
+        return self.jobs["pool"].unique().sort().to_list()
+
+    @property
+    def submit_s(self) -> Floats:
+        """Submit times, seconds from the epoch, ascending, shape (n_jobs,)."""
+        return _seconds(self.jobs["submit_time"])
+
+    @property
+    def duration_s(self) -> Floats:
+        """Run times in seconds, shape (n_jobs,)."""
+        return self.jobs["duration"].to_numpy()
+
+    @property
+    def gpus(self) -> NDArray[np.int64]:
+        """Gang widths, shape (n_jobs,)."""
+        return self.jobs["gpus"].to_numpy()
+
+    @property
+    def gpu_time_s(self) -> Floats:
+        """GPU-seconds of work, shape (n_jobs,): width x duration; an elastic job's duration is on one GPU."""
+        work = self.gpus * self.duration_s
+        if "min_gpus" in self.jobs.columns:
+            work = np.where(self.jobs["min_gpus"].is_not_null().to_numpy(), self.duration_s, work)
+        return work
+
+    @property
+    def start_s(self) -> Floats:
+        """When jobs started, seconds from the epoch: `start_time`, else the submission, shape (n_jobs,)."""
+        return self._time_or("start_time", self.submit_s)
+
+    @property
+    def end_s(self) -> Floats:
+        """When jobs ended, seconds from the epoch: `end_time`, else start + duration, shape (n_jobs,)."""
+        return self._time_or("end_time", self.start_s + self.duration_s)
+
+    def between(self, from_s: float | None, until_s: float | None) -> "Trace":
+        """Jobs submitted in [from_s, until_s); None leaves a side open."""
+        submit_s = self.submit_s
+        first = 0 if from_s is None else int(np.searchsorted(submit_s, from_s, side="left"))
+        last = len(self) if until_s is None else int(np.searchsorted(submit_s, until_s, side="left"))
+        return replace(self, jobs=self.jobs.slice(first, max(0, last - first)))
+
+    def to_jobs(self) -> tuple[list[Job], Floats]:
+        """Jobs as anybody may see them (`seq` = position in the table) and, apart, their run times in seconds."""
+        columns: list[list[Any]] = [
+            self.jobs["job_id"].to_list(),
+            self.jobs["pool"].to_list(),
+            self.submit_s.tolist(),
+            self.jobs["gpus"].to_list(),
+            self._filled("user", ""),
+            self._filled("tag", ""),
+            self._filled("preemptible", False),
+        ]
+        return list(map(Job, range(len(self)), *columns)), self.duration_s
+
+    def _filled(self, column: str, empty: str | bool) -> list[Any]:
+        if column not in self.jobs.columns:
+            return [empty] * len(self)
+        return self.jobs[column].fill_null(empty).to_list()
+
+    def _time_or(self, column: str, otherwise: Floats) -> Floats:
+        if column not in self.jobs.columns:
+            return otherwise
+        known = self.jobs[column]
+        return np.where(known.is_not_null().to_numpy(), _seconds(known.fill_null(strategy="zero")), otherwise)
+
+
+def _seconds(times: pl.Series) -> Floats:
+    return times.dt.timestamp("us").to_numpy() / MICROSECONDS
+
+
+def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Canonical columns first, rows by (submit_time, job_id) and otherwise as they stood."""
+    known = [name for name in COLUMNS if name in frame.columns]
+    extra = [name for name in frame.columns if name not in COLUMNS]
+    return frame.select(known + extra).sort("submit_time", "job_id", maintain_order=True)
+
+
+def _content_hash(jobs: pl.DataFrame) -> str:
+    plain = jobs.select(name for name in COLUMNS if name in jobs.columns)
+    return hashlib.sha256(plain.write_csv().encode()).hexdigest()

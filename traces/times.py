@@ -1,0 +1,167 @@
+"""Times as people write them, brought to UTC: ISO-8601 with or without an offset, or seconds from the epoch."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.check import Place
+from jobcast.traces.columns import UTC_TIME
+
+MICROSECONDS = 1_000_000
+ISO_PATTERN = (
+    r"^(?P<day>\d{4}-\d{2}-\d{2})(?:[T ](?P<clock>\d{2}:\d{2})(?P<second>:\d{2})?(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r" ?(?P<offset>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?$"
+)
+LAST_SECOND = 253402300799.0
+"""9999-12-31T23:59:59Z, the last second that a four-digit year can write."""
+Read = tuple[pl.Series, tuple[str, ...]]
+"""A column and the notes on what was decided while reading it."""
+HOW = "write ISO-8601 (2017-10-02T09:30:00Z) or seconds from the epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How to read times that carry no offset.
+
+    Attributes
+    ----------
+    timezone : IANA name of the zone that they are local to; None reads them as UTC
+    strict : whether a missing offset is an error when no zone is given
+    """
+
+    timezone: str | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timezone is not None:
+            _zone(self.timezone)
+
+
+def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
+    """Bring a column to UTC timestamps of microseconds.
+
+    Parameters
+    ----------
+    values : timestamps (naive or of any zone), text, or numbers of seconds from the epoch; nulls stay nulls
+    place : where the column stands, for errors
+    clock : how to read times without an offset
+
+    Returns
+    -------
+    The column as Datetime("us", "UTC"), and notes on what was decided.
+
+    Raises
+    ------
+    TraceError
+        A value is no time, the column mixes times with and without an offset, or one lacks it under `strict`.
+    """
+    if values.dtype == pl.Null:
+        return values.cast(UTC_TIME), ()
+    if isinstance(values.dtype, pl.Datetime):
+        return _from_timestamps(values, place, clock)
+    if values.dtype == pl.Date:
+        return _localised(values.cast(pl.Datetime("us")), values, place, clock)
+    if values.dtype == pl.String:
+        return _from_text(values, place, clock)
+    if values.dtype.is_numeric():
+        return _from_seconds(values.cast(pl.Float64), values, place), ()
+    place.refuse_type(values.name, "times", f"{values.dtype}")
+
+
+def read_instant(text: str, place: Place) -> float:
+    """One time as seconds from the epoch; without an offset it is UTC.
+
+    >>> read_instant("1970-01-02", Place("example"))
+    86400.0
+    """
+    times, _ = read_times(pl.Series("time", [text]), place, Clock())
+    return float(times.dt.timestamp("us").item()) / MICROSECONDS
+
+
+def _from_timestamps(values: pl.Series, place: Place, clock: Clock) -> Read:
+    zone = values.dtype.time_zone  # type: ignore[attr-defined]
+    whole = values.dt.cast_time_unit("us")
+    if zone is None:
+        return _localised(whole, values, place, clock)
+    notes = () if zone == "UTC" else (f"{values.name}: converted from {zone} to UTC",)
+    return whole.dt.convert_time_zone("UTC"), notes
+
+
+def _from_seconds(seconds: pl.Series, values: pl.Series, place: Place) -> pl.Series:
+    bad = ~seconds.is_finite() | (seconds.abs() > LAST_SECOND)
+    place.refuse(bad, values, "must be seconds from the epoch", HOW)
+    return (seconds * MICROSECONDS).round().cast(pl.Int64).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+
+def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
+    """Text: all numbers, or else all ISO-8601."""
+    text = values.str.strip_chars()
+    text = text.set(text == "", None)
+    seconds = text.cast(pl.Float64, strict=False)
+    if seconds.null_count() == text.null_count():
+        return _from_seconds(seconds, values, place), ()
+    parts = text.str.extract_groups(ISO_PATTERN).struct.unnest()
+    wall = _wall_clock(parts)
+    place.refuse(wall.is_null() & text.is_not_null(), values, "must be a time", HOW)
+    offset = parts["offset"]
+    if offset.null_count() == len(offset):
+        return _localised(wall, values, place, clock)
+    bare = offset.is_null() & text.is_not_null()
+    place.refuse(bare, values, "has no offset while other rows have one", "give every row an offset, or none")
+    utc = wall - _offset(offset)
+    return utc.dt.replace_time_zone("UTC").alias(values.name), ()
+
+
+def _wall_clock(parts: pl.DataFrame) -> pl.Series:
+    """Naive timestamps from the parts of ISO-8601 texts; null where a text is no time."""
+    fraction = pl.col("fraction").fill_null("0").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
+    second = pl.concat_str(
+        pl.col("day"), pl.lit(" "), pl.col("clock").fill_null("00:00"), pl.col("second").fill_null(":00")
+    )
+    whole = second.str.strptime(pl.Datetime("us"), "%Y-%m-%d %H:%M:%S", strict=False)
+    return parts.select((whole + pl.duration(microseconds=fraction)).alias("wall")).to_series()
+
+
+def _offset(offset: pl.Series) -> pl.Series:
+    """Distance of a wall clock from UTC, from texts such as Z, +08:00, -0700."""
+    digits = offset.str.replace_all(r"[^0-9]", "").str.pad_end(4, "0")
+    minutes = digits.str.slice(0, 2).cast(pl.Int64) * 60 + digits.str.slice(2, 2).cast(pl.Int64)
+    signed = pl.select(pl.when(offset.str.starts_with("-")).then(-minutes).otherwise(minutes)).to_series()
+    return (signed * 60 * MICROSECONDS).cast(pl.Duration("us"))
+
+
+def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -> Read:
+    """Naive timestamps read in the clock's zone."""
+    name = values.name
+    if clock.timezone is None:
+        if clock.strict:
+            place.refuse(values.is_not_null(), values, "has no offset", "name the zone with --timezone ZONE")
+        return wall.dt.replace_time_zone("UTC").alias(name), (f"{name}: times without an offset read as UTC",)
+    first = wall.dt.replace_time_zone(clock.timezone, ambiguous="earliest", non_existent="null")
+    last = wall.dt.replace_time_zone(clock.timezone, ambiguous="latest", non_existent="null")
+    notes = [f"{name}: times without an offset read as {clock.timezone}"]
+    if twice := int((first != last).sum()):
+        notes.append(f"{name}: {twice} times occur twice in {clock.timezone}, the earliest taken")
+    utc = first.dt.convert_time_zone("UTC")
+    skipped = (utc.is_null() & wall.is_not_null()).arg_true()
+    if len(skipped):
+        zone = _zone(clock.timezone)
+        moved = [_shifted(wall[int(index)], zone) for index in skipped]
+        utc = utc.scatter(skipped, pl.Series(moved, dtype=UTC_TIME))
+        notes.append(f"{name}: {len(skipped)} times do not exist in {clock.timezone}, shifted forward")
+    return utc.alias(name), tuple(notes)
+
+
+def _shifted(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Instant of a wall-clock time that the zone skips: as if the clock had not been put forward yet."""
+    return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ConfigError(f"timezone {name!r} is not known; give an IANA name such as Europe/Berlin") from None
