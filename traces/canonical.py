@@ -88,7 +88,7 @@ def _read_parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:
     place = Place(file.path)
     try:
         frame = pl.read_parquet(io.BytesIO(file.data))
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise TraceError(
             f"{file.path}: not a Parquet file that can be read ({reason(error)}); write or copy it again"
         ) from None

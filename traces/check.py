@@ -1,7 +1,7 @@
 """Checks of job tables: the first bad row is named as a person finds it, the others are counted."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import polars as pl
@@ -19,19 +19,29 @@ def by_index(index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table that errors point into: the file, and how its rows are found (by position, from 0)."""
+    """A table that errors point into.
+
+    Attributes
+    ----------
+    path : the file
+    row : name of a row by its position, from 0
+    columns : what the file calls columns that are not under their canonical names
+    """
 
     path: str
     row: Callable[[int], str] = by_index
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def fail(self, index: int, column: str, what: str, value: Any, remedy: str, others: int = 0) -> NoReturn:
         """Raise a TraceError about one row, counting the others that are bad in the same way."""
         also = f" ({others} more {'row' if others == 1 else 'rows'} like it)" if others else ""
         shown = "nothing" if value is None else repr(value) if isinstance(value, str) else f"{value}"
-        raise TraceError(f"{self.path}, {self.row(index)}, column {column}: {what}, got {shown}{also}; {remedy}")
+        where = f"{self.path}, {self.row(index)}, column {self.columns.get(column, column)}"
+        raise TraceError(f"{where}: {what}, got {shown}{also}; {remedy}")
 
     def refuse_type(self, column: str, wanted: str, found: str) -> NoReturn:
         """Raise a TraceError about a column of the wrong type."""
+        column = self.columns.get(column, column)
         raise TraceError(f"{self.path}, column {column}: must hold {wanted}, got {found}; convert the column")
 
     def refuse(self, bad: pl.Series, values: pl.Series, what: str, remedy: str) -> None:
@@ -56,7 +66,7 @@ def check_jobs(frame: pl.DataFrame, place: Place) -> None:
         if name in COLUMNS:
             _check_column(frame[name], COLUMNS[name], place)
     repeated = frame["job_id"].is_first_distinct().not_()
-    place.refuse(repeated, frame["job_id"], "job_id must be unique", "rename or drop the repeated rows")
+    place.refuse(repeated, frame["job_id"], "must be unique", "rename or drop the repeated rows")
     _check_together(frame, place)
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import unicodedata
 from collections.abc import Sequence
 
 import polars as pl
@@ -10,6 +11,8 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.files import FileBytes
 
+CONTROL = "Cc"
+"""Unicode category of the characters that no header holds."""
 FIRST_ROW = 2
 """Line of the first row: the header is line 1."""
 
@@ -25,12 +28,13 @@ def header_of(head: bytes) -> list[str]:
     >>> header_of(b"job_id, pool\\n1,a")
     ['job_id', 'pool']
     """
-    if b"\0" in head:
-        return []
-    text = head.decode("utf-8-sig", errors="ignore")
+    line = head.lstrip(b"\r\n").partition(b"\n")[0].rstrip(b"\r")
     try:
-        row = next((row for row in csv.reader(io.StringIO(text, newline="")) if row), [])
-    except csv.Error:
+        text = line.decode("utf-8-sig")
+        row = next(csv.reader([text]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    if any(unicodedata.category(character) == CONTROL for character in text if character != "\t"):
         return []
     return [name.strip() for name in row]
 
@@ -61,16 +65,18 @@ def _check_header(names: list[str], file: FileBytes) -> None:
 
 
 def _plain(data: bytes, width: int) -> pl.DataFrame | None:
-    """Fast path: one line a row, no quotes, the same number of fields in each; None where that does not hold."""
+    """Fast path: one line a row, no quotes, the same number of fields in each; None where that does not hold.
+
+    No row has more fields than the header (that is an error to polars), so the commas tell that none has fewer.
+    """
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    if b'"' in data or data.count(b",") != lines * (width - 1):
+    if b'"' in data or b"\0" in data or data.count(b",") != lines * (width - 1):
         return None
     try:
         frame = pl.read_csv(io.BytesIO(data), infer_schema=False, quote_char=None)
     except pl.exceptions.PolarsError:
         return None
-    regular = frame.height == lines - 1 and not frame.select(pl.nth(-1).is_null().any()).item()
-    return frame if regular and frame.width == width else None
+    return frame if frame.height == lines - 1 and frame.width == width else None
 
 
 def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]:
@@ -87,11 +93,10 @@ def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]
                 lines.append(ends[-2] + 1)
     except csv.Error as error:
         raise TraceError(f"{file.path}, row {reader.line_num}: malformed ({error}); correct the line") from None
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(names):
-            raise TraceError(
-                f"{file.path}, row {line}: {len(row)} fields where the header has {len(names)}; correct the line"
-            )
+    for fields, line in zip(rows, lines, strict=True):
+        if len(fields) != len(names):
+            counts = f"{len(fields)} fields where the header has {len(names)}"
+            raise TraceError(f"{file.path}, row {line}: {counts}; correct the line")
     columns = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(names)
     frame = pl.DataFrame(
         [

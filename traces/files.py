@@ -30,8 +30,8 @@ class FileBytes:
         return Path(self.path).stem
 
 
-def read_file(path: PathLike) -> FileBytes:
-    """Read a file.
+def read_file(path: PathLike, most: int | None = None) -> FileBytes:
+    """Read a file, or its first `most` bytes.
 
     Raises
     ------
@@ -40,21 +40,20 @@ def read_file(path: PathLike) -> FileBytes:
     """
     shown = os.fspath(path)
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as opened:
+            data = opened.read(-1 if most is None else most)
     except FileNotFoundError:
         raise TraceError(f"{shown}: no such file; check the path") from None
     except IsADirectoryError:
         raise TraceError(f"{shown}: is a folder; name a file in it") from None
     except (OSError, ValueError) as error:
-        raise TraceError(
-            f"{shown}: cannot be read ({reason(error)}); check the path and its permissions"
-        ) from None
+        raise TraceError(f"{shown}: cannot be read ({reason(error)}); check its permissions") from None
     if not data:
         raise TraceError(f"{shown}: the file is empty; give a CSV or Parquet file with a header and rows")
     return FileBytes(shown, data)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """Why an error was raised, in one line."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]

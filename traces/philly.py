@@ -4,6 +4,8 @@ Microsoft, 2017 (Jeon et al., USENIX ATC 2019), as flattened in the artifact of 
 Timestamps are wall-clock times of submission without an offset; durations are seconds.
 """
 
+from dataclasses import replace
+
 import polars as pl
 
 from jobcast.domain.errors import TraceError
@@ -51,7 +53,9 @@ class PhillyReader:
         file = read_file(path)
         frame, place = read_csv(file)
         require_columns(frame.columns, place, self.needs)
+        place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
         typed = typed_columns(_canonical_names(frame), place, clock)
+        line = place.row
         kept, dropped, rows = _usable(typed.frame, place, strict)
         return Trace.from_frame(
             kept,
@@ -59,7 +63,7 @@ class PhillyReader:
             source=Source(file.path, file.sha256, frame.height),
             notes=typed.notes,
             dropped=dropped,
-            place=Place(file.path, lambda index: place.row(rows[index])),
+            place=replace(place, row=lambda index: line(rows[index])),
         )
 
 

@@ -67,9 +67,7 @@ def read_pools(path: PathLike) -> PoolsTable:
     except FileNotFoundError:
         raise PoolsError(f"{path}: no such file; give a CSV with the columns pool,gpus[,from]") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PoolsError(
-            f"{path}: not a CSV file that can be read ({reason(error)}); give pool,gpus[,from]"
-        ) from None
+        raise PoolsError(f"{path}: not readable as CSV ({reason(error)}); give pool,gpus[,from]") from None
 
 
 def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:

@@ -1,7 +1,8 @@
 """Readers by the format's name; other packages add theirs through the entry point group "jobcast.readers"."""
 
 import os
-from importlib.metadata import entry_points
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from jobcast.domain.errors import ConfigError, TraceError
@@ -22,6 +23,11 @@ class Reader(Protocol):
     @property
     def name(self) -> str:
         """What users call the format."""
+        ...
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """Columns that a file of this format has, for the message to those whose file has not."""
         ...
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
@@ -81,8 +87,17 @@ def format_names() -> list[str]:
     return [*READERS, *sorted(others)]
 
 
+def _loaded(entry: EntryPoint) -> Reader:
+    try:
+        made = entry.load()
+        reader: Reader = made() if isinstance(made, type) else made
+    except Exception as error:  # another package's code may fail in any way
+        raise ConfigError(f"reader {entry.name!r} ({entry.value}) does not load ({error}); mend it") from error
+    return reader
+
+
 def _reader_for(path: PathLike) -> Reader:
-    head = read_file(path).data[:HEAD_BYTES]
+    head = read_file(path, HEAD_BYTES).data
     for name in format_names():
         reader = reader_named(name)
         if reader.recognises(path, head):

@@ -12,7 +12,8 @@ from jobcast.traces.columns import UTC_TIME
 
 MICROSECONDS = 1_000_000
 ISO_PATTERN = (
-    r"^(?P<day>\d{4}-\d{2}-\d{2})(?:[T ](?P<clock>\d{2}:\d{2})(?P<second>:\d{2})?(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"^(?P<day>\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](?P<clock>\d{2}:\d{2})(?:(?P<second>:\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)?"
     r" ?(?P<offset>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?$"
 )
 LAST_SECOND = 253402300799.0
@@ -67,7 +68,7 @@ def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
     if values.dtype == pl.String:
         return _from_text(values, place, clock)
     if values.dtype.is_numeric():
-        return _from_seconds(values.cast(pl.Float64), values, place), ()
+        return _from_seconds(values.cast(pl.Float64), values, place), _unused(values.name, clock)
     place.refuse_type(values.name, "times", f"{values.dtype}")
 
 
@@ -87,7 +88,7 @@ def _from_timestamps(values: pl.Series, place: Place, clock: Clock) -> Read:
     if zone is None:
         return _localised(whole, values, place, clock)
     notes = () if zone == "UTC" else (f"{values.name}: converted from {zone} to UTC",)
-    return whole.dt.convert_time_zone("UTC"), notes
+    return whole.dt.convert_time_zone("UTC"), (*notes, *_unused(values.name, clock))
 
 
 def _from_seconds(seconds: pl.Series, values: pl.Series, place: Place) -> pl.Series:
@@ -102,7 +103,7 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
     text = text.set(text == "", None)
     seconds = text.cast(pl.Float64, strict=False)
     if seconds.null_count() == text.null_count():
-        return _from_seconds(seconds, values, place), ()
+        return _from_seconds(seconds, values, place), _unused(values.name, clock)
     parts = text.str.extract_groups(ISO_PATTERN).struct.unnest()
     wall = _wall_clock(parts)
     place.refuse(wall.is_null() & text.is_not_null(), values, "must be a time", HOW)
@@ -112,7 +113,7 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
     bare = offset.is_null() & text.is_not_null()
     place.refuse(bare, values, "has no offset while other rows have one", "give every row an offset, or none")
     utc = wall - _offset(offset)
-    return utc.dt.replace_time_zone("UTC").alias(values.name), ()
+    return utc.dt.replace_time_zone("UTC").alias(values.name), _unused(values.name, clock)
 
 
 def _wall_clock(parts: pl.DataFrame) -> pl.Series:
@@ -133,6 +134,11 @@ def _offset(offset: pl.Series) -> pl.Series:
     return (signed * 60 * MICROSECONDS).cast(pl.Duration("us"))
 
 
+def _unused(name: str, clock: Clock) -> tuple[str, ...]:
+    """Note on a zone that was given for times that are absolute already."""
+    return (f"{name}: times are absolute, {clock.timezone} was not applied",) if clock.timezone else ()
+
+
 def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -> Read:
     """Naive timestamps read in the clock's zone."""
     name = values.name
@@ -144,14 +150,14 @@ def _localised(wall: pl.Series, values: pl.Series, place: Place, clock: Clock) -
     last = wall.dt.replace_time_zone(clock.timezone, ambiguous="latest", non_existent="null")
     notes = [f"{name}: times without an offset read as {clock.timezone}"]
     if twice := int((first != last).sum()):
-        notes.append(f"{name}: {twice} times occur twice in {clock.timezone}, the earliest taken")
+        notes.append(f"{name}: {twice} occur twice in {clock.timezone}, read as the earlier instant")
     utc = first.dt.convert_time_zone("UTC")
     skipped = (utc.is_null() & wall.is_not_null()).arg_true()
     if len(skipped):
         zone = _zone(clock.timezone)
         moved = [_shifted(wall[int(index)], zone) for index in skipped]
         utc = utc.scatter(skipped, pl.Series(moved, dtype=UTC_TIME))
-        notes.append(f"{name}: {len(skipped)} times do not exist in {clock.timezone}, shifted forward")
+        notes.append(f"{name}: {len(skipped)} do not exist in {clock.timezone}, shifted forward")
     return utc.alias(name), tuple(notes)
 
 

@@ -73,7 +73,7 @@ def _count(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tu
     fractions = int((whole != numbers).sum())
     if fractions and values.name not in ROUNDED_UP:
         place.refuse(whole != numbers, values, "must be a whole number", REMEDY)
-    notes = (f"{values.name}: {fractions} fractions rounded up",) if fractions else ()
+    notes = (f"{values.name}: fractions rounded up in {fractions} of {len(values)} rows",) if fractions else ()
     return whole.cast(pl.Int64), notes
 
 

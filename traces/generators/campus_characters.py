@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobcast.traces.generators.campus_config import MINUTE_S, CampusConfig
+from jobcast.traces.generators.campus_config import HOUR_S, MINUTE_S, CampusConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class PoolPlan:
 
 
 def plan_pools(config: CampusConfig) -> list[PoolPlan]:
-    """Pools with their numbers of jobs, which add up to `config.jobs`."""
+    """Pools with their numbers of jobs, at least one each, which add up to `config.jobs`."""
     characters = [CHARACTERS[index % len(CHARACTERS)] for index in range(config.pools)]
     rounds = [index // len(CHARACTERS) for index in range(config.pools)]
     weights = np.array([c.weight * config.pool_ratio**r for c, r in zip(characters, rounds, strict=True)])
-    upto = np.round(np.cumsum(weights) / weights.sum() * config.jobs).astype(int)
-    jobs = np.diff(upto, prepend=0).tolist()
+    upto = np.round(np.cumsum(weights) / weights.sum() * (config.jobs - config.pools)).astype(int)
+    jobs = (1 + np.diff(upto, prepend=0)).tolist()
     return [
         PoolPlan(f"{character.name}-{number + 1}", character, count, widest_job(character, count, config))
         for character, number, count in zip(characters, rounds, jobs, strict=True)
@@ -89,7 +89,7 @@ def widest_job(character: Character, jobs: int, config: CampusConfig) -> int:
 def mean_duration_s(character: Character, config: CampusConfig) -> float:
     """Expected run time of a user's job: lognormal up to `longest_h`, or a crash."""
     median_s = config.duration_median_min * character.duration_factor * MINUTE_S
-    whole_s = mean_capped_lognormal(median_s, config.duration_sigma, config.longest_h * 60 * MINUTE_S)
+    whole_s = mean_capped_lognormal(median_s, config.duration_sigma, config.longest_h * HOUR_S)
     return (1 - config.failure_share) * whole_s + config.failure_share * config.crash_longest_s / 2
 
 

@@ -20,7 +20,7 @@ class CampusConfig:
     weeks: int = setting(8, "length in weeks, from a Monday on", 1, 520)
     pools: int = setting(12, "number of pools; characters take turns", 1, 600)
     jobs: int = setting(60_000, "number of jobs, met within a few per cent", 1, 10_000_000)
-    start: datetime = setting(FIRST_MONDAY, "first instant: midnight UTC of a Monday")
+    start: datetime = setting(FIRST_MONDAY, "first instant: midnight UTC of a Monday")  # noqa: RUF009
     pool_ratio: float = setting(0.6, "jobs of a pool relative to the previous pool of its character", 0.01, 1)
 
     zones: tuple[float, ...] = setting((-8.0, 1.0, 8.0), "sites: hours ahead of UTC, no daylight saving", -12, 14)

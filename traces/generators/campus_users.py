@@ -96,9 +96,12 @@ def _burst(
     count = int(rng.geometric(1 / max(1.0, config.burst_mean * plan.character.burst_factor)))
     gaps_s = rng.exponential(config.launch_gap_s, count)
     gaps_s[0] = 0
+    submit_s = instant_s + np.cumsum(gaps_s)
+    submit_s = submit_s[submit_s < config.span_s]  # the trace ends, even within a burst
+    count = len(submit_s)
     duration_s, failed = draw_durations_s(count, experiment, config, rng)
     return JobColumns(
-        submit_s=instant_s + np.cumsum(gaps_s),
+        submit_s=submit_s,
         duration_s=duration_s,
         gpus=draw_gpus(count, experiment, plan.character, plan.widest, config, rng),
         failed=failed,

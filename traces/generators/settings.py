@@ -13,7 +13,7 @@ ConfigT = TypeVar("ConfigT")
 
 
 def setting(default: Any, meaning: str, low: float = -math.inf, high: float = math.inf) -> Any:
-    """Dataclass field with a default, its meaning, and the closed range of numbers that it (or its items) may take."""
+    """Dataclass field with a default, its meaning, and the closed range that its number or numbers lie in."""
     return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
 
 
@@ -67,9 +67,7 @@ def check_range(declared: Field[Any], value: Any) -> None:
 
 def known_settings(config_type: type[Any]) -> dict[str, tuple[Any, str]]:
     """Name -> (default, meaning) of each setting, in order of declaration."""
-    return {
-        f.name: (None if f.default is MISSING else f.default, f.metadata["meaning"]) for f in fields(config_type)
-    }
+    return {f.name: (f.default, f.metadata["meaning"]) for f in fields(config_type)}
 
 
 def _known(known: Mapping[str, object]) -> str:

@@ -38,7 +38,7 @@ class SiaConfig:
     """Parameters of the workload; the defaults are the base workload of SIA, section 4.1 and appendix A.1."""
 
     variant: str = setting("base", f"whose values stand where nothing is set: {', '.join(VARIANTS)}")
-    start: datetime = setting(FIRST_INSTANT, "first instant of the trace")
+    start: datetime = setting(FIRST_INSTANT, "first instant of the trace")  # noqa: RUF009
     days: float = setting(3.0, "length in days", 0.01, 3650)
     queues: int = setting(4, "number of queues", 1, 1000)
     queue_gpus: int = setting(8, "GPUs of each queue", 1, 100_000)

@@ -1,0 +1,97 @@
+"""What a pool's past says about its next arrivals: one function for training and for serving."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.history import PoolHistory
+
+Floats = NDArray[np.float64]
+
+_NAMES: tuple[str, ...] = (
+    *(f"arrivals_{back}{unit}_ago" for unit in ("h", "d") for back in (1, 2, 3)),
+    *(f"arrivals_last_{lookback}k" for lookback in (1, 10, 100)),
+    *(f"completions_last_{lookback}k" for lookback in (1, 10, 100)),
+    "expected_completions_within_k",
+    "expected_completions_later",
+    "hour_sin",
+    "hour_cos",
+    "week_sin",
+    "week_cos",
+    "weekend",
+    "log_since_arrival_s",
+    "log_since_completion_s",
+    "log_mean_gap_s",
+    "log_median_gap_s",
+    "cv_gap",
+    "log_last_gap_s",
+    "renewal_probability",
+    "log_arrivals_per_hour_7d",
+    "log_gpus_last_1k",
+)
+
+
+def feature_names() -> tuple[str, ...]:
+    """Names of the columns of `arrival_features`, the same for each horizon k.
+
+    >>> feature_names()[:4]
+    ('arrivals_1h_ago', 'arrivals_2h_ago', 'arrivals_3h_ago', 'arrivals_1d_ago')
+    """
+    return _NAMES
+
+
+def arrival_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLike) -> Floats:
+    """Features of "will jobs arrive in (t, t + k]?" for one pool, from what was known at t.
+
+    Training asks for thousands of instants over a whole trace, serving for one over the history so far; rows are
+    the same to the last bit, since no row at t uses an event after t. An end after t only says "still running".
+
+    The columns, t = instant, k = horizon, windows in seconds:
+
+    - `arrivals_*_ago`: new jobs in (t - x p, min(t - x p + k, t)], x in 1, 2, 3, p an hour or a day. As printed,
+      the window of SIA, Table 9 ends at t - x p + k, which for k > x p lies in the future: it is clipped at t.
+    - `arrivals_last_*k`, `completions_last_*k`: new and finished jobs in [t - x k, t], x in 1, 10, 100 (Table 9).
+    - `expected_completions_*`: running jobs expected to end within k, and later (Table 9). Expected run time =
+      geometric mean of the pool's last 50 run times known when the job started (an hour where there is none);
+      what is left of it, or, for a job that has outlived it, as long again as the job has run.
+    - `hour_*`, `week_*`, `weekend`: time of day and of week (UTC) on the circle; Saturday or Sunday.
+    - `log_since_*`: log(1 + seconds since the last arrival, completion), capped at 60 days.
+    - `log_*_gap_s`, `cv_gap`: log(1 + mean, median, last) and coefficient of variation of the last 20 gaps
+      between arrivals; 60 days and 0 before there is one.
+    - `renewal_probability`: share of the last 200 gaps that end in (w, w + k] among those longer than w, the time
+      since the last arrival, shrunk by one gap's weight to 1 - exp(-k / their mean).
+    - `log_arrivals_per_hour_7d`: log of (1 + arrivals in (t - 7 days, t]) / 168 hours.
+    - `log_gpus_last_1k`: log(1 + GPUs asked for in [t - k, t]).
+
+    Parameters
+    ----------
+    history : events of the pool; may hold events after the instants
+    ticks_s : (T,) ascending instants, seconds from the epoch, UTC
+    horizons_s : (H,) horizons in seconds, > 0
+
+    Returns
+    -------
+    (T, H, F) float64, F = len(feature_names()).
+
+    Raises
+    ------
+    ValueError
+        The instants are not ascending, or a horizon is not positive.
+    """
+    from jobcast.features.kernels import feature_rows
+
+    ticks = np.ascontiguousarray(ticks_s, np.float64)
+    horizons = np.ascontiguousarray(horizons_s, np.float64)
+    if ticks.size > 1 and not np.all(ticks[1:] >= ticks[:-1]):
+        raise ValueError("ticks_s must be ascending; sort the instants")
+    if not all(horizon_s > 0.0 for horizon_s in horizons.tolist()):
+        raise ValueError(f"horizons_s must be positive, got {horizons.tolist()}; give seconds > 0")
+    columns = (
+        history.arrival_s,
+        history.arrival_gpus,
+        history.start_s,
+        history.end_s,
+        history.completion_s,
+        history.completion_duration_s,
+    )
+    rows: Floats = feature_rows(*(np.ascontiguousarray(c, np.float64) for c in columns), ticks, horizons)
+    return rows

@@ -1,0 +1,160 @@
+"""The training corpus: one row a pool and grid instant, with the features and the truth of every horizon."""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.history import PoolHistory
+from jobcast.features.arrivals import arrival_features, feature_names
+from jobcast.features.targets import arrivals_within, load_within
+
+STEP_S = 300.0
+"""One prediction every 5 minutes a pool. SIA, Figure 21."""
+MINUTE_S = 60.0
+
+Mask: TypeAlias = NDArray[np.bool_]
+Progress: TypeAlias = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Rows of all pools, by pool (names ascending), then by instant.
+
+    Attributes
+    ----------
+    pools : names of the pools, ascending
+    pool_index : (N,) int32, position of the row's pool in `pools`
+    tick_s : (N,) float64, the row's instant t, seconds from the epoch, UTC
+    horizons_min : (H,) horizons k in minutes
+    X : (N, H, F) float32, features known at t
+    arrives : (N, H) bool, whether any job arrives in (t, t + k]
+    load : (N, H) float32, GPUs that arrive in (t, t + k]
+    feature_names : (F,) names of the columns of `X`
+    """
+
+    pools: tuple[str, ...]
+    pool_index: NDArray[np.int32]
+    tick_s: NDArray[np.float64]
+    horizons_min: tuple[float, ...]
+    X: NDArray[np.float32]
+    arrives: NDArray[np.bool_]
+    load: NDArray[np.float32]
+    feature_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return int(self.tick_s.size)
+
+    def until(self, until_s: float) -> Mask:
+        """Rows with t < until_s, shape (N,)."""
+        return self.tick_s < until_s
+
+    def purged(self, until_s: float, horizon_index: int) -> Mask:
+        """Rows whose whole window (t, t + k] lies before until_s, shape (N,): what training may learn from.
+
+        A window that ends at until_s exactly holds that instant, so it is left out.
+        """
+        return self._window_end_s(horizon_index) < until_s
+
+    def scored(self, from_s: float, until_s: float, horizon_index: int) -> Mask:
+        """Rows with t >= from_s whose window does not reach past until_s, shape (N,): what counts in a score."""
+        return (self.tick_s >= from_s) & (self._window_end_s(horizon_index) <= until_s)
+
+    def horizon_matrix(self, horizon_index: int, mask: Mask | None = None) -> tuple[NDArray[np.float32], Mask]:
+        """Features (n, F) and targets (n,) of one horizon, of all rows or of those in a mask (N,)."""
+        rows: Any = slice(None) if mask is None else mask
+        return self.X[rows, horizon_index], self.arrives[rows, horizon_index]
+
+    def of_rows(self, mask: Mask) -> "Corpus":
+        """Corpus of the rows in a mask (N,); the pools stay as they are."""
+        picked = ("pool_index", "tick_s", "X", "arrives", "load")
+        return replace(self, **{name: getattr(self, name)[mask] for name in picked})
+
+    def of_pools(self, names: Sequence[str]) -> "Corpus":
+        """Corpus of some pools.
+
+        Raises
+        ------
+        ValueError
+            A pool is not in the corpus.
+        """
+        missing = sorted(set(names) - set(self.pools))
+        if missing:
+            raise ValueError(f"pools {missing} are not in the corpus; it holds {list(self.pools)}")
+        kept = tuple(name for name in self.pools if name in set(names))
+        position = np.array([kept.index(name) if name in kept else -1 for name in self.pools], np.int32)
+        index = position[self.pool_index]
+        rows = self.of_rows(index >= 0)
+        return replace(rows, pools=kept, pool_index=index[index >= 0])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as Parquet; the same corpus gives the same bytes. See `corpus_file`."""
+        from jobcast.features.corpus_file import write_corpus
+
+        write_corpus(self, path)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Corpus":
+        """Read what `save` wrote (`load` is the column of GPUs)."""
+        from jobcast.features.corpus_file import read_corpus
+
+        return read_corpus(path)
+
+    def _window_end_s(self, horizon_index: int) -> NDArray[np.float64]:
+        return self.tick_s + MINUTE_S * self.horizons_min[horizon_index]
+
+
+def grid(from_s: float, until_s: float, step_s: float = STEP_S) -> NDArray[np.float64]:
+    """Multiples of step_s in [from_s, until_s).
+
+    >>> grid(1.0, 900.0).tolist()
+    [300.0, 600.0]
+    """
+    return np.arange(math.ceil(from_s / step_s), math.ceil(until_s / step_s), dtype=np.float64) * step_s
+
+
+def build_corpus(
+    histories: Mapping[str, PoolHistory],
+    from_s: float,
+    until_s: float,
+    horizons_min: Sequence[float],
+    step_s: float = STEP_S,
+    progress: Progress | None = None,
+) -> Corpus:
+    """Corpus of all pools on the grid of multiples of step_s in [from_s, until_s).
+
+    Parameters
+    ----------
+    histories : events by pool; may reach past until_s, and must for the targets of its last windows to be true
+    from_s, until_s : seconds from the epoch, UTC
+    horizons_min : (H,) horizons in minutes
+    progress : called with (pools done, pools in all)
+    """
+    pools = tuple(sorted(histories))
+    ticks = grid(from_s, until_s, step_s)
+    horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
+    shape = (len(pools), ticks.size, horizons_s.size)
+    X = np.empty((*shape, len(feature_names())), np.float32)
+    arrives = np.empty(shape, np.bool_)
+    load = np.empty(shape, np.float32)
+    for i, pool in enumerate(pools):
+        X[i] = arrival_features(histories[pool], ticks, horizons_s)
+        arrives[i] = arrivals_within(histories[pool], ticks, horizons_s)
+        load[i] = load_within(histories[pool], ticks, horizons_s)
+        if progress is not None:
+            progress(i + 1, len(pools))
+    rows = len(pools) * ticks.size
+    return Corpus(
+        pools=pools,
+        pool_index=np.repeat(np.arange(len(pools), dtype=np.int32), ticks.size),
+        tick_s=np.tile(ticks, len(pools)),
+        horizons_min=tuple(horizons_min),
+        X=X.reshape(rows, *X.shape[2:]),
+        arrives=arrives.reshape(rows, -1),
+        load=load.reshape(rows, -1),
+        feature_names=feature_names(),
+    )

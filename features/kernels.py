@@ -1,0 +1,317 @@
+"""Compiled loops of the arrival features: one pass over ascending instants, moving pointers, no look past them.
+
+One file, since numba's cache of an entry point notices changes of its own file only. `arrivals.py` says what
+the columns mean and imports this file when it first computes, since importing numba takes a second.
+
+Rows must be the same to the last bit whether many instants or one are asked for, and whether the arrays hold
+later events or not. So sums run over the window's own events, oldest first: no differences of running totals.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+njit: Any = numba.njit
+
+HOUR_S = 3600.0
+DAY_S = 86400.0
+WEEK_S = 7 * DAY_S
+MONDAY_OFFSET_S = 3 * DAY_S
+"""1970-01-01 was a Thursday: epoch + 3 days, modulo a week, counts from Monday."""
+SATURDAY_S = 5 * DAY_S
+"""Start of the weekend, counted from Monday."""
+
+PERIODS_S = (HOUR_S, DAY_S)
+PERIODS_BACK = 3
+"""p in {one hour, one day}, x in {1, 2, 3}. SIA, Table 9."""
+LOOKBACKS = (1.0, 10.0, 100.0)
+"""x in {1, 10, 10^2}: recent windows in horizons. SIA, Table 9."""
+LIKE_JOBS = 50
+"""Completions that the expected run time of a running job is the geometric mean of."""
+FALLBACK_DURATION_S = HOUR_S
+"""Expected run time where the pool has no completion yet: the middle quantum of SIA, section 5.4.1."""
+LONGEST_QUIET_S = 60 * DAY_S
+"""Times since the last event are capped here, and a pool without one is taken to have been quiet so long."""
+RECENT_GAPS = 20
+"""Gaps between arrivals that the gap statistics describe."""
+RENEWAL_GAPS = 200
+"""Gaps between arrivals that the renewal probability is counted from."""
+PRIOR_GAPS = 1.0
+"""Weight, in gaps, of the memoryless guess that the renewal probability starts from."""
+RATE_WINDOW_S = WEEK_S
+"""Window of the pool's arrival rate."""
+
+PERIODIC = 0
+RECENT_ARRIVALS = PERIODIC + PERIODS_BACK * len(PERIODS_S)
+RECENT_COMPLETIONS = RECENT_ARRIVALS + len(LOOKBACKS)
+FUTURE_COMPLETIONS = RECENT_COMPLETIONS + len(LOOKBACKS)
+CALENDAR = FUTURE_COMPLETIONS + 2
+QUIET = CALENDAR + 5
+GAPS = QUIET + 2
+RENEWAL = GAPS + 4
+RATE = RENEWAL + 1
+RECENT_GPUS = RATE + 1
+N_COLUMNS = RECENT_GPUS + 1
+"""First column of each block, and the number of columns."""
+
+
+@njit
+def _until(times: Floats, at: int, instant: float) -> int:
+    """Number of times <= instant, given that the first `at` are: gallop, then halve."""
+    step = 1
+    while at + step <= times.size and times[at + step - 1] <= instant:
+        at += step
+        step *= 2
+    end = min(at + step - 1, times.size)
+    while at < end:
+        middle = (at + end) // 2
+        if times[middle] <= instant:
+            at = middle + 1
+        else:
+            end = middle
+    return at
+
+
+@njit
+def _before(times: Floats, at: int, instant: float) -> int:
+    """Number of times < instant, given that the first `at` are."""
+    step = 1
+    while at + step <= times.size and times[at + step - 1] < instant:
+        at += step
+        step *= 2
+    end = min(at + step - 1, times.size)
+    while at < end:
+        middle = (at + end) // 2
+        if times[middle] < instant:
+            at = middle + 1
+        else:
+            end = middle
+    return at
+
+
+@njit
+def _periodic(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Floats) -> None:
+    """Arrivals in (t - x p, min(t - x p + k, t)]."""
+    column = PERIODIC
+    for period_s in PERIODS_S:
+        for back in range(1, PERIODS_BACK + 1):
+            first = 0
+            last = np.zeros(horizons_s.size, np.int64)
+            for i in range(ticks_s.size):
+                from_s = ticks_s[i] - back * period_s
+                first = _until(arrival_s, first, from_s)
+                for h in range(horizons_s.size):
+                    until_s = min(from_s + horizons_s[h], ticks_s[i])
+                    last[h] = _until(arrival_s, last[h], until_s)
+                    rows[i, h, column] = last[h] - first
+            column += 1
+
+
+@njit
+def _recent(rows: Floats, column: int, times: Floats, ticks_s: Floats, horizons_s: Floats) -> None:
+    """Events in [t - x k, t]."""
+    for lookback in LOOKBACKS:
+        last = 0
+        first = np.zeros(horizons_s.size, np.int64)
+        for i in range(ticks_s.size):
+            last = _until(times, last, ticks_s[i])
+            for h in range(horizons_s.size):
+                first[h] = _before(times, first[h], ticks_s[i] - lookback * horizons_s[h])
+                rows[i, h, column] = last - first[h]
+        column += 1
+
+
+@njit
+def _recent_gpus(
+    rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s: Floats, horizons_s: Floats
+) -> None:
+    """Log of 1 + GPUs that arrived in [t - k, t]."""
+    last = 0
+    first = np.zeros(horizons_s.size, np.int64)
+    for i in range(ticks_s.size):
+        last = _until(arrival_s, last, ticks_s[i])
+        for h in range(horizons_s.size):
+            first[h] = _before(arrival_s, first[h], ticks_s[i] - horizons_s[h])
+            gpus = 0.0
+            for j in range(first[h], last):
+                gpus += arrival_gpus[j]
+            rows[i, h, RECENT_GPUS] = math.log1p(gpus)
+
+
+@njit
+def _geometric_mean(durations_s: Floats, end: int) -> float:
+    """Geometric mean of the last LIKE_JOBS of the first `end` durations."""
+    if end == 0:
+        return FALLBACK_DURATION_S
+    first = max(0, end - LIKE_JOBS)
+    logs = 0.0
+    for j in range(first, end):
+        logs += math.log(durations_s[j])
+    return math.exp(logs / (end - first))
+
+
+@njit
+def _future_completions(
+    rows: Floats,
+    start_s: Floats,
+    end_s: Floats,
+    completion_s: Floats,
+    completion_duration_s: Floats,
+    ticks_s: Floats,
+    horizons_s: Floats,
+) -> None:
+    """Running jobs (start <= t < end) expected to end within k, and later.
+
+    What has outlived its expectation is expected to run as long again.
+    """
+    running = np.empty(start_s.size, np.int64)
+    expected_s = np.empty(start_s.size)
+    n_running, started, finished, known, mean_s = 0, 0, 0, -1, 0.0
+    for i in range(ticks_s.size):
+        now_s = ticks_s[i]
+        while started < start_s.size and start_s[started] <= now_s:
+            if end_s[started] > now_s:
+                finished = _until(completion_s, finished, start_s[started])
+                if finished != known:
+                    known, mean_s = finished, _geometric_mean(completion_duration_s, finished)
+                running[n_running], expected_s[n_running] = started, mean_s
+                n_running += 1
+            started += 1
+        rows[i, :, FUTURE_COMPLETIONS : FUTURE_COMPLETIONS + 2] = 0.0
+        kept = 0
+        for r in range(n_running):
+            job = running[r]
+            if end_s[job] > now_s:
+                running[kept], expected_s[kept] = job, expected_s[r]
+                age_s = now_s - start_s[job]
+                left_s = expected_s[r] - age_s if expected_s[r] > age_s else age_s
+                for h in range(horizons_s.size):
+                    rows[i, h, FUTURE_COMPLETIONS + (0 if left_s <= horizons_s[h] else 1)] += 1.0
+                kept += 1
+        n_running = kept
+
+
+@njit
+def _calendar(rows: Floats, ticks_s: Floats) -> None:
+    """Hour of day and day of week (UTC) as angles, and whether it is the weekend."""
+    for i in range(ticks_s.size):
+        day = 2.0 * math.pi * (ticks_s[i] % DAY_S) / DAY_S
+        since_monday_s = (ticks_s[i] + MONDAY_OFFSET_S) % WEEK_S
+        week = 2.0 * math.pi * since_monday_s / WEEK_S
+        rows[i, :, CALENDAR] = math.sin(day)
+        rows[i, :, CALENDAR + 1] = math.cos(day)
+        rows[i, :, CALENDAR + 2] = math.sin(week)
+        rows[i, :, CALENDAR + 3] = math.cos(week)
+        rows[i, :, CALENDAR + 4] = 1.0 if since_monday_s >= SATURDAY_S else 0.0
+
+
+@njit
+def _quiet(rows: Floats, column: int, times: Floats, ticks_s: Floats) -> None:
+    """Log of 1 + seconds since the last event."""
+    last = 0
+    for i in range(ticks_s.size):
+        last = _until(times, last, ticks_s[i])
+        quiet_s = min(ticks_s[i] - times[last - 1], LONGEST_QUIET_S) if last > 0 else LONGEST_QUIET_S
+        rows[i, :, column] = math.log1p(quiet_s)
+
+
+@njit
+def _describe_gaps(arrival_s: Floats, n: int, told: Floats) -> None:
+    """Write log1p of mean, median and last gap, and the coefficient of variation, of the last gaps before n."""
+    count = min(n - 1, RECENT_GAPS)
+    if count < 1:
+        told[0] = told[1] = told[3] = math.log1p(LONGEST_QUIET_S)
+        told[2] = 0.0
+        return
+    gaps = np.empty(count)
+    for j in range(count):
+        gaps[j] = arrival_s[n - count + j] - arrival_s[n - count + j - 1]
+    mean = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count
+    squares = 0.0
+    for gap in gaps:
+        squares += (gap - mean) ** 2
+    told[0] = math.log1p(mean)
+    told[3] = math.log1p(gaps[count - 1])
+    gaps.sort()
+    told[1] = math.log1p((gaps[(count - 1) // 2] + gaps[count // 2]) / 2.0)
+    told[2] = math.sqrt(squares / count) / mean if mean > 0.0 else 0.0
+
+
+@njit
+def _gaps(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
+    """Statistics of the last gaps; those of many instants between two arrivals are computed once."""
+    told = np.empty(4)
+    n, known = 0, -1
+    for i in range(ticks_s.size):
+        n = _until(arrival_s, n, ticks_s[i])
+        if n != known:
+            known = n
+            _describe_gaps(arrival_s, n, told)
+        for column in range(4):
+            rows[i, :, GAPS + column] = told[column]
+
+
+@njit
+def _renewal(rows: Floats, arrival_s: Floats, ticks_s: Floats, horizons_s: Floats) -> None:
+    """P(gap <= w + k | gap > w), w = time since the last arrival, from the last gaps and a memoryless prior."""
+    n = 0
+    for i in range(ticks_s.size):
+        n = _until(arrival_s, n, ticks_s[i])
+        count = max(0, min(n - 1, RENEWAL_GAPS))
+        waited_s = ticks_s[i] - arrival_s[n - 1] if n > 0 else LONGEST_QUIET_S
+        mean_s = (arrival_s[n - 1] - arrival_s[n - 1 - count]) / count if count > 0 else LONGEST_QUIET_S
+        beyond = 0
+        for j in range(n - count, n):
+            beyond += arrival_s[j] - arrival_s[j - 1] > waited_s
+        for h in range(horizons_s.size):
+            longer = 0
+            for j in range(n - count, n):
+                longer += arrival_s[j] - arrival_s[j - 1] > waited_s + horizons_s[h]
+            guess = 1.0 - math.exp(-horizons_s[h] / mean_s) if mean_s > 0.0 else 1.0
+            rows[i, h, RENEWAL] = (beyond - longer + PRIOR_GAPS * guess) / (beyond + PRIOR_GAPS)
+
+
+@njit
+def _rate(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
+    """Log of (1 + arrivals in (t - 7 d, t]) per hour."""
+    first, last = 0, 0
+    for i in range(ticks_s.size):
+        first = _until(arrival_s, first, ticks_s[i] - RATE_WINDOW_S)
+        last = _until(arrival_s, last, ticks_s[i])
+        rows[i, :, RATE] = math.log((1.0 + last - first) * HOUR_S / RATE_WINDOW_S)
+
+
+_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
+_ROWS = types.Array(types.float64, 3, "C")
+
+
+@njit([_ROWS(*(_COLUMN,) * 8)], cache=True)
+def feature_rows(
+    arrival_s: Floats,
+    arrival_gpus: Floats,
+    start_s: Floats,
+    end_s: Floats,
+    completion_s: Floats,
+    completion_duration_s: Floats,
+    ticks_s: Floats,
+    horizons_s: Floats,
+) -> Floats:
+    """Feature rows of one pool, shape (T, H, N_COLUMNS), for ascending ticks; see `arrivals.arrival_features`."""
+    rows = np.empty((ticks_s.size, horizons_s.size, N_COLUMNS))
+    _periodic(rows, arrival_s, ticks_s, horizons_s)
+    _recent(rows, RECENT_ARRIVALS, arrival_s, ticks_s, horizons_s)
+    _recent(rows, RECENT_COMPLETIONS, completion_s, ticks_s, horizons_s)
+    _future_completions(rows, start_s, end_s, completion_s, completion_duration_s, ticks_s, horizons_s)
+    _calendar(rows, ticks_s)
+    _quiet(rows, QUIET, arrival_s, ticks_s)
+    _quiet(rows, QUIET + 1, completion_s, ticks_s)
+    _gaps(rows, arrival_s, ticks_s)
+    _renewal(rows, arrival_s, ticks_s, horizons_s)
+    _rate(rows, arrival_s, ticks_s)
+    _recent_gpus(rows, arrival_s, arrival_gpus, ticks_s, horizons_s)
+    return rows

@@ -1,0 +1,51 @@
+"""Load that arrived in past windows: what a conservative estimate of new load is made from."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.history import PoolHistory
+
+Floats = NDArray[np.float64]
+
+
+def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, count: int) -> Floats:
+    """GPUs that arrived in each of the last windows (t - (i + 1) k, t - i k], i = 0 .. count - 1.
+
+    Parameters
+    ----------
+    history : events of one pool; may hold events after the instants
+    ticks_s : (T,) instants, seconds from the epoch
+    horizon_s : k, the width of a window in seconds
+    count : number of windows, at least 1
+
+    Returns
+    -------
+    (T, count) float64, the newest window first.
+
+    Raises
+    ------
+    ValueError
+        horizon_s or count is not positive.
+
+    >>> none = np.empty(0)
+    >>> pool = PoolHistory(np.array([0.0, 60.0, 61.0]), np.array([1.0, 2.0, 4.0]), none, none, none, none)
+    >>> window_loads(pool, [60, 120], 60, 2).tolist()
+    [[2.0, 1.0], [4.0, 2.0]]
+    """
+    if horizon_s <= 0 or count < 1:
+        raise ValueError(f"horizon_s and count must be positive, got {horizon_s} and {count}")
+    ticks = np.asarray(ticks_s, np.float64)
+    edges_s = ticks[:, None] - horizon_s * np.arange(count + 1)
+    total = np.concatenate(([0.0], np.cumsum(history.arrival_gpus)))
+    before = total[np.searchsorted(history.arrival_s, edges_s, side="right")]
+    loads: Floats = before[:, :-1] - before[:, 1:]
+    return loads
+
+
+def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, count: int) -> Floats:
+    """Largest load of the last `count` windows of width k, shape (T,). SIA, section 5.4.1, NewLoadEstimate.
+
+    Parameters and errors as `window_loads`.
+    """
+    largest: Floats = window_loads(history, ticks_s, horizon_s, count).max(axis=1)
+    return largest

@@ -1,0 +1,66 @@
+"""The boosters as a scikit-learn classifier on a plain matrix, for use outside the predictors."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jobcast.models.boosters import BoosterSettings, fit_booster
+
+
+class ArrivalClassifier(ClassifierMixin, BaseEstimator):
+    """Binary classifier: small, regularised gradient-boosted trees; see `boosters`.
+
+    Parameters
+    ----------
+    algorithm : key of `boosters.ALGORITHMS`
+    seed : of the columns that each tree may look at
+    settings : size and regularisation; None takes the defaults
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) at most two labels, ascending
+    booster_ : the trained trees, or a constant where y held one class
+    n_features_in_ : columns of X
+    """
+
+    def __init__(self, algorithm: str = "lightgbm", seed: int = 0, settings: BoosterSettings | None = None):
+        self.algorithm = algorithm
+        self.seed = seed
+        self.settings = settings
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> "ArrivalClassifier":
+        """Train on X of shape (n_rows, n_features), NaN for missing values, and y of shape (n_rows,)."""
+        X, y = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass; "
+                f"y holds {len(self.classes_)} classes."
+            )
+        self.booster_ = fit_booster(self.algorithm, X, codes.astype(bool), self.seed, self.settings)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of `classes_`, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
+        if len(self.classes_) == 1:
+            return np.ones((len(X), 1))
+        later = self.booster_.predict_proba(X)
+        return np.column_stack([1.0 - later, later])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier label of each row, shape (n_rows,)."""
+        likelier = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[likelier]

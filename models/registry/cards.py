@@ -1,0 +1,161 @@
+"""What is told of a model when it is registered, and what the registry answers about its versions."""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Scalar = str | int | float | bool | None
+
+NOT_IN_A_METRIC_NAME = re.compile(r"[^\w\-. /]", re.ASCII)  # MLflow: alphanumerics, _, -, ., space and /
+DIGEST_LENGTH = 6  # characters that keep two names apart which differ only in what was replaced
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What a version is registered with.
+
+    Attributes
+    ----------
+    name : the predictor's name, `will-jobs-arrive`
+    algorithm, seed : what it was fitted with
+    trace_name, trace_sha256, trace_rows : the data set
+    train_from_s, train_until_s : training window, seconds from the epoch, the end exclusive
+    feature_names : columns that the model reads, in order
+    parameters : what else it was fitted with, scalars by name
+    metrics : scores by horizon and pool, nested as `jobcast evaluate --json` writes them
+    plots : files to keep beside the run
+    description : one line for people
+    """
+
+    name: str
+    algorithm: str
+    seed: int
+    trace_name: str
+    trace_sha256: str
+    trace_rows: int
+    train_from_s: float
+    train_until_s: float
+    feature_names: tuple[str, ...] = ()
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    metrics: Mapping[str, object] = field(default_factory=dict)
+    plots: tuple[Path, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
+    """One registered version, as the store held it when it was read.
+
+    Attributes
+    ----------
+    name, version : the model and its version number, from 1
+    aliases : names that point at it, ascending
+    run_id : MLflow run that it came from
+    location : artifact URI of its files
+    created_s : seconds from the epoch
+    tags : what was recorded with it
+    """
+
+    name: str
+    version: int
+    aliases: tuple[str, ...]
+    run_id: str
+    location: str
+    created_s: float
+    tags: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.version}"
+
+    @property
+    def content_sha256(self) -> str:
+        """Hash of the predictor's files; equal content means an equal model."""
+        return self.tags["content_sha256"]
+
+    @property
+    def algorithm(self) -> str:  # noqa: D102
+        return self.tags["algorithm"]
+
+    @property
+    def trace_name(self) -> str:  # noqa: D102
+        return self.tags["trace_name"]
+
+    @property
+    def trace_sha256(self) -> str:  # noqa: D102
+        return self.tags["trace_sha256"]
+
+    @property
+    def train_from_s(self) -> float:
+        """Begin of the training window, seconds from the epoch."""
+        return float(self.tags["train_from_s"])
+
+    @property
+    def train_until_s(self) -> float:
+        """End of the training window (exclusive), seconds from the epoch."""
+        return float(self.tags["train_until_s"])
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredModel:
+    """A model with its versions, newest first, and where its aliases point."""
+
+    name: str
+    description: str
+    tags: Mapping[str, str]
+    aliases: Mapping[str, int]
+    versions: tuple[ModelVersion, ...]
+
+
+def content_sha256(folder: Path) -> str:
+    """Hash of a folder's files, names and bytes; file times, owners and the folder's own name do not count."""
+    total = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        total.update(f"{file.relative_to(folder).as_posix()}\0{digest}\n".encode())
+    return total.hexdigest()
+
+
+def flatten_metrics(nested: Mapping[str, object]) -> dict[str, float]:
+    """Finite figures of a nested result by a name that MLflow takes; what is no figure is left out.
+
+    >>> flatten_metrics({"horizons": {"5min": {"f1": 0.5, "by_pool": {"a": {"n": 3}}}}, "note": "x"})
+    {'horizons/5min/f1': 0.5, 'horizons/5min/by_pool/a/n': 3.0}
+    """
+    return {_metric_name(path): value for path, value in _leaves(nested, ())}
+
+
+def _leaves(nested: Mapping[str, object], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    for key, value in nested.items():
+        here = (*path, str(key))
+        if isinstance(value, Mapping):
+            yield from _leaves(value, here)
+        elif _is_number(value):
+            yield here, float(value)  # type: ignore[arg-type]
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return not isinstance(value, str | bytes | bool | None) and math.isfinite(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+
+
+def _metric_name(path: tuple[str, ...]) -> str:
+    """Parts joined by slashes; a part with characters that MLflow refuses gets a digest of what it was.
+
+    >>> _metric_name(("5min", "by_pool", "a", "f1"))
+    '5min/by_pool/a/f1'
+    >>> _metric_name(("caf%",)) == _metric_name(("caf!",))
+    False
+    """
+    return "/".join(_metric_part(part) for part in path)
+
+
+def _metric_part(part: str) -> str:
+    clean = NOT_IN_A_METRIC_NAME.sub("_", part.replace("/", "_")).strip(" .") or "_"
+    if clean == part:
+        return part
+    return f"{clean}-{hashlib.sha256(part.encode()).hexdigest()[:DIGEST_LENGTH]}"

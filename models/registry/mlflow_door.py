@@ -1,0 +1,94 @@
+"""MLflow itself: a client with explicit addresses, no global state, no telemetry, no chatter."""
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry.database import unreadable
+from jobcast.models.registry.layout import ARTIFACT_ROOT, database_file, database_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
+}
+CHATTERING_LOGGERS = ("mlflow", "alembic")
+
+
+def hush() -> None:
+    """Keep MLflow from phoning home and from writing to the user's terminal; what the user has set stays."""
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
+    for name in CHATTERING_LOGGERS:
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextmanager
+def mlflow_errors(home: Path) -> Iterator[None]:
+    """Turn what MLflow and its database raise into one line."""
+    hush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pydantic, pandas 4 and SQLAlchemy 2.1: nothing a user can act on
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except MlflowException as error:
+            raise RegistryError(f"{database_file(home)}: {_first_line(error)}") from error
+        except SQLAlchemyError as error:
+            raise unreadable(database_file(home), _first_line(error)) from error
+        except PermissionError as error:
+            raise RegistryError(
+                f"{error.filename}: may not be written ({error.strerror}); make it writable or set JOBCAST_HOME"
+            ) from error
+
+
+def open_client(home: Path) -> "MlflowClient":
+    """A client of the home's store, which is made where there is none. Call inside `mlflow_errors`."""
+    from mlflow import MlflowClient
+
+    from jobcast.models.registry.artifacts import register_scheme
+
+    register_scheme()
+    file = database_file(home)
+    if not file.exists():
+        create_database(file)
+    return MlflowClient(tracking_uri=database_uri(file), registry_uri=database_uri(file))
+
+
+def create_database(file: Path) -> None:
+    """Make an empty store under a temporary name and put it in place whole; an existing one is left alone."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".creating-") as folder:
+        made = Path(folder) / file.name
+        store = SqlAlchemyStore(database_uri(made), ARTIFACT_ROOT)
+        store.engine.dispose()
+        _put_in_place(made, file)
+
+
+def _put_in_place(made: Path, file: Path) -> None:
+    """Rename without overwriting: of two processes that create at once, the first wins."""
+    try:
+        os.link(made, file)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        with suppress(FileExistsError):
+            if not file.exists():
+                made.rename(file)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].removesuffix(".")

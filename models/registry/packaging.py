@@ -1,0 +1,70 @@
+"""A predictor's folder as an MLflow model that loads where jobcast is not installed: no pickle, no database."""
+
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jobcast
+from jobcast.models.registry.cards import content_sha256
+from jobcast.models.registry.folders import write_card
+
+if TYPE_CHECKING:
+    from mlflow.models import ModelSignature
+
+LOADER_MODULE = "jobcast.models.pyfunc"
+RUNTIME_PACKAGES = ("numpy", "pandas", "polars", "scipy", "numba", "lightgbm", ("xgboost-cpu", "xgboost"))
+"""What the packaged code imports when it loads or predicts; of alternatives the installed one."""
+
+
+def package_model(folder: Path, name: str, target: Path, about: Mapping[str, object], **identity: str) -> None:
+    """Write a predictor as an MLflow pyfunc model.
+
+    Parameters
+    ----------
+    folder : what the predictor's `save` wrote
+    name : the predictor's name
+    target : folder to make
+    about : what `jobcast.json` holds beside the name and the content's hash
+    identity : `run_id` and `model_id` for MLflow's own description of the model
+    """
+    import mlflow.pyfunc
+    from jobcast.models.pyfunc import served
+    from mlflow.models import Model
+
+    staged = target.with_name(f"{target.name}-data") / name
+    shutil.copytree(folder, staged)
+    model = served(staged)
+    mlflow.pyfunc.save_model(
+        path=str(target),
+        loader_module=LOADER_MODULE,
+        data_path=str(staged),
+        code_paths=[str(Path(jobcast.__file__).parent)],
+        mlflow_model=Model(**identity),
+        signature=_signature(model.inputs, model.outputs),
+        input_example=model.example(),
+        pip_requirements=requirements(),
+    )
+    write_card(target, {"name": name, "content_sha256": content_sha256(folder), **about})
+
+
+def requirements() -> list[str]:
+    """Pinned requirements of the packaged code, as installed here; inferring them takes MLflow most of a minute."""
+    return [f"{found[0]}=={found[1]}" for found in map(_installed, RUNTIME_PACKAGES) if found]
+
+
+def _installed(package: str | tuple[str, ...]) -> tuple[str, str] | None:
+    for name in (package,) if isinstance(package, str) else package:
+        try:
+            return name, version(name)
+        except PackageNotFoundError:
+            continue
+    return None
+
+
+def _signature(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> "ModelSignature":
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, Schema
+
+    return ModelSignature(*(Schema([ColSpec(kind, name) for name, kind in c.items()]) for c in (inputs, outputs)))

@@ -1,0 +1,199 @@
+"""The registry: versions of fitted predictors, the aliases that point at them, and what they were trained on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel
+from jobcast.models.registry.database import StoreDatabase
+from jobcast.models.registry.home import find_home
+from jobcast.models.registry.layout import artifact_folder
+from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PREVIOUS_TAG = "previous"
+"""Tag of a registered model, `previous.ALIAS`: the versions that the alias has left, oldest first."""
+
+
+def open_registry(home: Path | None = None) -> "Registry":
+    """The registry of a home (default: `find_home()`). The store is made when something is first registered."""
+    return Registry(find_home() if home is None else Path(home).absolute())
+
+
+class Registry:
+    """Reads cost milliseconds; whatever writes imports MLflow, which takes seconds.
+
+    Parameters
+    ----------
+    home : folder that holds `mlruns/`
+
+    Raises
+    ------
+    RegistryError
+        From every method: no such model, alias or version, or a store that cannot be opened.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._database = StoreDatabase(home)
+        self._loaded: dict[tuple[str, int], Any] = {}
+
+    def list(self) -> tuple[RegisteredModel, ...]:
+        """All models, names ascending."""
+        return tuple(self.show(name) for name in self._database.names())
+
+    def show(self, name: str) -> RegisteredModel:
+        """A model, its versions (newest first) and aliases."""
+        model = self._database.model(name)
+        if model is None:
+            raise self._no_such_model(name)
+        return model
+
+    def resolve(self, name: str, ref: Ref = None) -> ModelVersion:
+        """The version that an alias or a number names; None means the champion.
+
+        Ask once and keep the answer: results should name the concrete version.
+        """
+        model = self.show(name)
+        ref = CHAMPION if ref is None else ref
+        if isinstance(ref, str) and not ref.isdecimal() and ref not in model.aliases:
+            have = ", ".join(model.aliases) or "none"
+            raise RegistryError(
+                f"{name} has no alias {ref!r}, it has: {have}; set it with"
+                f" `jobcast models promote {name}:VERSION --alias {ref}`"
+            )
+        number = model.aliases[ref] if ref in model.aliases else int(ref)
+        for version in model.versions:
+            if version.version == number:
+                return version
+        have = ", ".join(str(version.version) for version in reversed(model.versions))
+        raise RegistryError(f"{name} has no version {number}, it has: {have}; see `jobcast models show {name}`")
+
+    def find_by_content(self, name: str, sha256: str) -> ModelVersion | None:
+        """The newest version whose files hash to `sha256` (see `content_sha256`), if there is one."""
+        model = self._database.model(name)
+        versions = model.versions if model else ()
+        return next((version for version in versions if version.tags.get("content_sha256") == sha256), None)
+
+    def metrics(self, version: ModelVersion) -> dict[str, float]:
+        """Scores that a version was registered with, by name."""
+        return self._database.metrics(version.run_id)
+
+    def parameters(self, version: ModelVersion) -> dict[str, str]:
+        """Parameters that a version was fitted with, as text by name."""
+        return self._database.parameters(version.run_id)
+
+    def folder(self, version: ModelVersion) -> Path:
+        """The folder of a version's MLflow model. Raises RegistryError where it is gone."""
+        folder = artifact_folder(self.home, version.location)
+        if not folder.is_dir():
+            raise RegistryError(
+                f"{version}: its files are missing at {folder}; restore them or train the model again"
+            )
+        return folder
+
+    def load(self, version: ModelVersion) -> Any:
+        """The predictor of a version, from its native formats; read once, then the same object.
+
+        Raises RegistryError where files differ from what was registered, or where the model reads other
+        features than this code builds.
+        """
+        from jobcast.models.registry.folders import load_folder
+
+        key = (version.name, version.version)
+        if key not in self._loaded:
+            self._loaded[key] = load_folder(self.folder(version), version.content_sha256)
+        return self._loaded[key]
+
+    def register(self, folder: Path, card: ModelCard) -> ModelVersion:
+        """Register what a predictor's `save` wrote, as a new version with the alias `challenger`.
+
+        The first version of a name becomes `champion` too. An interrupt leaves the versions as they were.
+
+        Parameters
+        ----------
+        folder : what the predictor saved
+        card : what it was fitted with, and how well it scored
+        """
+        from jobcast.models.registry.writer import write_version
+
+        with self._client() as client:
+            number = write_version(client, folder, card)
+            if CHAMPION not in self.show(card.name).aliases:
+                client.set_registered_model_alias(card.name, CHAMPION, str(number))
+            client.set_registered_model_alias(card.name, CHALLENGER, str(number))
+        return self.resolve(card.name, number)
+
+    def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
+        """Point an alias at a version, with no memory of where it pointed."""
+        target = self.resolve(name, ref)
+        with self._client() as client:
+            client.set_registered_model_alias(name, alias, str(target.version))
+        return self.resolve(name, target.version)
+
+    def promote(self, name: str, ref: Ref, alias: str = CHAMPION) -> ModelVersion:
+        """Point an alias at a version and remember the one that it leaves, for `rollback`."""
+        target = self.resolve(name, ref)
+        model = self.show(name)
+        current = model.aliases.get(alias)
+        if current == target.version:
+            return target
+        with self._client() as client:
+            if current is not None:
+                _remember(client, model, alias, [*_left(model, alias), current])
+            client.set_registered_model_alias(name, alias, str(target.version))
+        return self.resolve(name, target.version)
+
+    def rollback(self, name: str, alias: str = CHAMPION) -> ModelVersion:
+        """Point an alias back at the version that the last `promote` took it from."""
+        model = self.show(name)
+        current = model.aliases.get(alias)
+        known = {version.version for version in model.versions}
+        # An interrupted promote or rollback may have left the current version on top.
+        left = [number for number in _left(model, alias) if number in known]
+        while left and left[-1] == current:
+            left.pop()
+        if not left:
+            raise RegistryError(
+                f"{name}: no earlier {alias} to go back to; choose one with `jobcast models promote {name}:VERSION`"
+            )
+        with self._client() as client:
+            client.set_registered_model_alias(name, alias, str(left[-1]))
+            _remember(client, model, alias, left[:-1])
+        return self.resolve(name, left[-1])
+
+    def export(self, version: ModelVersion, folder: Path) -> Path:
+        """Copy a version to a plain folder that loads without any database; see `load_exported`.
+
+        The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not at all.
+        """
+        from jobcast.models.registry.folders import export_folder
+
+        return export_folder(self.folder(version), folder, version)
+
+    def _no_such_model(self, name: str) -> RegistryError:
+        have = ", ".join(self._database.names()) or "none yet"
+        return RegistryError(
+            f"no model {name!r} in {self._database.file.parent}, there is: {have};"
+            f" run `jobcast train {name} --trace FILE` first"
+        )
+
+    @contextmanager
+    def _client(self) -> Iterator["MlflowClient"]:
+        from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
+
+        with mlflow_errors(self.home):
+            yield open_client(self.home)
+
+
+def _left(model: RegisteredModel, alias: str) -> "list[int]":
+    text = model.tags.get(f"{PREVIOUS_TAG}.{alias}", "")
+    return [int(number) for number in text.split(",") if number]
+
+
+def _remember(client: "MlflowClient", model: RegisteredModel, alias: str, left: "list[int]") -> None:
+    client.set_registered_model_tag(model.name, f"{PREVIOUS_TAG}.{alias}", ",".join(map(str, left)))

@@ -1,0 +1,154 @@
+"""Registering a version: an MLflow run with all that belongs to it, the model, and last the version itself.
+
+The version is made last, so that whoever is interrupted leaves at most a run that is marked as such.
+"""
+
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from jobcast import __version__
+from jobcast.models.registry.cards import ModelCard, content_sha256, flatten_metrics
+from jobcast.models.registry.layout import ARTIFACT_ROOT
+from jobcast.models.registry.packaging import package_model
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+T = TypeVar("T")
+
+METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
+PARAMS_A_BATCH = 100
+DIGEST_LENGTH = 36  # of a data set, MLflow's column
+MS_PER_S = 1000.0
+
+
+def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
+    """Log a run for a fitted predictor and register its model; the number of the new version."""
+    tags = version_tags(folder, card)
+    experiment_id = _experiment(client, card.name)
+    with _run(client, experiment_id, card) as run_id:
+        _log_figures(client, run_id, card)
+        _log_data_set(client, run_id, card)
+        _log_files(client, run_id, card)
+        model_id = _log_model(client, run_id, experiment_id, folder, card, tags)
+    _ensure_name(client, card)
+    version = client.create_model_version(
+        card.name, f"models:/{model_id}", run_id, tags=tags, description=card.description, model_id=model_id
+    )
+    return int(version.version)
+
+
+def version_tags(folder: Path, card: ModelCard) -> dict[str, str]:
+    """What every version carries: how to know it again, and what it was trained on."""
+    return {
+        "content_sha256": content_sha256(folder),
+        "trace_name": card.trace_name,
+        "trace_sha256": card.trace_sha256,
+        "trace_rows": str(card.trace_rows),
+        "train_from_s": repr(float(card.train_from_s)),
+        "train_until_s": repr(float(card.train_until_s)),
+        "algorithm": card.algorithm,
+        "seed": str(card.seed),
+        "jobcast_version": __version__,
+    }
+
+
+def _experiment(client: "MlflowClient", name: str) -> str:
+    found = client.get_experiment_by_name(name)
+    if found is not None:
+        return str(found.experiment_id)
+    return client.create_experiment(name, artifact_location=f"{ARTIFACT_ROOT}/{name}")
+
+
+@contextmanager
+def _run(client: "MlflowClient", experiment_id: str, card: ModelCard) -> Iterator[str]:
+    """A run that ends as FINISHED, FAILED or, on Ctrl-C, KILLED."""
+    run_name = f"{card.name} {card.algorithm} {card.trace_name}"
+    tags = {"jobcast_version": __version__, "python": platform.python_version()}
+    run_id = str(client.create_run(experiment_id, run_name=run_name, tags=tags).info.run_id)
+    status = "KILLED"
+    try:
+        yield run_id
+        status = "FINISHED"
+    except Exception:
+        status = "FAILED"
+        raise
+    finally:
+        client.set_terminated(run_id, status)
+
+
+def _log_figures(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
+    from mlflow.entities import Metric, Param
+
+    facts = {"algorithm": card.algorithm, "seed": card.seed, **card.parameters}
+    params = [Param(name, str(value)) for name, value in facts.items() if value is not None]
+    now_ms = int(time.time() * MS_PER_S)
+    metrics = [Metric(name, value, now_ms, 0) for name, value in flatten_metrics(card.metrics).items()]
+    for some in _batches(params, PARAMS_A_BATCH):
+        client.log_batch(run_id, params=some)
+    for few in _batches(metrics, METRICS_A_BATCH):
+        client.log_batch(run_id, metrics=few)
+
+
+def _log_data_set(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
+    """The trace as MLflow's UI shows data sets: by name and hash, never by the path that it was read from."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    data_set = Dataset(
+        name=card.trace_name,
+        digest=card.trace_sha256[:DIGEST_LENGTH],
+        source_type="jobcast-trace",
+        source=json.dumps({"sha256": card.trace_sha256}),
+        profile=json.dumps({"rows": card.trace_rows, "from_s": card.train_from_s, "until_s": card.train_until_s}),
+    )
+    tags = [InputTag("mlflow.data.context", "training"), InputTag("sha256", card.trace_sha256)]
+    client.log_inputs(run_id, [DatasetInput(data_set, tags)])
+
+
+def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
+    client.log_dict(run_id, {"features": list(card.feature_names)}, "features.json")
+    for plot in card.plots:
+        client.log_artifact(run_id, str(plot), "plots")
+
+
+def _log_model(
+    client: "MlflowClient", run_id: str, experiment_id: str, folder: Path, card: ModelCard, tags: Mapping[str, str]
+) -> str:
+    from mlflow.entities import LoggedModelOutput
+
+    logged = client.create_logged_model(
+        experiment_id, name=card.name, source_run_id=run_id, tags=dict(tags), model_type=card.algorithm
+    )
+    model_id = str(logged.model_id)
+    with tempfile.TemporaryDirectory(prefix="jobcast-") as scratch:
+        target = Path(scratch) / "model"
+        about = {**tags, "features": list(card.feature_names)}
+        package_model(folder, card.name, target, about, run_id=run_id, model_id=model_id)
+        client.log_model_artifacts(model_id, str(target))
+    client.finalize_logged_model(model_id, "READY")
+    client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
+    return model_id
+
+
+def _ensure_name(client: "MlflowClient", card: ModelCard) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.get_registered_model(card.name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        client.create_registered_model(card.name)
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some

@@ -1,0 +1,174 @@
+"""How every plot of jobcast looks: an SVG string in the page's text colour, the same for the same data."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1a2b3c"
+"""Stands for the colour of the page's text while a plot is drawn."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
+"""Okabe and Ito (2008), distinguishable with any colour vision; without yellow, which vanishes on white."""
+DASHES = ("-", "--", ":", "-.")
+MOST_POINTS = 400
+"""Points of a curve in a page."""
+TAIL_POINTS = 50
+"""Points of a distribution function that go to each of its ends."""
+WIDE = (8.4, 4.2)
+NARROW = (5.2, 3.7)
+"""Sizes of figures in inches; a page shows them at some 96 dots an inch."""
+
+SETTINGS = {
+    "svg.hashsalt": "jobcast",
+    "svg.fonttype": "none",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Arial", "sans-serif"],
+    "font.size": 10.0,
+    "axes.titlesize": 10.5,
+    "legend.fontsize": 9.0,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": INK,
+    "grid.alpha": 0.14,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Colour and dashes of a line."""
+
+    color: str
+    dashes: str
+
+    @property
+    def line(self) -> dict[str, str]:
+        """Arguments for matplotlib."""
+        return {"color": self.color, "linestyle": self.dashes}
+
+
+def styles(labels: Sequence[str]) -> dict[str, Style]:
+    """A style a label, colours first, then dashes, so that a label looks alike in all plots of a page.
+
+    >>> styles(["fcfs", "sia"])["sia"]
+    Style(color='#D55E00', dashes='-')
+    """
+    return {
+        label: Style(PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)])
+        for i, label in enumerate(labels)
+    }
+
+
+def draw(title: str, paint: "Callable[[Figure], None]", size: tuple[float, float] = WIDE) -> str:
+    """An SVG of what `paint` puts on an empty figure.
+
+    Parameters
+    ----------
+    title : what the plot shows, read aloud in place of it
+    size : inches
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    buffer = io.StringIO()
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        paint(figure)
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+    return _inline(buffer.getvalue(), title)
+
+
+def _inline(svg: str, title: str) -> str:
+    """An SVG fit for a page that holds others: named, without ids that could clash, in the page's text colour."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg))
+    names = {name for pair in used for name in pair if name}
+    prefix = re.sub(r"\W+", "-", title.lower()).strip("-")
+    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}-{m[1]}"' if m[1] in names else "", svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
+    svg = svg.replace(INK, "currentColor").replace("<g>\n", "<g>")
+    named = f'<svg role="img" aria-label="{escape(title, quote=True)}" '
+    return svg.replace("<svg ", named, 1).strip()
+
+
+def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floats]:
+    """Distribution function of finite values: at most `points` of them ascending, the share at or below each.
+
+    A part of the points goes to both tails, which are what one looks for.
+
+    >>> thin_cdf([3.0, 1.0, 2.0, 2.0])
+    (array([1., 2., 2., 3.]), array([0.25, 0.5 , 0.75, 1.  ]))
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = np.sort(known[np.isfinite(known)])
+    count = len(known)
+    if count <= points:
+        return known, np.arange(1, count + 1) / max(count, 1)
+    tail = np.geomspace(1, count, TAIL_POINTS)
+    ranks = np.concatenate([np.linspace(1, count, points - 2 * TAIL_POINTS), tail, count + 1 - tail])
+    rank = np.unique(ranks.round().astype(np.int64))
+    return known[rank - 1], rank / count
+
+
+def plain_ticks(*axes: Any) -> None:
+    """Write the ticks of logarithmic axes as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in axes:
+        axis.set_major_locator(LogLocator(base=10, numticks=8))
+        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 1 else f"{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def percent_ticks(axis: Any) -> None:
+    """Write the ticks of an axis of shares as percentages."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
+
+
+def date_ticks(axes: "Axes") -> None:
+    """Write an x axis of seconds from the epoch as UTC dates."""
+    from datetime import UTC, datetime
+
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    low, high = axes.get_xlim()
+    day_s = 86400.0
+    step = next((s for s in (1, 2, 3, 7, 14, 28, 56, 112) if (high - low) / day_s / s <= 8), 224) * day_s
+    axes.xaxis.set_major_locator(FixedLocator(np.arange(np.ceil(low / step) * step, high, step).tolist()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{datetime.fromtimestamp(x, UTC):%d %b}"))
+
+
+def legend_beside(axes: "Axes") -> None:
+    """Put the legend to the right of the plot, where it hides no curve."""
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)

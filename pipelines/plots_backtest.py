@@ -1,0 +1,199 @@
+"""Plots of a backtest: speedups, slowdowns, utilisation, gains with intervals. SIA, Figures 11, 13 and 15."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jobcast.pipelines.plots import (
+    INK,
+    MOST_POINTS,
+    Floats,
+    Style,
+    date_ticks,
+    draw,
+    legend_beside,
+    percent_ticks,
+    plain_ticks,
+    styles,
+    thin_cdf,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANEL_IN = 0.85
+BAR_IN = 0.42
+
+
+def speedup_cdf(
+    speedups: Mapping[str, ArrayLike], looks: Mapping[str, Style] | None = None, baseline: str = "the baseline"
+) -> str:
+    """Distribution of the jobs' speedups (JCT of the baseline / JCT), a curve a configuration. SIA, Figure 11."""
+    looks = looks or styles(list(speedups))
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
+        for label, values in speedups.items():
+            axes.step(*thin_cdf(values), where="post", label=label, **looks[label].line)
+        axes.set_xscale("log")
+        plain_ticks(axes.xaxis)
+        percent_ticks(axes.yaxis)
+        axes.set_xlabel(f"speedup: JCT under {baseline} / JCT (log scale; left of 1 = slowed)")
+        axes.set_ylabel("jobs at or below")
+        legend_beside(axes)
+
+    return draw(f"Distribution of job speedups against {baseline}", paint)
+
+
+def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, Style] | None = None) -> str:
+    """Share of all jobs that are slowed by more than so many minutes, a curve a configuration. SIA, Figure 13.
+
+    Parameters
+    ----------
+    slowdowns_min : minutes by which each job ends later than under the baseline; 0 or less = not slowed
+    """
+    looks = looks or styles(list(slowdowns_min))
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        for label, values in slowdowns_min.items():
+            minutes = np.asarray(values, dtype=np.float64)
+            late = minutes[minutes > 0]
+            if len(late):
+                x, below = thin_cdf(late)
+                above = (1 - below + 1 / len(late)) * len(late) / len(minutes)
+                axes.step(x, above, where="pre", label=label, **looks[label].line)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_ticks(axes.xaxis, axes.yaxis)
+        percent_ticks(axes.yaxis)
+        axes.set_xlabel("minutes later than under the baseline (log scale)")
+        axes.set_ylabel("jobs slowed by at least that (log scale)")
+        if axes.lines:
+            legend_beside(axes)
+        else:
+            axes.text(0.5, 0.5, "no job is slowed", transform=axes.transAxes, ha="center")
+
+    return draw("Share of jobs slowed by at least so many minutes", paint)
+
+
+def slowed_bars(slowed_pct: Mapping[str, float], total_min: Mapping[str, float]) -> str:
+    """Share of jobs slowed and total slowdown in minutes, a bar a configuration. SIA, Figure 15a and Table 17."""
+    labels = list(slowed_pct)
+
+    def paint(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes, values, name, unit in (
+            (left, slowed_pct, "jobs slowed (%)", " %"),
+            (right, total_min, "total slowdown (minutes)", ""),
+        ):
+            widths = [values[label] for label in labels]
+            axes.barh(labels, widths, color=[look.color for look in styles(labels).values()], height=0.66)
+            for row, width in enumerate(widths):
+                axes.annotate(f"{width:,.3g}{unit}" if width < 1000 else f"{width:,.0f}{unit}", (width, row),
+                              xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)  # fmt: skip
+            axes.set_xlim(0, 1.3 * max(widths, default=0.0) or 1.0)
+            axes.xaxis.set_major_locator(_few_ticks())
+            axes.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
+            axes.set_xlabel(name)
+            axes.grid(axis="y", visible=False)
+        left.invert_yaxis()
+
+    return draw("Jobs slowed and total slowdown by configuration", paint, (8.4, 0.9 + BAR_IN * len(labels)))
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(4)
+
+
+def utilisation(
+    series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mapping[str, Style] | None = None
+) -> str:
+    """Share of the cluster's GPUs at work over time, a panel a configuration.
+
+    Parameters
+    ----------
+    series : label -> (times in seconds from the epoch, ascending and evenly spaced; shares of 1)
+    """
+    looks = looks or styles(list(series))
+    curves = {label: _coarser(*pair) for label, pair in series.items()}
+    steps_h = max((step for *_, step in curves.values()), default=1.0)
+
+    def paint(figure: "Figure") -> None:
+        panels = figure.subplots(len(curves), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, (label, (times_s, shares, _)) in zip(panels, curves.items(), strict=True):
+            axes.fill_between(times_s, shares, step="post", color=looks[label].color, alpha=0.75, linewidth=0)
+            axes.set_ylim(0, 1.02)
+            axes.set_yticks([0, 0.5, 1])
+            percent_ticks(axes.yaxis)
+            mean = float(np.mean(shares)) if len(shares) else 0.0
+            axes.set_title(f"{label} (mean {100 * mean:.0f} %)", loc="left", fontsize=9, pad=3)
+        date_ticks(panels[-1])
+        panels[-1].set_xlabel(f"UTC; GPUs at work as a share of all, means over {steps_h:g} h")
+
+    return draw("Utilisation over time by configuration", paint, (8.4, 0.7 + PANEL_IN * max(1, len(curves))))
+
+
+def _coarser(times_s: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, float]:
+    """At most `MOST_POINTS` means of neighbours, and the hours that each covers."""
+    times, values = np.asarray(times_s, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+    group = max(1, -(-len(times) // MOST_POINTS))
+    starts = np.arange(0, len(times), group)
+    step_h = group * (times[1] - times[0]) / 3600 if len(times) > 1 else 1.0
+    if not len(times):
+        return times, values, 1.0
+    counts = np.diff(np.append(starts, len(times)))
+    return times[starts], np.add.reduceat(values, starts) / counts, round(float(step_h), 2)
+
+
+def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
+    """Geometric-mean speedup of one configuration over another, with confidence intervals, a line a comparison.
+
+    Parameters
+    ----------
+    gains : each `a`, `b`, `speedup`, `speedup_low`, `speedup_high` (see `gains.Gains.to_dict`)
+    """
+    rows = [gain for gain in gains if gain.get("speedup")]
+    names = [f"{gain['a']}  over  {gain['b']}" for gain in rows]
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
+        for row, gain in enumerate(rows):
+            value = gain["speedup"]
+            low, high = gain.get("speedup_low") or value, gain.get("speedup_high") or value
+            clear = low > 1 or high < 1
+            axes.plot([low, high], [row, row], color=PALETTE_CLEAR if clear else INK, linewidth=2.4, alpha=0.8)
+            axes.plot([value], [row], "o", color=PALETTE_CLEAR if clear else INK, markersize=6)
+            axes.annotate(f"{value:.3g}", (value, row), xytext=(0, 7), textcoords="offset points", ha="center",
+                          fontsize=9)  # fmt: skip
+        axes.set_xscale("log")
+        _short_log_ticks(axes)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.4, -0.75)
+        axes.set_xlabel(
+            "times as fast (geometric mean of JCT ratios, log scale; right of 1 = the first is faster)"
+        )
+        axes.grid(axis="y", visible=False)
+
+    return draw("Paired gains with confidence intervals", paint, (8.4, 1.1 + 0.5 * max(1, len(rows))))
+
+
+PALETTE_CLEAR = "#0072B2"
+"""Colour of an interval that leaves out 1."""
+
+
+def _short_log_ticks(axes: Any) -> None:
+    """Ticks on a logarithmic axis that may span less than a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axes.get_xlim()
+    subs = (1.0, 2.0, 5.0) if high / low > 3 else (1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 9.0)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

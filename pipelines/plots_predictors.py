@@ -1,0 +1,98 @@
+"""Plots of the predictors: are probabilities honest, what do they separate, what do they look at."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jobcast.pipelines.plots import INK, MOST_POINTS, NARROW, PALETTE, draw, legend_beside, styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TOP_FEATURES = 15
+MARKERS = "os^Dv"
+
+
+def reliability(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Observed share against predicted probability, a curve a horizon; honest probabilities lie on the diagonal.
+
+    Parameters
+    ----------
+    curves : horizon -> `predicted`, `observed` (shares of 1, a value a bin) and, if known, `n` (rows in the bin)
+    """
+    looks = styles(list(curves))
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=0.9, alpha=0.6)
+        for marker, (horizon, curve) in zip(MARKERS * len(curves), curves.items(), strict=False):
+            x, y, n = _filled_bins(curve)
+            axes.plot(x, y, label=horizon, color=looks[horizon].color, linewidth=1.4)
+            axes.scatter(x, y, s=14 + 90 * n / max(n.max(initial=1), 1), marker=marker, color=looks[horizon].color)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        axes.set_xlabel("predicted probability that jobs arrive")
+        axes.set_ylabel("share of windows with arrivals")
+        legend_beside(axes)
+
+    return draw("Reliability of arrival probabilities by horizon", paint, (6.2, 4.6))
+
+
+def _filled_bins(curve: Mapping[str, Sequence[float]]) -> tuple[Any, Any, Any]:
+    x, y = np.asarray(curve["predicted"], dtype=float), np.asarray(curve["observed"], dtype=float)
+    n = np.asarray(curve.get("n", np.ones(len(x))), dtype=float)
+    filled = np.isfinite(x) & np.isfinite(y) & (n > 0)
+    return x[filled], y[filled], n[filled]
+
+
+def precision_recall(
+    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    points: Mapping[str, Mapping[str, Mapping[str, float | None]]] | None = None,
+) -> str:
+    """Precision against recall, a panel a horizon, with rules of thumb as points.
+
+    Parameters
+    ----------
+    curves : horizon -> `precision`, `recall`
+    points : horizon -> name -> `precision`, `recall`, for the threshold in use and the baselines
+    """
+
+    def paint(figure: "Figure") -> None:
+        panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        for axes, (horizon, curve) in zip(panels, curves.items(), strict=True):
+            keep = np.unique(np.linspace(0, len(curve["recall"]) - 1, MOST_POINTS).round().astype(int))
+            recall, precision = np.asarray(curve["recall"], float), np.asarray(curve["precision"], float)
+            axes.plot(recall[keep], precision[keep], color=PALETTE[0], label="predictor")
+            _mark(axes, (points or {}).get(horizon, {}))
+            axes.set(xlim=(-0.02, 1.04), ylim=(-0.02, 1.04), xlabel="recall", title=horizon)
+        panels[0].set_ylabel("precision")
+        legend_beside(panels[-1])
+
+    return draw("Precision and recall by horizon, beside baselines", paint, (2.1 + 2.4 * len(curves), 3.3))
+
+
+def _mark(axes: "Axes", points: Mapping[str, Mapping[str, float | None]]) -> None:
+    for i, (name, point) in enumerate(points.items()):
+        if point.get("precision") is not None and point.get("recall") is not None:
+            look = {"color": PALETTE[(i + 1) % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)]}
+            axes.scatter([point["recall"]], [point["precision"]], s=46, label=name, zorder=3, **look)
+
+
+def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str, float]]) -> str:
+    """The features that a predictor of one horizon gains most from, as shares of the gain of all."""
+    pairs = list(features.items()) if isinstance(features, Mapping) else [(name, gain) for name, gain in features]
+    whole = sum(gain for _, gain in pairs) or 1.0
+    best = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:TOP_FEATURES]
+
+    def paint(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.barh(
+            [name for name, _ in best], [100 * gain / whole for _, gain in best], color=PALETTE[0], height=0.66
+        )
+        axes.invert_yaxis()
+        axes.set_xlabel("share of the gain of all features (%)")
+        axes.set_title(f"{horizon} ahead", loc="left")
+        axes.grid(axis="y", visible=False)
+
+    return draw(f"Most important features, {horizon} ahead", paint, (NARROW[0], 0.8 + 0.24 * max(3, len(best))))

@@ -1,0 +1,106 @@
+"""Sources of forecasts for a scene: from a spec to what the engine drives."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.errors import OverlapError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.times import iso
+from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.history import EarlierJobs, RunHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A source, the history that it reads, the concrete versions behind it, whether one was trained on the window."""
+
+    source: ForecastSource | None = None
+    history: RunHistory | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Makes sources for one scene."""
+
+    scene: Scene
+    home: Path
+    seed: int = 0
+    allow_overlap: bool = False
+
+    def none(self) -> Chosen:
+        """For policies that ask nothing."""
+        return Chosen()
+
+    def make(self, spec: ForecastSpec) -> Chosen:
+        """The source of a spec.
+
+        Raises RegistryError when a model is not there or does not fit, OverlapError when it was trained on the window.
+        """
+        makers = {
+            "oracle": lambda: Chosen(Oracle(self.scene.workload)),
+            "conservative": lambda: Chosen(Conservative(self.scene.workload)),
+            "random": lambda: Chosen(Random(self.scene.workload, seed=self.seed, earlier=self._earlier())),
+            "noisy": lambda: Chosen(
+                Noisy(self.scene.workload, spec.probability, seed=self.seed, earlier=self._earlier())
+            ),
+            "registry": lambda: self._registry(spec),
+        }
+        return makers[spec.kind]()
+
+    def _earlier(self) -> EarlierJobs:
+        """What the trace did before the window; ends after its beginning become known as time reaches them."""
+        earlier = self.scene.earlier
+        jobs, durations = earlier.to_jobs()
+        return EarlierJobs(jobs, earlier.start_s, earlier.end_s, durations)
+
+    def _registry(self, spec: ForecastSpec) -> Chosen:
+        from jobcast.models.forecasts import RegistryForecasts
+        from jobcast.models.registry import open_registry
+
+        registry = open_registry(self.home)
+        pinned = dict(spec.versions)
+        versions = {name: registry.resolve(name, pinned.get(name, spec.alias)) for name in PREDICTORS}
+        overlap = any(
+            refuse_overlap(version, self.scene.from_s, self.scene.until_s, self.allow_overlap)
+            for version in versions.values()
+        )
+        history = RunHistory([pool.name for pool in self.scene.workload.pools], self._earlier())
+        predictors = [_loaded(self.home, name, versions[name].version) for name in PREDICTORS]
+        source = RegistryForecasts(history, *predictors)
+        return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
+
+
+@lru_cache(maxsize=8)
+def _loaded(home: Path, name: str, version: int) -> Any:
+    """A registered predictor, loaded once a process: a version never changes."""
+    from jobcast.models.registry import open_registry
+
+    registry = open_registry(home)
+    return registry.load(registry.resolve(name, version))
+
+
+def refuse_overlap(version: Any, from_s: float, until_s: float | None, allowed: bool) -> bool:
+    """Whether a version was trained on part of [from_s, until_s), or on what came after it.
+
+    Raises OverlapError when it was and that is not allowed.
+    """
+    reaches = version.train_until_s > from_s
+    if reaches and not allowed:
+        raise OverlapError(
+            f"{version.name} version {version.version} was trained on data until {iso(version.train_until_s)}, "
+            f"which reaches into the window from {iso(from_s)} to {iso(_finite(until_s)) or 'the end'}; "
+            "choose another version or a later --from, or pass --allow-overlap"
+        )
+    return bool(reaches)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,144 @@
+"""Numbers and names as people read them: three significant digits, units stated, forecasts in words."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+UNKNOWN = "–"
+Shown = Callable[[float | None], str]
+"""A way to show a number."""
+DIGITS = 3
+LEAST_SHOWN = 1e-4
+
+UNITS_S: tuple[tuple[str, float, float], ...] = (
+    ("s", 1.0, 120.0),
+    ("min", 60.0, 120 * 60.0),
+    ("h", 3600.0, 72 * 3600.0),
+    ("d", 86400.0, math.inf),
+)
+"""Units of time: name, seconds, and up to how many seconds the unit is used."""
+
+FORECASTS_IN_WORDS = {
+    "oracle": "exact coarse forecasts",
+    "registry": "the champion's forecasts",
+    "conservative": "conservative forecasts",
+    "random": "random forecasts",
+}
+
+POLICIES_IN_WORDS = {
+    "fcfs": "first come, first served within each pool; nothing is shared",
+    "ssf": "shortest service (width × duration, exactly known) first within each pool; nothing is shared",
+    "gssf": "shortest service (exactly known) first over all GPUs as one pool",
+    "mmfs": "max-min fair sharing of idle GPUs between the pools that have jobs waiting; no forecasts",
+    "sia_vc": "virtual clocks with the exact future; slows no job by construction",
+    "sia": "lends idle GPUs to jobs that are forecast to end before their owners need them",
+}
+
+
+def number(value: float | int | None, digits: int = DIGITS) -> str:
+    """A number with `digits` significant digits and thousands separators; whole numbers in full.
+
+    >>> [number(x) for x in (11.234, 0.04567, 358871.2, 12345, 0.0, 99.96, -2.5, None)]
+    ['11.2', '0.0457', '358,871', '12,345', '0', '100', '−2.50', '–']
+    """
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if isinstance(value, int) or value == 0:
+        return _minus(f"{value:,.0f}")
+    if abs(value) < LEAST_SHOWN:
+        return f"under {LEAST_SHOWN:g}" if value > 0 else f"over −{LEAST_SHOWN:g}"
+    rounded = float(f"{value:.{digits}g}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return _minus(f"{rounded if decimals else value:,.{decimals}f}")
+
+
+def percent(value: float | None) -> str:
+    """A percentage.
+
+    >>> percent(0.1834), percent(0.0), percent(None)
+    ('0.183 %', '0 %', '–')
+    """
+    text = number(value)
+    return text if text == UNKNOWN else f"{text} %"
+
+
+def share(value: float | None) -> str:
+    """A share of 1 as a percentage.
+
+    >>> share(0.534)
+    '53.4 %'
+    """
+    return percent(None if value is None else 100 * value)
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the unit that suits it.
+
+    >>> [duration(x) for x in (45.0, 600.0, 10 * 3600.0, 20 * 86400.0)]
+    ['45.0 s', '10.0 min', '10.0 h', '20.0 d']
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return UNKNOWN
+    name, unit_s = unit_for([seconds])
+    return f"{number(seconds / unit_s)} {name}"
+
+
+def unit_for(seconds: Iterable[float | None]) -> tuple[str, float]:
+    """Name and seconds of the unit that suits the median of some lengths of time, for a whole column.
+
+    >>> unit_for([30.0, 7200.0, 9000.0])
+    ('h', 3600.0)
+    """
+    known = sorted(abs(s) for s in seconds if s is not None and math.isfinite(s))
+    middle = known[len(known) // 2] if known else 0.0
+    return next((name, unit_s) for name, unit_s, most_s in UNITS_S if middle < most_s)
+
+
+def signed(value: float | None) -> str:
+    """A change, with its sign.
+
+    >>> signed(0.5), signed(-0.5), signed(0.0)
+    ('+0.500', '−0.500', '0')
+    """
+    text = number(value)
+    return f"+{text}" if value is not None and math.isfinite(value) and value > 0 else text
+
+
+def between(low: float | None, high: float | None, show: Shown = number) -> str:
+    """An interval.
+
+    >>> between(1.0, 2.5)
+    '1.00 to 2.50'
+    """
+    if low is None or high is None or not math.isfinite(low) or not math.isfinite(high):
+        return UNKNOWN
+    return f"{show(low)} to {show(high)}"
+
+
+def forecasts_in_words(kind: str | None) -> str:
+    """A source of forecasts, as in "sia with ...".
+
+    >>> forecasts_in_words("registry:challenger"), forecasts_in_words("noisy:0.2")
+    ("the challenger's forecasts", 'forecasts that are wrong with probability 0.2')
+    """
+    kind = kind or ""
+    source, _, argument = kind.partition(":")
+    if source == "noisy":
+        return f"forecasts that are wrong with probability {argument}"
+    if source == "registry" and "=" in argument:
+        return f"the forecasts of {argument.replace('=', ' ').replace(',', ', ')}"
+    if source == "registry" and argument:
+        return f"the {argument}'s forecasts"
+    return FORECASTS_IN_WORDS.get(kind, f"{kind} forecasts")
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")

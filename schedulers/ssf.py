@@ -1,0 +1,66 @@
+"""Shortest service first, within each pool or over all of them. SIA, section 4.1."""
+
+from math import inf
+
+from jobcast.domain.cluster import ClusterView, Decision, PoolView
+from jobcast.domain.forecasts import Forecasts
+from jobcast.domain.jobs import Job
+from jobcast.schedulers.draft import Draft
+
+
+class ShortestServiceFirst:
+    """Within each pool: smallest width x duration first, ties by submission; nothing shared.
+
+    Parameters
+    ----------
+    forecasts : tells durations
+    backfill : start any later job that fits, where the first does not; else the first blocks the rest
+    """
+
+    name = "ssf"
+
+    def __init__(self, forecasts: Forecasts, backfill: bool = False) -> None:
+        self._forecasts = forecasts
+        self._backfill = backfill
+
+    def lane(self, job: Job) -> int:
+        """One lane."""
+        return 0
+
+    def key(self, job: Job) -> float:
+        """Service: GPU-seconds."""
+        return job.gpus * self._forecasts.duration_s(job)
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Only a pool with an arrival or a completion can have something to start."""
+        draft = Draft(view)
+        for pool in view.touched:
+            while (job := self._next(draft, pool, pool.quota - draft.allocated(pool))) is not None:
+                draft.start(job)
+        return draft.decision()
+
+    def _next(self, draft: Draft, pool: PoolView, room: float) -> Job | None:
+        if self._backfill:
+            return draft.first(pool, room, inf)
+        job = draft.head(pool)
+        return job if job is not None and job.gpus <= room else None
+
+
+class GlobalShortestServiceFirst(ShortestServiceFirst):
+    """The same over all GPUs as one pool."""
+
+    name = "gssf"
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start the smallest service of the cluster while it fits the idle GPUs."""
+        draft = Draft(view)
+        while draft.free > 0:
+            nexts = [(pool.pending.key(job), job) for pool in draft.waiting() if (job := self._of(draft, pool))]
+            _, job = min(nexts, default=(None, None))
+            if job is None or job.gpus > draft.free:
+                break
+            draft.start(job)
+        return draft.decision()
+
+    def _of(self, draft: Draft, pool: PoolView) -> Job | None:
+        return draft.first(pool, draft.free, inf) if self._backfill else draft.head(pool)

@@ -1,0 +1,130 @@
+"""The cluster at an instant: kept up change by change, and shown to policies as a read-only view."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from jobcast.domain.cluster import PoolView, RunningJob
+from jobcast.domain.jobs import Job, Pool
+from jobcast.simulator.queues import PendingQueue
+
+
+class PoolState:
+    """One pool; implements `domain.cluster.PoolView`. Changed by `ClusterState` alone."""
+
+    __slots__ = ("_allocated", "_dedicated", "_name", "_pending", "_quota")
+
+    def __init__(self, pool: Pool) -> None:
+        self._name = pool.name
+        self._quota = pool.quota
+        self._allocated = 0.0
+        self._dedicated = 0.0
+        self._pending = PendingQueue()
+
+    @property
+    def name(self) -> str:
+        """Name of the pool."""
+        return self._name
+
+    @property
+    def quota(self) -> int:
+        """GPUs that its owners pay for."""
+        return self._quota
+
+    @property
+    def allocated(self) -> float:
+        """GPUs that its running jobs hold, wherever they came from."""
+        return self._allocated
+
+    @property
+    def dedicated(self) -> float:
+        """GPUs of `allocated` that count against its quota."""
+        return self._dedicated
+
+    @property
+    def pending(self) -> PendingQueue:
+        """Its pending jobs."""
+        return self._pending
+
+    def _hold(self, gpus: float, dedicated: bool) -> None:
+        self._allocated += gpus
+        if dedicated:
+            self._dedicated += gpus
+
+
+class ClusterState:
+    """The cluster; implements `domain.cluster.ClusterView`. It knows no duration, so that no policy can find one."""
+
+    __slots__ = ("_filed", "_free_gpus", "_now_s", "_pools", "_running", "_total_gpus", "_touched", "pools", "running")
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = {pool.name: PoolState(pool) for pool in sorted(pools, key=lambda pool: pool.name)}
+        self._total_gpus = sum(pool.quota for pool in pools)
+        self._free_gpus = float(self._total_gpus)
+        self._now_s = -float("inf")
+        self._running: dict[int, RunningJob] = {}
+        self._filed: dict[int, tuple[int, float]] = {}
+        self._touched: dict[str, PoolState] = {}
+        self.pools: Mapping[str, PoolState] = MappingProxyType(self._pools)
+        self.running: Mapping[int, RunningJob] = MappingProxyType(self._running)
+
+    @property
+    def now_s(self) -> float:
+        """Seconds from the epoch."""
+        return self._now_s
+
+    @property
+    def total_gpus(self) -> int:
+        """GPUs of the cluster, busy or not."""
+        return self._total_gpus
+
+    @property
+    def free_gpus(self) -> float:
+        """GPUs that run nothing."""
+        return self._free_gpus
+
+    @property
+    def touched(self) -> Sequence[PoolView]:
+        """Pools with an arrival or a completion since the last decision."""
+        return tuple(self._touched.values())
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant."""
+        self._now_s = now_s
+
+    def settle(self) -> None:
+        """Forget which pools were touched: a decision has been made on them."""
+        self._touched.clear()
+
+    def submit(self, job: Job, lane: int, key: float) -> None:
+        """A job arrives."""
+        pool = self._pools[job.pool]
+        pool._pending.add(job, lane, key)
+        self._touched[job.pool] = pool
+
+    def start(self, job: Job, dedicated: bool) -> None:
+        """Give a pending job its GPUs."""
+        pool = self._pools[job.pool]
+        self._filed[job.seq] = pool._pending.remove(job)
+        pool._hold(job.gpus, dedicated)
+        self._free_gpus -= job.gpus
+        self._running[job.seq] = RunningJob(job, self._now_s, dedicated)
+
+    def finish(self, job: Job) -> RunningJob:
+        """Take a running job out for good."""
+        pool = self._pools[job.pool]
+        run = self._running.pop(job.seq)
+        del self._filed[job.seq]
+        pool._hold(-job.gpus, run.dedicated)
+        self._free_gpus += job.gpus
+        self._touched[job.pool] = pool
+        return run
+
+    def stop(self, job: Job) -> RunningJob:
+        """Put a running job back into its queue, where it was."""
+        lane, key = self._filed[job.seq]
+        touched = job.pool in self._touched
+        run = self.finish(job)
+        if not touched:
+            del self._touched[job.pool]
+        self._pools[job.pool]._pending.add(job, lane, key)
+        return run

@@ -1,0 +1,230 @@
+"""The engine: replays a workload under a policy, event by event, and refuses impossible decisions."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from math import inf, nan
+
+import numpy as np
+
+from jobcast.domain.cluster import Decision, Policy, Start
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job
+from jobcast.simulator.cluster import ClusterState
+from jobcast.simulator.history import RunHistory
+from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.workload import Workload
+
+CAPACITY_TOLERANCE = 1e-9
+PROGRESS_EVERY = 1000
+"""Completed jobs between two calls of `progress`."""
+IDLE_WAKES = 100_000
+"""Wake-ups in a row that may pass with jobs pending, nothing running and nothing to arrive, before we give up."""
+
+Progress = Callable[[int, int], None]
+
+
+def replay(
+    workload: Workload,
+    policy: Policy,
+    source: ForecastSource | None = None,
+    history: RunHistory | None = None,
+    progress: Progress | None = None,
+) -> RunLog:
+    """Run a workload to completion from an empty cluster.
+
+    At one instant: completions, then arrivals, then one call of the policy. Its `lane` and `key` are asked once a job,
+    when it arrives.
+
+    Parameters
+    ----------
+    workload : jobs, their outcomes, pools
+    policy : the scheduler
+    source : moved to each instant before the policy is asked anything (the policy holds its `Forecasts` side)
+    history : told what happens, before the source is moved
+    progress : called with (completed, all) about every thousand jobs and at the end
+
+    Raises
+    ------
+    TraceError, PoolsError
+        The workload cannot be run; see `Workload.check`.
+    DecisionError
+        The policy asked for what the cluster cannot do, or leaves jobs pending for ever.
+    """
+    workload.check()
+    return _Replay(workload, policy, source, history).run(progress)
+
+
+class _Replay:
+    """One run: its clock, its events, its record."""
+
+    def __init__(
+        self, workload: Workload, policy: Policy, source: ForecastSource | None, history: RunHistory | None
+    ) -> None:
+        count = len(workload.jobs)
+        self._workload = workload
+        self._jobs = workload.jobs
+        self._policy, self._source, self._history = policy, source, history
+        self._name: str = getattr(policy, "name", type(policy).__name__)
+        self._cluster = ClusterState(workload.pools)
+        self._remaining_s = [outcome.duration_s for outcome in workload.outcomes]
+        self._arrived = self._completed = self._events = self._sequence = self._idle_wakes = 0
+        self._ends: list[tuple[float, int, Job]] = []  # heap of (end, sequence of the start, job)
+        self._current = [-1] * count  # by job: sequence of the start that still runs; ends of others are stale
+        self._wake_at = inf
+        self._start_s, self._end_s = [nan] * count, [nan] * count
+        self._preemptions, self._dedicated = [0] * count, [False] * count
+        self._spans: list[tuple[int, float, float]] = []
+
+    def run(self, progress: Progress | None) -> RunLog:
+        count, reported = len(self._jobs), 0
+        while self._completed < count:
+            self._step()
+            if progress is not None and self._completed >= reported + PROGRESS_EVERY:
+                reported = self._completed
+                progress(reported, count)
+        if progress is not None and reported < count:
+            progress(count, count)
+        return self._log()
+
+    def _step(self) -> None:
+        now_s = self._next_instant()
+        self._cluster.advance(now_s)
+        if self._history is not None:
+            self._history.advance(now_s)
+        self._complete(now_s)
+        arrivals = self._arrivals(now_s)
+        if self._source is not None:
+            self._source.advance(now_s)
+        for job in arrivals:
+            self._cluster.submit(job, self._policy.lane(job), self._policy.key(job))
+        if self._wake_at <= now_s:
+            self._wake_at = inf
+            self._events += 1
+        decision = self._policy.decide(self._cluster)
+        self._cluster.settle()
+        self._apply(decision, now_s)
+
+    def _next_instant(self) -> float:
+        ends = self._ends
+        while ends and self._current[ends[0][2].seq] != ends[0][1]:
+            heappop(ends)
+        end_s = ends[0][0] if ends else inf
+        submit_s = self._jobs[self._arrived].submit_s if self._arrived < len(self._jobs) else inf
+        event_s = min(end_s, submit_s)
+        if event_s == inf:
+            self._check_idle()
+        return min(event_s, self._wake_at)
+
+    def _check_idle(self) -> None:
+        """Refuse to wait for ever: jobs are pending, nothing runs, nothing will arrive."""
+        self._idle_wakes += 1
+        if self._wake_at < inf and self._idle_wakes <= IDLE_WAKES:
+            return
+        heads = [head for pool in self._cluster.pools.values() if (head := pool.pending.head()) is not None]
+        first = min(heads, key=lambda job: job.seq)
+        waiting = sum(len(pool.pending) for pool in self._cluster.pools.values())
+        raise DecisionError(
+            f"policy {self._name} at {self._cluster.now_s:.6f} s: {waiting} jobs are pending, job {first.job_id} first, "
+            "while nothing runs and nothing will arrive; it must start one or ask to be woken"
+        )
+
+    def _complete(self, now_s: float) -> None:
+        ends = self._ends
+        while ends and ends[0][0] <= now_s:
+            _, sequence, job = heappop(ends)
+            if self._current[job.seq] != sequence:
+                continue
+            run = self._cluster.finish(job)
+            self._spans.append((job.seq, run.start_s, now_s))
+            self._end_s[job.seq] = now_s
+            self._completed += 1
+            self._events += 1
+            if self._history is not None:
+                self._history.completed(job, self._workload.outcomes[job.seq].duration_s)
+
+    def _arrivals(self, now_s: float) -> list[Job]:
+        jobs, begin, count = self._jobs, self._arrived, len(self._jobs)
+        while self._arrived < count and jobs[self._arrived].submit_s <= now_s:
+            if self._history is not None:
+                self._history.arrived(jobs[self._arrived])
+            self._arrived += 1
+        self._events += self._arrived - begin
+        return list(jobs[begin : self._arrived])
+
+    def _apply(self, decision: Decision, now_s: float) -> None:
+        for job in decision.stop:
+            self._stop(job, now_s)
+        for start in decision.start:
+            self._start(start, now_s)
+        if decision.wake_at is not None:
+            if not decision.wake_at > now_s:
+                raise DecisionError(
+                    f"policy {self._name} at {now_s:.6f} s: asks to be woken at {decision.wake_at:.6f} s, not later than now"
+                )
+            self._wake_at = decision.wake_at
+
+    def _start(self, start: Start, now_s: float) -> None:
+        job, cluster = start.job, self._cluster
+        seq = self._known(job, "start", now_s)
+        if job not in cluster.pools[job.pool].pending:
+            raise self._refusal("start", job, now_s, self._why_not_pending(job))
+        if job.gpus > cluster.free_gpus + CAPACITY_TOLERANCE:
+            raise self._refusal("start", job, now_s, f"it needs {job.gpus} GPUs, {cluster.free_gpus:g} are free")
+        cluster.start(job, start.dedicated)
+        self._current[seq] = self._sequence
+        heappush(self._ends, (now_s + self._remaining_s[seq], self._sequence, job))
+        self._sequence += 1
+        self._idle_wakes = 0
+        self._dedicated[seq] = start.dedicated
+        if self._start_s[seq] != self._start_s[seq]:
+            self._start_s[seq] = now_s
+        if self._history is not None:
+            self._history.started(job)
+
+    def _stop(self, job: Job, now_s: float) -> None:
+        seq = self._known(job, "stop", now_s)
+        if seq not in self._cluster.running:
+            raise self._refusal("stop", job, now_s, "it is not running")
+        if not job.preemptible:
+            raise self._refusal("stop", job, now_s, "it is not preemptible")
+        run = self._cluster.stop(job)
+        self._current[seq] = -1
+        self._remaining_s[seq] -= now_s - run.start_s
+        self._spans.append((seq, run.start_s, now_s))
+        self._preemptions[seq] += 1
+        self._events += 1
+        if self._history is not None:
+            self._history.stopped(job)
+
+    def _known(self, job: Job, verb: str, now_s: float) -> int:
+        if not 0 <= job.seq < len(self._jobs) or self._jobs[job.seq] is not job:
+            raise self._refusal(verb, job, now_s, "it is none of this run's jobs")
+        return job.seq
+
+    def _why_not_pending(self, job: Job) -> str:
+        if job.seq >= self._arrived:
+            return f"it is submitted only at {job.submit_s:.6f} s"
+        return "it is running already" if job.seq in self._cluster.running else "it has finished"
+
+    def _refusal(self, verb: str, job: Job, now_s: float, why: str) -> DecisionError:
+        return DecisionError(f"policy {self._name} at {now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
+
+    def _log(self) -> RunLog:
+        jobs, pools = self._jobs, tuple(self._workload.pools)
+        index = {pool.name: position for position, pool in enumerate(pools)}
+        spans = np.array(self._spans, dtype=np.float64).reshape(-1, 3)
+        return RunLog(
+            policy=self._name,
+            pools=pools,
+            submit_s=np.array([job.submit_s for job in jobs], dtype=np.float64),
+            start_s=np.array(self._start_s, dtype=np.float64),
+            end_s=np.array(self._end_s, dtype=np.float64),
+            duration_s=np.array([outcome.duration_s for outcome in self._workload.outcomes], dtype=np.float64),
+            gpus=np.array([job.gpus for job in jobs], dtype=np.int64),
+            pool=np.array([index[job.pool] for job in jobs], dtype=np.int64),
+            preemptions=np.array(self._preemptions, dtype=np.int64),
+            dedicated=np.array(self._dedicated, dtype=np.bool_),
+            spans=Spans(spans[:, 0].astype(np.int64), spans[:, 1], spans[:, 2]),
+            events=self._events,
+        )

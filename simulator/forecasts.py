@@ -1,0 +1,230 @@
+"""Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf, sqrt
+
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
+from jobcast.domain.jobs import Job
+from jobcast.simulator.arrivals import Arrivals
+from jobcast.simulator.draws import draw_key, uniform
+from jobcast.simulator.workload import Workload
+
+SLIDING_WINDOWS = 12
+"""Past windows whose largest load stands for the next one's: an hour of 5-minute windows. SIA, section 5.4.1."""
+FAIR_COIN = 0.5
+"""SIA, section 6.3, footnote 6."""
+EDGE_RATIO = 12.0
+"""From one horizon to the next where there is only one to tell by: SIA's 5 to 60 minutes."""
+
+
+def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> list[float]:
+    """A run time that stands for each duration bin: the geometric middle of its edges, in seconds, (n_bins,).
+
+    The open first and last bins take the ratio of the horizons next to them for their missing edge.
+
+    >>> [round(s / 60, 1) for s in bin_durations_s((5, 60, 720))]
+    [1.4, 17.3, 207.8, 2494.2]
+    """
+    first, last = EDGE_RATIO, EDGE_RATIO
+    if len(horizons_min) > 1:
+        first, last = horizons_min[1] / horizons_min[0], horizons_min[-1] / horizons_min[-2]
+    edges = [horizons_min[0] / first, *horizons_min, horizons_min[-1] * last]
+    return [60.0 * sqrt(low * high) for low, high in pairwise(edges)]
+
+
+class Oracle:
+    """Exact answers, read from the workload: perfect coarse forecasts of SIA, section 6.3.
+
+    Parameters
+    ----------
+    workload : what is replayed
+    horizons_min : edges of the duration bins, minutes
+    """
+
+    def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        self.horizons_min = tuple(horizons_min)
+        self._arrivals = Arrivals(workload.jobs)
+        self._outcomes = workload.outcomes
+        self._now_s = -inf
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant."""
+        self._now_s = now_s
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Whether any job will arrive in (now, now + horizon_s]."""
+        return self._arrivals.count_between(pool, self._now_s, self._now_s + horizon_s) > 0
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """GPUs of the jobs that will arrive in (now, now + horizon_s]."""
+        return self._arrivals.gpus_between(pool, self._now_s, self._now_s + horizon_s)
+
+    def duration_bin(self, job: Job) -> int:
+        """The bin of its run time."""
+        return duration_bin(self.duration_s(job), self.horizons_min)
+
+    def duration_s(self, job: Job) -> float:
+        """Its run time, seconds."""
+        return self._outcomes[job.seq].duration_s
+
+
+class Conservative:
+    """Always expects the worst: jobs arrive, as many as the quota holds, and each runs for ever. SIA equals FCFS then.
+
+    Parameters
+    ----------
+    workload : what is replayed; its quotas are all that is read
+    horizons_min : edges of the duration bins, minutes
+    """
+
+    def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
+        self.horizons_min = tuple(horizons_min)
+        self._quotas = workload.quotas()
+        self._longest_s = bin_durations_s(horizons_min)[-1]
+
+    def advance(self, now_s: float) -> None:
+        """Nothing depends on the instant."""
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Yes."""
+        return True
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """The pool's quota."""
+        return self._quotas.get(pool, 0)
+
+    def duration_bin(self, job: Job) -> int:
+        """The last bin."""
+        return len(self.horizons_min)
+
+    def duration_s(self, job: Job) -> float:
+        """A run time in the last bin, the same for all jobs; seconds."""
+        return self._longest_s
+
+
+class _Drawing:
+    """What sources that draw share: keys, and the load that stands in where arrivals are made up."""
+
+    def __init__(
+        self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]
+    ) -> None:
+        self.horizons_min = tuple(horizons_min)
+        self._seed = seed
+        self._past = Arrivals([*earlier, *workload.jobs])
+        self._durations_s = bin_durations_s(horizons_min)
+        self._keys: dict[tuple[str, float], bytes] = {}
+        self._now_s = -inf
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant."""
+        self._now_s = now_s
+
+    def _draw_arrival(self, pool: str, horizon_s: float) -> float:
+        key = self._keys.get((pool, horizon_s))
+        if key is None:
+            key = self._keys[pool, horizon_s] = draw_key(self._seed, "arrival", pool, float(horizon_s))
+        return uniform(key, self._now_s)
+
+    def _draw_bin(self, job: Job) -> int:
+        return int(uniform(draw_key(self._seed, "bin", job.job_id)) * len(self._durations_s))
+
+    def _sliding_max(self, pool: str, horizon_s: float) -> float:
+        """Largest load of the last windows, from arrivals up to now alone."""
+        return self._past.largest_past_load(pool, self._now_s, horizon_s, SLIDING_WINDOWS)
+
+
+class Random(_Drawing):
+    """A fair coin for arrivals, a uniform duration bin, sliding-max load. SIA, section 6.3.
+
+    A coin is a pure function of (seed, pool, horizon, instant), a bin of (seed, job id).
+
+    Parameters
+    ----------
+    workload : what is replayed; of its arrivals only those up to now are read
+    seed : of the draws
+    earlier : jobs submitted before the run, for the sliding maximum
+    horizons_min : edges of the duration bins, minutes
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        seed: int = 0,
+        earlier: Sequence[Job] = (),
+        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
+    ) -> None:
+        super().__init__(workload, seed, earlier, horizons_min)
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Heads or tails."""
+        return self._draw_arrival(pool, horizon_s) < FAIR_COIN
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """Largest load of the last windows of this length, GPUs."""
+        return self._sliding_max(pool, horizon_s)
+
+    def duration_bin(self, job: Job) -> int:
+        """A uniform bin."""
+        return self._draw_bin(job)
+
+    def duration_s(self, job: Job) -> float:
+        """The middle of the drawn bin, seconds."""
+        return self._durations_s[self._draw_bin(job)]
+
+
+class Noisy(_Drawing):
+    """The oracle, wrong with probability p: an arrival answer is flipped, a duration bin drawn uniformly.
+
+    Where an arrival is made up, the load is the sliding maximum; else it is exact.
+
+    Parameters
+    ----------
+    workload : what is replayed
+    probability : of each answer to be noise, in [0, 1]
+    seed : of the draws
+    earlier : jobs submitted before the run, for the sliding maximum
+    horizons_min : edges of the duration bins, minutes
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        probability: float,
+        seed: int = 0,
+        earlier: Sequence[Job] = (),
+        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
+    ) -> None:
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability must lie in [0, 1], got {probability}")
+        super().__init__(workload, seed, earlier, horizons_min)
+        self._truth = Oracle(workload, horizons_min)
+        self._probability = probability
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant."""
+        super().advance(now_s)
+        self._truth.advance(now_s)
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """The truth, or its opposite."""
+        return self._truth.will_jobs_arrive(pool, horizon_s) != self._flipped(pool, horizon_s)
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """The exact load, or the sliding maximum where arrivals are made up; GPUs."""
+        exact = self._truth.new_load(pool, horizon_s)
+        return self._sliding_max(pool, horizon_s) if exact == 0 and self._flipped(pool, horizon_s) else exact
+
+    def duration_bin(self, job: Job) -> int:
+        """The true bin, or a uniform one."""
+        return self._draw_bin(job) if self._replaced(job) else self._truth.duration_bin(job)
+
+    def duration_s(self, job: Job) -> float:
+        """The true run time, or the middle of the drawn bin; seconds."""
+        return self._durations_s[self._draw_bin(job)] if self._replaced(job) else self._truth.duration_s(job)
+
+    def _flipped(self, pool: str, horizon_s: float) -> bool:
+        return self._draw_arrival(pool, horizon_s) < self._probability
+
+    def _replaced(self, job: Job) -> bool:
+        return uniform(draw_key(self._seed, "replaced", job.job_id)) < self._probability

@@ -1,0 +1,100 @@
+"""What is replayed: jobs, the truth about them, and the pools that they run in."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jobcast.domain.errors import PoolsError, TraceError
+from jobcast.domain.jobs import Job, Outcome, Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs with their outcomes, and pools; brought into order when made.
+
+    Attributes
+    ----------
+    jobs : sorted by (submit time, job id, given order), `seq` counting from 0 in that order
+    outcomes : (n_jobs,) the truth about each job, in the same order; for the engine and the oracle alone
+    pools : names ascending
+
+    Raises
+    ------
+    TraceError
+        Numbers of jobs and outcomes differ.
+    PoolsError
+        A pool is given twice.
+    """
+
+    jobs: Sequence[Job]
+    outcomes: Sequence[Outcome]
+    pools: Sequence[Pool]
+
+    def __post_init__(self) -> None:
+        if len(self.jobs) != len(self.outcomes):
+            raise TraceError(f"{len(self.jobs)} jobs but {len(self.outcomes)} outcomes; give one a job")
+        for name, count in Counter(pool.name for pool in self.pools).items():
+            if count > 1:
+                raise PoolsError(f"pool {name} is given {count} times; keep one quota a pool")
+        rows = sorted(zip(self.jobs, self.outcomes, strict=True), key=lambda row: (row[0].submit_s, row[0].job_id))
+        jobs = tuple(job if job.seq == seq else replace(job, seq=seq) for seq, (job, _) in enumerate(rows))
+        object.__setattr__(self, "jobs", jobs)
+        object.__setattr__(self, "outcomes", tuple(outcome for _, outcome in rows))
+        object.__setattr__(self, "pools", tuple(sorted(self.pools, key=lambda pool: pool.name)))
+
+    @property
+    def total_gpus(self) -> int:
+        """GPUs of all pools."""
+        return sum(pool.quota for pool in self.pools)
+
+    def quotas(self) -> dict[str, int]:
+        """GPUs by pool, for pools that have any."""
+        return {pool.name: pool.quota for pool in self.pools if pool.quota > 0}
+
+    def check(self) -> None:
+        """Refuse what can never run without sharing.
+
+        Raises
+        ------
+        PoolsError
+            A job's pool has no capacity.
+        TraceError
+            A job is wider than its pool's quota, or does not run for a positive time.
+        """
+        quotas = self.quotas()
+        homeless = [job for job in self.jobs if job.pool not in quotas]
+        if homeless:
+            raise PoolsError(
+                f"pool {homeless[0].pool} has no GPUs but {len(homeless)} jobs lie in such pools, "
+                f"job {homeless[0].job_id} first; give it a quota or pass --pools-only to leave them out"
+            )
+        wide = [job for job in self.jobs if job.gpus > quotas[job.pool]]
+        if wide:
+            job = wide[0]
+            raise TraceError(
+                f"job {job.job_id} asks for {job.gpus} GPUs, its pool {job.pool} has {quotas[job.pool]} "
+                f"({len(wide)} such jobs); raise the quota or pass --drop-too-wide to leave them out"
+            )
+        for job, outcome in zip(self.jobs, self.outcomes, strict=True):
+            if not outcome.duration_s > 0:
+                raise TraceError(
+                    f"job {job.job_id}: its duration must be more than 0 s, got {outcome.duration_s}; drop it"
+                )
+
+
+def drop_too_wide(workload: Workload) -> tuple[Workload, int]:
+    """Leave out the jobs that are wider than their pool's quota; the count of those comes second."""
+    quotas = workload.quotas()
+    return _keep(workload, lambda job: job.gpus <= quotas.get(job.pool, job.gpus))
+
+
+def pools_only(workload: Workload) -> tuple[Workload, int]:
+    """Leave out the jobs of pools without capacity; the count of those comes second."""
+    quotas = workload.quotas()
+    return _keep(workload, lambda job: job.pool in quotas)
+
+
+def _keep(workload: Workload, wanted: Callable[[Job], bool]) -> tuple[Workload, int]:
+    rows = [row for row in zip(workload.jobs, workload.outcomes, strict=True) if wanted(row[0])]
+    kept = Workload([job for job, _ in rows], [outcome for _, outcome in rows], workload.pools)
+    return kept, len(workload.jobs) - len(rows)

@@ -1,0 +1,52 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobcast.traces.table import Trace
+
+HEADER = "job_id,pool,submit_time,duration,gpus\n"
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes text as a canonical CSV file; rows alone get the header of the required columns."""
+
+    def write(text: str, header: str = HEADER) -> Path:
+        path = tmp_path / "jobs.csv"
+        path.write_text(header + text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def make_trace() -> Callable[..., Trace]:
+    """Builds a trace from rows of (pool, submit_s, duration_s, gpus); ids are row numbers."""
+
+    def build(*rows: tuple[str, float, float, int], **columns: list[object]) -> Trace:
+        pools, submit_s, duration_s, gpus = zip(*rows, strict=True)
+        frame = pl.DataFrame(
+            {
+                "job_id": [f"{row:02d}" for row in range(len(rows))],
+                "pool": pools,
+                "submit_time": [float(s) for s in submit_s],
+                "duration": [float(s) for s in duration_s],
+                "gpus": gpus,
+                **columns,
+            }
+        )
+        return Trace.from_frame(frame, name="made")
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def philly() -> Path:
+    """Folder of the Philly data."""
+    root = os.environ.get("JOBCAST_DATA")
+    if not root:
+        pytest.skip("JOBCAST_DATA is not set: name the folder that holds philly/philly_jobs.csv")
+    return Path(root) / "philly"

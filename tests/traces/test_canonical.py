@@ -1,0 +1,194 @@
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+
+TEXT = st.text(
+    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from('",\n\r\t;'), min_size=1, max_size=8
+)
+NAMES = TEXT.filter(str.strip)
+TIMES = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+JOB = st.fixed_dictionaries(
+    {
+        "pool": NAMES,
+        "submit_time": TIMES,
+        "duration": st.floats(1e-6, 1e12),
+        "gpus": st.integers(1, 2**40),
+        "user": TEXT | st.none(),
+        "weight": st.floats(0, 1e300) | st.none(),
+        "preemptible": st.booleans() | st.none(),
+        "extra": TEXT | st.none(),
+    }
+)
+SCHEMA = {"weight": pl.Float64, "preemptible": pl.Boolean, "user": pl.String, "extra": pl.String}
+
+
+def parquet(**columns) -> bytes:
+    base = {
+        "job_id": ["1", "2"],
+        "pool": ["p", "p"],
+        "submit_time": [datetime(2017, 1, 1, tzinfo=UTC)] * 2,
+        "duration": [1.0, 2.0],
+        "gpus": [1, 1],
+    }
+    file = io.BytesIO()
+    pl.DataFrame(base | columns).write_parquet(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(jobs=st.lists(JOB, min_size=1, max_size=8), ids=st.lists(NAMES, min_size=8, max_size=8, unique=True))
+def test_what_is_written_is_read_back(tmp_path, suffix, jobs, ids):
+    rows = [{"job_id": name, **job} for name, job in zip(ids, jobs, strict=False)]
+    trace = Trace.from_frame(pl.DataFrame(rows, schema_overrides=SCHEMA), name="t")
+    path = tmp_path / f"jobs.{suffix}"
+    write_trace(trace, path)
+    read = read_trace(path)
+    assert read.jobs.equals(trace.jobs)
+    assert read.notes == ()
+    first = path.read_bytes()
+    write_trace(read, path)
+    assert path.read_bytes() == first
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_csv_as_a_person_sees_it(tmp_path):
+    frame = {"job_id": ["007"], "pool": ["p"], "submit_time": [1.5], "duration": [60], "gpus": [2], "user": [None]}
+    write_trace(Trace.from_frame(pl.DataFrame(frame), name="t"), tmp_path / "jobs.csv")
+    assert (tmp_path / "jobs.csv").read_text() == (
+        "job_id,pool,submit_time,duration,gpus,user\n007,p,1970-01-01T00:00:01.500000Z,60.0,2,\n"
+    )
+
+
+def test_an_unknown_suffix_and_a_missing_folder(make_trace, tmp_path):
+    trace = make_trace(("p", 0, 1, 1))
+    with pytest.raises(ConfigError, match=r"jobs\.xlsx: the suffix must be \.csv or \.parquet"):
+        write_trace(trace, tmp_path / "jobs.xlsx")
+    with pytest.raises(ConfigError, match=r"jobs\.csv: cannot be written \("):
+        write_trace(trace, tmp_path / "none" / "jobs.csv")
+
+
+def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
+    path = tmp_path / "jobs.csv"
+    path.write_text("old")
+
+    def half(frame, target, **_):
+        Path(target).write_text("hal")
+        raise OSError(28, "No space left on device")
+
+    trace = make_trace(("p", 0, 1, 1))
+    monkeypatch.setattr(pl.DataFrame, "write_csv", half)
+    with pytest.raises(ConfigError, match=r"cannot be written \(No space left on device\)"):
+        write_trace(trace, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n \n", "no known format|neither CSV"),
+        (b"job_id,pool,submit_time,duration,gpus\n", "no jobs, only a header"),
+        (b"job_id,pool,submit_time,duration,gpus", "no jobs, only a header"),
+        (b"\x7fELF\x02\x01\x01\0\0\0", "neither CSV text nor Parquet"),
+        (bytes(range(128, 256)) * 9, "neither CSV text nor Parquet"),
+        ("job_id,pool".encode("utf-16"), "neither CSV text nor Parquet"),
+        (b"job_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n2,\xff,0,1,1\n", "row 3: not UTF-8 text"),
+        (b"job_id,pool,submit_time,duration,gpus\n1,p,0,1,1\n2,\0,0,1,1\n", "row 3: holds binary data"),
+        (b'job_id,pool,submit_time,duration,gpus\n1,"p,0,1,1\n', "malformed"),
+        (b"job_id,pool,submit_time,duration,gpus,gpus\n1,p,0,1,1,1\n", "row 1: column gpus is given twice"),
+        (b"a,b\n1,2\n", "found columns a, b; needed are job_id, pool, submit_time, duration, gpus"),
+        (parquet()[:-9], "not a Parquet file that can be read"),
+        (parquet()[: len(parquet()) // 2], "not a Parquet file that can be read"),
+        (b"PAR1", "not a Parquet file that can be read"),
+    ],
+)
+def test_what_is_no_trace_gets_one_clear_line(tmp_path, data, message):
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(data)
+    with pytest.raises(TraceError, match=message) as error:
+        read_trace(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there_and_a_folder(tmp_path):
+    with pytest.raises(TraceError, match="no such file"):
+        read_trace(tmp_path / "jobs.csv")
+    with pytest.raises(TraceError, match="is a folder"):
+        read_trace(tmp_path)
+
+
+def test_missing_columns_are_named(csv_file):
+    with pytest.raises(TraceError, match="columns duration, gpus missing, found job_id, pool, submit_time"):
+        read_trace(csv_file("1,p,0\n", header="job_id,pool,submit_time\n"), format="canonical")
+
+
+def test_a_byte_order_mark_carriage_returns_and_spaced_headers_are_fine(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(b"\xef\xbb\xbfjob_id, pool,submit_time,duration,gpus\r\n007,p,5,1,1\r\n")
+    trace = read_trace(path)
+    assert trace.jobs.rows() == [("007", "p", datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC), 1.0, 1)]
+    assert trace.name == "jobs"
+    assert trace.source.rows == 1
+
+
+def test_the_slow_way_through_quotes_reads_the_same(csv_file):
+    rows = ["1,p,0,1,1", "2,q,5,2.5,4"]
+    plain = read_trace(csv_file("\n".join(rows)))
+    quoted = read_trace(csv_file('"1","p",0,1,1\n\n' + rows[1] + "\n"))
+    assert quoted.jobs.equals(plain.jobs)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"submit_time": ["2017-01-01"] * 2}, "column submit_time: must hold timestamps, got String"),
+        ({"submit_time": [0, 1]}, "column submit_time: must hold timestamps, got Int64"),
+        ({"duration": ["1", "2"]}, "column duration: must hold numbers, got String"),
+        ({"job_id": [1.0, 2.0]}, "column job_id: must hold text, got Float64"),
+        ({"preemptible": ["yes", "no"]}, "column preemptible: must hold true or false, got String"),
+        ({"duration": [1.0, -2.0]}, r"row index 1, column duration: must be > 0, got -2\.0"),
+        ({"pool": ["p", None]}, "row index 1, column pool: a value is needed, got nothing"),
+    ],
+)
+def test_parquet_columns_must_have_their_types(tmp_path, columns, message):
+    (tmp_path / "jobs.parquet").write_bytes(parquet(**columns))
+    with pytest.raises(TraceError, match=message):
+        read_trace(tmp_path / "jobs.parquet")
+
+
+def test_parquet_of_other_number_types_is_brought_to_ours(tmp_path):
+    columns = {
+        "job_id": [7, 8],
+        "gpus": [1.0, 2.5],
+        "duration": [3, 4],
+        "pool": pl.Series(["p", "q"]).cast(pl.Categorical),
+    }
+    (tmp_path / "jobs.parquet").write_bytes(parquet(**columns))
+    trace = read_trace(tmp_path / "jobs.parquet")
+    assert trace.jobs["job_id"].to_list() == ["7", "8"]
+    assert trace.gpus.tolist() == [1, 3]
+    assert trace.jobs.schema["duration"] == pl.Float64
+    assert trace.pools == ["p", "q"]
+
+
+def test_naive_parquet_times(tmp_path):
+    path = tmp_path / "jobs.parquet"
+    path.write_bytes(parquet(submit_time=[datetime(1970, 1, 2, 8)] * 2))
+    assert read_trace(path).submit_s.tolist() == [86400.0 + 8 * 3600] * 2
+    assert read_trace(path).notes == ("submit_time: times without an offset read as UTC",)
+    assert read_trace(path, timezone="Asia/Shanghai").submit_s.tolist() == [86400.0] * 2
+    with pytest.raises(TraceError, match="row index 0, column submit_time: has no offset"):
+        read_trace(path, strict=True)

@@ -1,0 +1,86 @@
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.readers import read_trace
+
+ROW = "1,p,0,1,1\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("2,p,0,0,1", "row 3, column duration: must be > 0, got 0.0"),
+        ("2,p,0,-4,1", "row 3, column duration: must be > 0, got -4.0"),
+        ("2,p,0,nan,1", "row 3, column duration: must be a finite number, got nan"),
+        ("2,p,0,inf,1", "row 3, column duration: must be a finite number, got inf"),
+        ("2,p,0,,1", "row 3, column duration: a value is needed, got nothing"),
+        ("2,p,0,long,1", "row 3, column duration: must be a number, got 'long'"),
+        ("2,p,0,1,0", "row 3, column gpus: must be >= 1, got 0"),
+        ("2,p,0,1,-3", "row 3, column gpus: must be >= 1, got -3"),
+        ("2,p,0,1,many", "row 3, column gpus: must be a number, got 'many'"),
+        ("2,p,0,1,1e300", "row 3, column gpus: must be a finite whole number, got '1e300'"),
+        ("1,p,0,1,1", "row 3, column job_id: must be unique, got '1'"),
+        (",p,0,1,1", "row 3, column job_id: a value is needed, got nothing"),
+        ("2,,0,1,1", "row 3, column pool: a value is needed, got nothing"),
+        ("2,  ,0,1,1", "row 3, column pool: must not be empty, got '  '"),
+        ("2,p,,1,1", "row 3, column submit_time: a value is needed, got nothing"),
+        ("2,p,1e20,1,1", "row 3, column submit_time: must be seconds from the epoch, got '1e20'"),
+        ("2,p,0,1", "row 3: 4 fields where the header has 5"),
+        ("2,p,0,1,1,1", "row 3: 6 fields where the header has 5"),
+    ],
+)
+def test_a_bad_row_is_named_as_a_person_finds_it(csv_file, row, message):
+    path = csv_file(ROW + row + "\n3,p,0,1,1\n")
+    with pytest.raises(TraceError) as error:
+        read_trace(path)
+    assert str(error.value).startswith(f"{path}, {message}; ")
+    assert "\n" not in str(error.value)
+
+
+def test_other_bad_rows_are_counted(csv_file):
+    with pytest.raises(TraceError, match=r"row 3, column gpus: must be >= 1, got 0 \(2 more rows like it\);"):
+        read_trace(csv_file(ROW + "2,p,0,1,0\n3,p,0,1,-1\n4,p,0,1,1\n5,p,0,1,0\n"))
+
+
+def test_lines_are_counted_over_quoted_line_breaks_and_blank_lines(csv_file):
+    with pytest.raises(TraceError, match="row 6, column duration"):
+        read_trace(csv_file('1,"p\nq",0,1,1\n\n2,p,0,1,1\n3,p,0,-1,1\n'))
+
+
+def test_fractions_of_gpus_are_rounded_up_and_counted(csv_file):
+    trace = read_trace(csv_file(ROW + "2,p,1,1,0.25\n3,p,2,1,2.5\n"))
+    assert trace.gpus.tolist() == [1, 1, 3]
+    assert trace.notes == ("gpus: fractions rounded up in 2 of 3 rows",)
+
+
+def test_ids_that_differ_in_leading_zeros_are_two_jobs(csv_file):
+    assert read_trace(csv_file(ROW + "01,p,0,1,1\n1.0,p,0,1,1\n")).jobs["job_id"].to_list() == ["01", "1", "1.0"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("min_gpus", "5", "column min_gpus: must not be more than gpus, got 5"),
+        ("min_gpus", "0", "column min_gpus: must be >= 1, got 0"),
+        ("steps", "1.5", "column steps: must be a whole number, got '1.5'"),
+        ("end_time", "99", "column end_time: must not lie before submit_time, got 1970-01-01 00:01:39"),
+        ("start_time", "99", "column start_time: must not lie before submit_time"),
+        ("preemptible", "maybe", "column preemptible: must be true or false, got 'maybe'"),
+        ("weight", "-1", "column weight: must be >= 0, got -1.0"),
+        ("weight", "nan", "column weight: must be a finite number, got nan"),
+    ],
+)
+def test_optional_columns_are_checked_where_filled(csv_file, column, value, message):
+    header = f"job_id,pool,submit_time,duration,gpus,{column}\n"
+    empty = read_trace(csv_file("1,p,100,1,4,\n", header=header))
+    assert empty.jobs[column].to_list() == [None]
+    with pytest.raises(TraceError, match="row 3, " + message.replace("(", r"\(")):
+        read_trace(csv_file(f"1,p,100,1,4,\n2,p,100,1,4,{value}\n", header=header))
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"), [("true", True), ("False", False), ("1", True), ("0", False), ("YES", True), ("no", False)]
+)
+def test_flags_as_people_write_them(csv_file, text, flag):
+    header = "job_id,pool,submit_time,duration,gpus,preemptible\n"
+    assert read_trace(csv_file(f"1,p,0,1,1,{text}\n", header=header)).jobs["preemptible"].to_list() == [flag]

@@ -1,0 +1,144 @@
+import json
+import math
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.curves import MOST_POINTS, cdf
+from jobcast.traces.describe import describe
+from jobcast.traces.occupancy import busy_gpus, largest_burst, share_followed, share_followed_at_random
+from jobcast.traces.readers import read_trace
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def trace(make_trace):
+    return make_trace(
+        ("a", 0, 3600, 2), ("a", 100, 7200, 1), ("b", 200, 60, 4), ("a", 3800, 400, 4), ("a", 7200, 800, 1)
+    )
+
+
+def test_figures_of_a_pool_by_hand(trace):
+    a = describe(trace).pools["a"]
+    assert (a.jobs, a.first_submit_s, a.last_submit_s, a.span_s) == (4, 0.0, 7200.0, 7200.0)
+    assert a.gpu_hours == pytest.approx((7200 + 7200 + 1600 + 800) / 3600)
+    assert a.load_gpus == pytest.approx(16800 / 7200)
+    assert a.widths == {1: 2, 2: 1, 4: 1}
+    assert a.gpus_mean == 2.0
+    assert a.duration_p50_s == 2200.0
+    assert a.duration_p90_s == pytest.approx(3600 + 0.7 * 3600)
+    assert a.duration_p99_s == pytest.approx(3600 + 0.97 * 3600)
+    assert a.duration_spread == pytest.approx((3600 + 0.97 * 3600) / 2200)
+    gaps = [100, 3700, 3400]
+    assert a.interarrival_cv == pytest.approx(np.std(gaps) / np.mean(gaps))
+    assert a.interarrival_p50_s == 3400.0
+    assert a.burst_gpus == 4.0
+    # Completions at 3600 (an arrival at 3800), 4200 and, after the last arrival, 7300 and 8000.
+    assert a.followed_after_completion == 0.5
+    assert a.followed_at_random == pytest.approx((100 + 300 + 300) / 7200)
+    assert a.quota is None
+    assert math.isnan(a.burst_share)
+
+
+def test_figures_against_quotas(trace):
+    description = describe(trace, [Pool("a", 2), Pool("b", 4), Pool("unused", 64)])
+    a, b, total = description.pools["a"], description.pools["b"], description.total
+    assert (a.quota, b.quota, total.quota) == (2, 4, 6)
+    assert (a.burst_share, b.burst_share) == (2.0, 1.0)
+    # GPU-seconds of a in the hours [0, 3600) and [3600, 7200): 7200 + 3500 and 3600 + 1600.
+    assert a.utilization_mean == pytest.approx((10700 + 5200) / 7200 / 2)
+    assert description.utilization_hourly == pytest.approx(((10700 + 240) / 3600 / 6, 5200 / 3600 / 6))
+    assert description.curves["utilization_hourly"].y == (0.5, 1.0)
+    assert description.curves["burst_share"].x == (1.0, 2.0)
+    assert total.burst_gpus == 7.0
+    assert total.burst_share == pytest.approx(7 / 6)
+
+
+def test_quotas_of_some_pools_alone(trace):
+    description = describe(trace, [Pool("b", 4)])
+    assert description.total.quota == 4
+    assert math.isnan(description.total.burst_share)
+    assert description.utilization_hourly == pytest.approx((240 / 3600 / 4, 0.0))
+    assert description.pools["a"].quota is None
+
+
+def test_json_holds_no_nan(trace):
+    plain = describe(trace).to_dict()
+    text = json.dumps(plain, allow_nan=False)
+    assert json.loads(text) == plain
+    assert plain["pools"]["b"]["interarrival_cv"] is None
+    assert plain["pools"]["a"]["widths"] == {"1": 2, "2": 1, "4": 1}
+    assert plain["source"]["sha256"] == trace.source.sha256
+    assert plain["curves"]["interarrival_cv"]["y"] == [1.0]
+
+
+def test_one_job_alone(make_trace):
+    description = describe(make_trace(("a", 50, 60, 2)), [Pool("a", 2)])
+    assert description.total.jobs == 1
+    assert math.isnan(description.total.load_gpus)
+    assert description.utilization_hourly == pytest.approx((120 / 3600 / 2,))
+
+
+def test_no_jobs(trace):
+    with pytest.raises(TraceError, match="made: no jobs to describe"):
+        describe(trace.between(1e9, None))
+
+
+INTERVALS = st.lists(
+    st.tuples(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 16)), min_size=1, max_size=30
+)
+
+
+@given(INTERVALS)
+def test_busy_gpus_are_those_counted_second_by_second(jobs):
+    start, length, gpus = (np.array(column, dtype=np.float64) for column in zip(*jobs, strict=True))
+    edges = np.array([0.0, 1000.0, 1500.0, 6000.0])
+    overlap = [
+        sum(g * max(0.0, min(s + d, until) - max(s, since)) for s, d, g in zip(start, length, gpus, strict=True))
+        / (until - since)
+        for since, until in pairwise(edges)
+    ]
+    assert busy_gpus(start, start + length, gpus, edges) == pytest.approx(overlap, abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 8)), min_size=1, max_size=30), st.integers(1, 500))
+def test_the_largest_burst_is_the_best_of_all_windows(arrivals, window_s):
+    arrivals = sorted(arrivals)
+    at, gpus = (np.array(column, dtype=np.float64) for column in zip(*arrivals, strict=True))
+    best = max(sum(g for t, g in arrivals if since <= t <= since + window_s) for since, _ in arrivals)
+    assert largest_burst(at, gpus, float(window_s)) == best
+
+
+def test_random_times_agree_with_the_exact_share():
+    rng = np.random.default_rng(1)
+    arrival_s = np.sort(rng.exponential(500.0, 200).cumsum())
+    instants_s = rng.uniform(arrival_s[0], arrival_s[-1], 40_000)
+    drawn = share_followed(instants_s, arrival_s, 300.0)
+    assert share_followed_at_random(arrival_s, 300.0) == pytest.approx(drawn, abs=0.01)
+
+
+def test_a_curve_is_thinned_and_ends_at_one():
+    curve = cdf(np.arange(15755.0))
+    assert len(curve.x) == MOST_POINTS
+    assert (curve.x[-1], curve.y[-1]) == (15754.0, 1.0)
+    assert all((x + 1) / 15755 == y for x, y in zip(curve.x, curve.y, strict=True))
+
+
+def test_philly_is_bursty_and_skewed_and_quick_to_describe(philly):
+    trace = read_trace(philly / "philly_jobs.csv")
+    began_s = time.perf_counter()
+    description = describe(trace, [Pool(name, 64) for name in trace.pools])
+    assert time.perf_counter() - began_s < 3.0
+    assert description.total.jobs == 71_570
+    # SIA, section 2: arrivals burstier than Poisson, closed loop, p99 over 10 times the median in most pools.
+    assert description.total.interarrival_cv > 1
+    assert description.total.followed_after_completion > description.total.followed_at_random
+    spreads = [figures.duration_spread for figures in description.pools.values() if figures.jobs >= 100]
+    assert np.median(spreads) > 10

@@ -1,0 +1,117 @@
+import csv
+from datetime import UTC, datetime
+
+import pytest
+
+from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.pools import PoolsTable, Quota, derive_pools, read_pools, write_pools
+from jobcast.traces.readers import read_trace
+
+DAY_S = 86_400.0
+
+
+def pools_file(tmp_path, text):
+    path = tmp_path / "pools.csv"
+    path.write_text(text)
+    return path
+
+
+def test_quotas_in_force(tmp_path):
+    rows = "pool,gpus,from\nb,4,\na,8,1970-01-02\na,2,\nc,1,172800\na,16,1970-01-03T08:00:00+08:00\n"
+    table = read_pools(pools_file(tmp_path, rows))
+    assert table.at(0.0) == [Pool("a", 2), Pool("b", 4)]
+    assert table.at(DAY_S - 1) == table.at(0.0)
+    assert table.at(DAY_S) == [Pool("a", 8), Pool("b", 4)]
+    assert table.at(2 * DAY_S) == [Pool("a", 16), Pool("b", 4), Pool("c", 1)]
+    assert table.changes_s == [DAY_S, 2 * DAY_S]
+
+
+def test_without_from_quotas_hold_always(tmp_path):
+    assert read_pools(pools_file(tmp_path, "pool,gpus\nq,3\np,12\n")).at(-1e12) == [Pool("p", 12), Pool("q", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pool,gpus\na,1\na,2\n", "row 3, column pool: 'a' is given twice"),
+        ("pool,gpus,from\na,1,60\na,2,1970-01-01T00:01Z\n", "row 3, column pool: 'a' is given twice"),
+        ("pool,gpus\na,0\n", "row 2, column gpus: must be a whole number >= 1, got '0'"),
+        ("pool,gpus\na,-1\n", "row 2, column gpus: must be a whole number >= 1, got '-1'"),
+        ("pool,gpus\na,1.5\n", "row 2, column gpus: must be a whole number >= 1, got '1.5'"),
+        ("pool,gpus\na,\n", "row 2, column gpus: must be a whole number >= 1, got ''"),
+        ("pool,gpus\na\n", "row 2, column gpus: must be a whole number >= 1, got ''"),
+        ("pool,gpus\n,1\n", "row 2, column pool: must not be empty"),
+        ("pool,gpus\na,1,2\n", "row 2: more fields than the header has"),
+        ("pool,gpus,from\na,1,never\n", "row 2, column from: must be a time, got 'never'"),
+        ("pool,quota\na,1\n", "column gpus missing, found pool, quota"),
+        ("pool,gpus\n", "no pools, only a header"),
+        ("", "column pool and gpus missing, found nothing"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, text, message):
+    path = pools_file(tmp_path, text)
+    with pytest.raises(PoolsError, match=message) as error:
+        read_pools(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_file_of_pools(tmp_path):
+    with pytest.raises(PoolsError, match="no such file"):
+        read_pools(tmp_path / "none.csv")
+    with pytest.raises(PoolsError, match=r"not readable as CSV \(Is a directory\)"):
+        read_pools(tmp_path)
+    (tmp_path / "pools.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PoolsError, match="not readable as CSV"):
+        read_pools(tmp_path / "pools.csv")
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    path = tmp_path / "pools.csv"
+    write_pools([Pool("b, c", 2), Pool("a", 1)], path)
+    assert path.read_text() == 'pool,gpus\na,1\n"b, c",2\n'
+    dated = PoolsTable((Quota("a", 1), Quota("a", 2, 60.5), Quota("b", 3, DAY_S)))
+    write_pools(dated, path)
+    assert read_pools(path) == dated
+
+
+def test_derived_quotas_by_hand(make_trace):
+    # Pool a: (2 x 100 + 1 x 300) / 100 s / 0.8 = 6.25; pool b is as wide as its widest job.
+    trace = make_trace(("a", 0, 100, 2), ("b", 50, 10, 8), ("a", 100, 300, 1))
+    assert derive_pools(trace) == [Pool("a", 7), Pool("b", 8)]
+    assert derive_pools(trace, load=0.5, span_s=50) == [Pool("a", 20), Pool("b", 8)]
+    assert derive_pools(trace, load=1.0, span_s=100) == [Pool("a", 5), Pool("b", 8)]
+
+
+def test_jobs_submitted_at_once_are_spread_to_the_last_end(make_trace):
+    assert derive_pools(make_trace(("a", 5, 100, 1), ("a", 5, 50, 1)), load=1.0) == [Pool("a", 2)]
+
+
+def test_derive_refuses_what_it_cannot_use(make_trace):
+    trace = make_trace(("a", 0, 1, 1))
+    for load in (0.0, 1.5, float("nan")):
+        with pytest.raises(ConfigError, match=r"load must be in \(0, 1\]"):
+            derive_pools(trace, load=load)
+    with pytest.raises(ConfigError, match="span_s must be a number of seconds > 0"):
+        derive_pools(trace, span_s=0.0)
+    with pytest.raises(TraceError, match="made: no jobs, so no quotas can be derived; widen"):
+        derive_pools(trace.between(10, None))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "days", "file"),
+    [
+        ((2017, 11, 6), (2017, 11, 27), 21, "pools_nov06_nov26.csv"),
+        ((2017, 10, 2), (2017, 11, 13), 42, "pools_oct02_nov12.csv"),
+    ],
+)
+def test_philly_quotas_are_those_of_the_data(philly, first, last, days, file):
+    trace = read_trace(philly / "philly_jobs.csv")
+    window = trace.between(datetime(*first, tzinfo=UTC).timestamp(), datetime(*last, tzinfo=UTC).timestamp())
+    derived = {pool.name: pool.quota for pool in derive_pools(window, span_s=days * DAY_S)}
+    with open(philly / file) as rows:
+        expected = {row["pool"]: int(row["gpus"]) for row in csv.DictReader(rows)}
+    assert len(expected) == 9
+    assert {name: derived[name] for name in expected} == expected
+    assert {pool.name: pool.quota for pool in read_pools(philly / file).at(0.0)} == expected

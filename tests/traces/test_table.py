@@ -1,0 +1,113 @@
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import Job
+from jobcast.traces.columns import UTC_TIME
+from jobcast.traces.table import Source, Trace
+
+
+def frame(**columns):
+    base = {
+        "job_id": ["b", "a", "010"],
+        "pool": ["y", "x", "x"],
+        "submit_time": [20.0, 20.0, 10.5],
+        "duration": [5.0, 6.0, 7.0],
+        "gpus": [1, 2, 4],
+    }
+    return pl.DataFrame(base | columns)
+
+
+def test_rows_are_sorted_by_submit_time_then_job_id_as_text():
+    trace = Trace.from_frame(frame(submit_time=[20.0, 20.0, 20.0]), name="t")
+    assert trace.jobs["job_id"].to_list() == ["010", "a", "b"]
+    ten_and_nine = Trace.from_frame(frame(job_id=["9", "10", "x"], submit_time=[1, 1, 1]), name="t")
+    assert ten_and_nine.jobs["job_id"].to_list() == ["10", "9", "x"]
+
+
+def test_canonical_columns_come_first_and_unknown_ones_are_kept():
+    trace = Trace.from_frame(
+        frame(note=["p", "q", "r"], user=["u", None, ""]).select(pl.all().reverse()), name="t"
+    )
+    assert trace.jobs.columns == ["job_id", "pool", "submit_time", "duration", "gpus", "user", "note"]
+    assert dict(zip(trace.jobs["job_id"], trace.jobs["note"], strict=True)) == {"b": "p", "a": "q", "010": "r"}
+
+
+def test_columns_as_arrays():
+    trace = Trace.from_frame(frame(), name="t")
+    assert trace.jobs.schema["submit_time"] == UTC_TIME
+    assert trace.submit_s.tolist() == [10.5, 20.0, 20.0]
+    assert trace.duration_s.tolist() == [7.0, 6.0, 5.0]
+    assert trace.gpus.tolist() == [4, 2, 1]
+    assert (trace.submit_s.dtype, trace.duration_s.dtype, trace.gpus.dtype) == ("float64", "float64", "int64")
+    assert trace.gpu_time_s.tolist() == [28.0, 12.0, 5.0]
+    assert trace.pools == ["x", "y"]
+    assert len(trace) == 3
+
+
+def test_an_elastic_job_works_its_duration_on_one_gpu():
+    trace = Trace.from_frame(frame(min_gpus=[None, None, 2]), name="t")
+    assert trace.gpu_time_s.tolist() == [7.0, 12.0, 5.0]
+
+
+def test_jobs_run_as_the_trace_says_and_else_from_submission():
+    times = {
+        "start_time": [datetime(1970, 1, 1, 0, 1, tzinfo=UTC), None, None],
+        "end_time": [None, datetime(1970, 1, 1, 0, 2, tzinfo=UTC), None],
+    }
+    trace = Trace.from_frame(frame(**times), name="t")
+    assert trace.jobs["job_id"].to_list() == ["010", "a", "b"]
+    assert trace.start_s.tolist() == [10.5, 20.0, 60.0]
+    assert trace.end_s.tolist() == [17.5, 120.0, 65.0]
+
+
+def test_between_includes_from_and_leaves_until_out():
+    trace = Trace.from_frame(frame(), name="t")
+    assert trace.between(10.5, 20.0).jobs["job_id"].to_list() == ["010"]
+    assert trace.between(10.6, None).jobs["job_id"].to_list() == ["a", "b"]
+    assert len(trace.between(None, None)) == 3
+    assert len(trace.between(15.0, 12.0)) == 0
+    assert trace.between(20.0, None).source == trace.source
+
+
+def test_to_jobs_numbers_jobs_in_order_and_keeps_durations_apart():
+    columns = {"user": ["u", None, "w"], "tag": [None, "t", None], "preemptible": [True, None, False]}
+    jobs, duration_s = Trace.from_frame(frame(**columns), name="t").to_jobs()
+    assert jobs == [
+        Job(0, "010", "x", 10.5, 4, "w", "", False),
+        Job(1, "a", "x", 20.0, 2, "", "t", False),
+        Job(2, "b", "y", 20.0, 1, "u", "", True),
+    ]
+    assert duration_s.tolist() == [7.0, 6.0, 5.0]
+    assert type(jobs[0].gpus) is int
+    assert type(jobs[0].submit_s) is float
+
+
+def test_naive_timestamps_are_utc_and_noted():
+    trace = Trace.from_frame(frame(submit_time=[datetime(1970, 1, 2)] * 3), name="t")
+    assert trace.submit_s.tolist() == [86400.0] * 3
+    assert trace.notes == ("submit_time: times without an offset read as UTC",)
+
+
+def test_source_of_a_frame_is_its_content():
+    one, same, other = (Trace.from_frame(frame(gpus=[1, 2, last]), name="t", source="made") for last in (4, 4, 5))
+    assert one.source == same.source
+    assert one.source.path == "made"
+    assert one.source.rows == 3
+    assert one.source.sha256 != other.source.sha256
+    given = Source("f.csv", "0" * 64, 9)
+    assert Trace.from_frame(frame(), name="t", source=given).source == given
+
+
+def test_from_frame_checks():
+    with pytest.raises(TraceError, match=r"^made, row index 1, column duration: must be > 0, got -1.0; .+"):
+        Trace.from_frame(frame(duration=[1.0, -1.0, 1.0]), name="t", source="made")
+
+
+def test_times_keep_their_microseconds():
+    seconds = 1_507_000_000.123457
+    trace = Trace.from_frame(frame(submit_time=[seconds] * 3), name="t")
+    assert np.all(trace.submit_s == seconds)

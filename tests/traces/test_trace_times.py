@@ -1,0 +1,126 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.check import Place
+from jobcast.traces.times import Clock, read_instant, read_times
+
+HERE = Place("file")
+PACIFIC = "America/Los_Angeles"
+
+
+def seconds(values, timezone=None, strict=False):
+    times, notes = read_times(pl.Series("t", values), HERE, Clock(timezone, strict))
+    return (times.dt.timestamp("us") / 1e6).to_list(), notes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_s"),
+    [
+        ("1970-01-02T00:00:00Z", 86400.0),
+        ("1970-01-02T00:00:00+00:00", 86400.0),
+        ("1970-01-02 08:00:00+08:00", 86400.0),
+        ("1970-01-01T17:00:00-0700", 86400.0),
+        ("1970-01-02T05:30:00 +0530", 86400.0),
+        ("1970-01-02 08:00+08", 86400.0),
+        ("1970-01-02 00:00:00.25 UTC", 86400.25),
+        ("1970-01-02T00:00:00.1234569Z", 86400.123456),
+        ("86400", 86400.0),
+        ("86400.0000014", 86400.000001),
+        ("-1.5", -1.5),
+    ],
+)
+def test_one_instant_in_many_spellings(text, expected_s):
+    assert seconds([text]) == ([expected_s], ())
+
+
+@pytest.mark.parametrize(
+    "text", ["1970-01-02", "1970-01-02 00:00", "1970-01-02T00:00:00", "1970-01-02 00:00:00.000"]
+)
+def test_without_an_offset_it_is_utc_and_noted(text):
+    assert seconds([text]) == ([86400.0], ("t: times without an offset read as UTC",))
+    assert read_instant(text, HERE) == 86400.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["soon", "2017-02-30", "2017-02-03T24:01", "2017-13-01", "02/03/2017", "2017-02-03T10:00.5", "20170203T10"],
+)
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(
+        TraceError, match=f"^file, row index 1, column t: must be a time, got '{text}'; write ISO-8601"
+    ):
+        seconds(["2017-02-03", text])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_mixed_offsets_name_the_first_row_without_one(first):
+    values = ["2017-01-01T00:00:00", "2017-01-01T00:00:00Z"]
+    with pytest.raises(
+        TraceError, match=f"row index {0 if first else 1}, column t: has no offset while other rows"
+    ):
+        seconds(values if first else values[::-1])
+
+
+def test_strict_wants_offsets_or_a_zone():
+    with pytest.raises(TraceError, match="row index 0, column t: has no offset, got '2017-01-01'; name the zone"):
+        seconds(["2017-01-01"], strict=True)
+    assert seconds(["1970-01-01T08:00"], timezone="Asia/Shanghai", strict=True)[0] == [0.0]
+
+
+def test_a_zone_reads_the_wall_clock_there():
+    # Pacific daylight time, UTC-7, until 2017-11-05; then UTC-8.
+    read, notes = seconds(["2017-11-04 12:00:00", "2017-11-06 12:00:00"], timezone=PACIFIC)
+    assert read == [
+        datetime(2017, 11, 4, 19, tzinfo=UTC).timestamp(),
+        datetime(2017, 11, 6, 20, tzinfo=UTC).timestamp(),
+    ]
+    assert notes == (f"t: times without an offset read as {PACIFIC}",)
+
+
+def test_an_hour_that_occurs_twice_is_the_earlier_one_and_counted():
+    read, notes = seconds(["2017-11-05 01:30:00", "2017-11-05 03:30:00"], timezone=PACIFIC)
+    assert read[0] == datetime(2017, 11, 5, 8, 30, tzinfo=UTC).timestamp()
+    assert notes[1:] == (f"t: 1 occur twice in {PACIFIC}, read as the earlier instant",)
+
+
+def test_an_hour_that_does_not_exist_is_shifted_forward_and_counted():
+    read, notes = seconds(["2017-03-12 02:30:00", None, "2017-03-12 03:30:00"], timezone=PACIFIC)
+    assert read == [datetime(2017, 3, 12, 10, 30, tzinfo=UTC).timestamp(), None, read[0]]
+    assert notes[1:] == (f"t: 1 do not exist in {PACIFIC}, shifted forward",)
+
+
+def test_a_zone_does_not_move_absolute_times():
+    for values in (["1970-01-02T00:00:00Z"], ["86400"], [86400], [datetime(1970, 1, 2, tzinfo=UTC)]):
+        assert seconds(values, timezone=PACIFIC) == (
+            [86400.0],
+            (f"t: times are absolute, {PACIFIC} was not applied",),
+        )
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "America", "../etc/passwd"])
+def test_an_unknown_zone_is_the_users_mistake(zone):
+    with pytest.raises(ConfigError, match="is not known; give an IANA name"):
+        Clock(zone)
+
+
+def test_timestamps_of_other_zones_are_converted():
+    values = pl.Series("t", [datetime(1970, 1, 2, tzinfo=UTC)]).dt.convert_time_zone("Asia/Shanghai")
+    times, notes = read_times(values, HERE, Clock())
+    assert times.to_list() == [datetime(1970, 1, 2, tzinfo=UTC)]
+    assert notes == ("t: converted from Asia/Shanghai to UTC",)
+
+
+@given(
+    st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)), min_size=1, max_size=20),
+    st.integers(-14 * 60, 14 * 60),
+)
+def test_what_python_writes_is_read_back(times, offset_min):
+    zone = timezone(timedelta(minutes=offset_min))
+    aware = [time.replace(tzinfo=zone) for time in times]
+    read, _ = read_times(pl.Series("t", [time.isoformat() for time in aware]), HERE, Clock())
+    assert read.to_list() == aware
