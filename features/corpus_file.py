@@ -21,8 +21,8 @@ def write_corpus(corpus: Corpus, path: str | os.PathLike[str]) -> None:
 
     The file takes its place whole, and the same corpus gives the same bytes.
     """
-    pools = pl.Series(POOL, corpus.pool_index).cast(pl.UInt32)
-    columns = {POOL: pools.cast(pl.Enum(corpus.pools)), TICK: pl.Series(corpus.tick_s)}
+    pools = pl.Series(corpus.pools, dtype=pl.Enum(corpus.pools))
+    columns = {POOL: pools.gather(corpus.pool_index), TICK: pl.Series(corpus.tick_s)}
     for h, horizon_min in enumerate(corpus.horizons_min):
         at = f"{AT}{horizon_min}{UNIT}"
         columns[ARRIVES + at] = pl.Series(corpus.arrives[:, h])

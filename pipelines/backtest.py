@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jobcast.schedulers.policies import uses_forecasts
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, figures, simulate
-from jobcast.schedulers.policies import uses_forecasts
 from jobcast.simulator.log import RunLog
 
 NOT_REPEATABLE = ("wall_s", "cpu_s")

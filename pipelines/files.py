@@ -1,40 +1,13 @@
-"""Writing files so that an interruption leaves the old one or the new one, never a half."""
+"""Files of results: written whole or not at all, JSON the same for the same value."""
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; when the block succeeds it takes the place of `path`.
-
-    Raises ConfigError when the folder cannot be made or written to.
-    """
-    folder = path.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        room = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=folder))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror}); name another place") from error
-    try:
-        draft = room / path.name
-        yield draft
-        if path.is_dir() and draft.is_dir():
-            shutil.rmtree(path)
-        os.replace(draft, path)
-    except IsADirectoryError as error:
-        raise ConfigError(f"{path}: is a folder; name a file") from error
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+from jobcast.traces.files import replacing
 
 
 def write_text(path: Path, text: str) -> None:

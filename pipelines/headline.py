@@ -84,9 +84,7 @@ def _slowdown(lead: Summary, baseline: str) -> str:
     if not lead.get("slowed_pct"):
         return ""
     total, worst = lead.get("slowdown_total_min"), lead.get("slowdown_max_min")
-    return (
-        f"The slowed jobs end {number(total)} min later than under {baseline} in total, the worst one {number(worst)} min."
-    )
+    return f"The slowed jobs end {number(total)} min later than under {baseline} in total, the worst one {number(worst)} min."
 
 
 def _beside(one: Summary, lead: Summary) -> str:

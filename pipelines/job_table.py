@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.files import replacing
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
+from jobcast.traces.files import replacing
 
 MICROSECOND_DIGITS = 6
 TIMES = ("submit_time", "start_time", "end_time")

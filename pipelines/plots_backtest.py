@@ -111,9 +111,7 @@ def _few_ticks() -> Any:
     return MaxNLocator(4)
 
 
-def utilisation(
-    series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mapping[str, Style] | None = None
-) -> str:
+def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mapping[str, Style] | None = None) -> str:
     """Share of the cluster's GPUs at work over time, a panel a configuration.
 
     Parameters
@@ -176,9 +174,7 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
         _short_log_ticks(axes)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.75)
-        axes.set_xlabel(
-            "times as fast (geometric mean of JCT ratios, log scale; right of 1 = the first is faster)"
-        )
+        axes.set_xlabel("times as fast (geometric mean of JCT ratios, log scale; right of 1 = the first is faster)")
         axes.grid(axis="y", visible=False)
 
     return draw("Paired gains with confidence intervals", paint, (8.4, 1.1 + 0.5 * max(1, len(rows))))

@@ -15,12 +15,12 @@ TOP_FEATURES = 15
 MARKERS = "os^Dv"
 
 
-def reliability(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     """Observed share against predicted probability, a curve a horizon; honest probabilities lie on the diagonal.
 
     Parameters
     ----------
-    curves : horizon -> `predicted`, `observed` (shares of 1, a value a bin) and, if known, `n` (rows in the bin)
+    curves : horizon -> a bin each: `forecast`, `observed` (shares of 1) and `n`, the rows in it
     """
     looks = styles(list(curves))
 
@@ -28,7 +28,7 @@ def reliability(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.9, alpha=0.6)
         for marker, (horizon, curve) in zip(MARKERS * len(curves), curves.items(), strict=False):
-            x, y, n = _filled_bins(curve)
+            x, y, n = _bins(curve)
             axes.plot(x, y, label=horizon, color=looks[horizon].color, linewidth=1.4)
             axes.scatter(x, y, s=14 + 90 * n / max(n.max(initial=1), 1), marker=marker, color=looks[horizon].color)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
@@ -39,11 +39,9 @@ def reliability(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     return draw("Reliability of arrival probabilities by horizon", paint, (6.2, 4.6))
 
 
-def _filled_bins(curve: Mapping[str, Sequence[float]]) -> tuple[Any, Any, Any]:
-    x, y = np.asarray(curve["predicted"], dtype=float), np.asarray(curve["observed"], dtype=float)
-    n = np.asarray(curve.get("n", np.ones(len(x))), dtype=float)
-    filled = np.isfinite(x) & np.isfinite(y) & (n > 0)
-    return x[filled], y[filled], n[filled]
+def _bins(curve: Sequence[Mapping[str, float]]) -> tuple[Any, Any, Any]:
+    filled = [one for one in curve if one["n"]]
+    return tuple(np.array([one[key] for one in filled], dtype=float) for key in ("forecast", "observed", "n"))
 
 
 def precision_recall(
@@ -87,9 +85,7 @@ def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str,
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.barh(
-            [name for name, _ in best], [100 * gain / whole for _, gain in best], color=PALETTE[0], height=0.66
-        )
+        axes.barh([name for name, _ in best], [100 * gain / whole for _, gain in best], color=PALETTE[0], height=0.66)
         axes.invert_yaxis()
         axes.set_xlabel("share of the gain of all features (%)")
         axes.set_title(f"{horizon} ahead", loc="left")

@@ -63,9 +63,7 @@ def distribution(name: str, curve: Mapping[str, Sequence[float]]) -> str:
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.step(
-            x, y, where="post", color=PALETTE[0], marker="o" if len(x) <= DISCRETE_POINTS else "", markersize=3
-        )
+        axes.step(x, y, where="post", color=PALETTE[0], marker="o" if len(x) <= DISCRETE_POINTS else "", markersize=3)
         if log and len(x):
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jobcast.schedulers.policies import make_policy, uses_forecasts
+
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
-from jobcast.schedulers.policies import make_policy, uses_forecasts
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
 

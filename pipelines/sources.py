@@ -47,9 +47,9 @@ class Sources:
         makers = {
             "oracle": lambda: Chosen(Oracle(self.scene.workload)),
             "conservative": lambda: Chosen(Conservative(self.scene.workload)),
-            "random": lambda: Chosen(Random(self.scene.workload, seed=self.seed, earlier=self._earlier())),
+            "random": lambda: Chosen(Random(self.scene.workload, self.seed, self._earlier().jobs)),
             "noisy": lambda: Chosen(
-                Noisy(self.scene.workload, spec.probability, seed=self.seed, earlier=self._earlier())
+                Noisy(self.scene.workload, spec.probability, self.seed, self._earlier().jobs)
             ),
             "registry": lambda: self._registry(spec),
         }

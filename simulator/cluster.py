@@ -54,7 +54,17 @@ class PoolState:
 class ClusterState:
     """The cluster; implements `domain.cluster.ClusterView`. It knows no duration, so that no policy can find one."""
 
-    __slots__ = ("_filed", "_free_gpus", "_now_s", "_pools", "_running", "_total_gpus", "_touched", "pools", "running")
+    __slots__ = (
+        "_filed",
+        "_free_gpus",
+        "_now_s",
+        "_pools",
+        "_running",
+        "_total_gpus",
+        "_touched",
+        "pools",
+        "running",
+    )
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._pools = {pool.name: PoolState(pool) for pool in sorted(pools, key=lambda pool: pool.name)}

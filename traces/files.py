@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,21 +63,28 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
-    """Give a temporary path beside `path`, and put what was written there in its place at the end.
+    """Give a temporary path beside `path`; what was written there, a file or a folder, takes its place at the end.
 
-    An interruption leaves the old file or the new one, never half of one.
+    Folders on the way are made. An interruption leaves the old one or the new one, never half of one.
 
     Raises
     ------
     ConfigError
-        The file cannot be written.
+        The place cannot be written to.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        yield temporary
-        os.replace(temporary, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        room = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
+    try:
+        draft = room / target.name
+        yield draft
+        if target.is_dir() and draft.is_dir():
+            target.rename(room / "old")
+        os.replace(draft, target)
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        shutil.rmtree(room, ignore_errors=True)

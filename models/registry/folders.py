@@ -1,4 +1,4 @@
-"""The folder of one version: an MLflow model that also knows itself, so that it loads without MLflow or a database."""
+"""The folder of one version: an MLflow model that loads without MLflow, and without a database, too."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def load_folder(folder: Path, expected_sha256: str | None = None) -> Any:
     data = folder / DATA_FOLDER / str(card["name"])
     if content_sha256(data) != (expected_sha256 or card["content_sha256"]):
         raise RegistryError(
-            f"{data}: differs from what was registered; restore the files or train the model again"
+            f"{data}: differs from what was registered; restore the files or train again"
         )
     return load_predictor(str(card["name"]), data)
 

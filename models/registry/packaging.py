@@ -50,7 +50,7 @@ def package_model(folder: Path, name: str, target: Path, about: Mapping[str, obj
 
 
 def requirements() -> list[str]:
-    """Pinned requirements of the packaged code, as installed here; inferring them takes MLflow most of a minute."""
+    """Pinned requirements of the packaged code, as installed here; inferring them would take MLflow a minute."""
     return [f"{found[0]}=={found[1]}" for found in map(_installed, RUNTIME_PACKAGES) if found]
 
 

@@ -42,9 +42,9 @@ class Registry:
         self._database = StoreDatabase(home)
         self._loaded: dict[tuple[str, int], Any] = {}
 
-    def list(self) -> tuple[RegisteredModel, ...]:
-        """All models, names ascending."""
-        return tuple(self.show(name) for name in self._database.names())
+    def list(self) -> tuple[ModelVersion, ...]:
+        """All versions of all models, names ascending, newest first."""
+        return tuple(version for name in self._database.names() for version in self.show(name).versions)
 
     def show(self, name: str) -> RegisteredModel:
         """A model, its versions (newest first) and aliases."""
@@ -159,7 +159,7 @@ class Registry:
             left.pop()
         if not left:
             raise RegistryError(
-                f"{name}: no earlier {alias} to go back to; choose one with `jobcast models promote {name}:VERSION`"
+                f"{name}: no earlier {alias} to go back to; choose with `jobcast models promote {name}:VERSION`"
             )
         with self._client() as client:
             client.set_registered_model_alias(name, alias, str(left[-1]))
@@ -169,7 +169,8 @@ class Registry:
     def export(self, version: ModelVersion, folder: Path) -> Path:
         """Copy a version to a plain folder that loads without any database; see `load_exported`.
 
-        The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not at all.
+        The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not
+        at all.
         """
         from jobcast.models.registry.folders import export_folder
 

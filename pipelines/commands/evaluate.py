@@ -40,7 +40,7 @@ def command(
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_registered
     from jobcast.pipelines.evaluation_tables import evaluation_table
-        from jobcast.traces.readers import read_trace
+    from jobcast.traces.readers import read_trace
 
     reference = parse_reference(predictor)
     trace = read_trace(trace_path)

@@ -22,7 +22,7 @@ def command(ctx: click.Context, predictor: str, trace_path: Path, at_s: float, j
     """
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-        from jobcast.pipelines.predicting import predict_at, prediction_table
+    from jobcast.pipelines.predicting import predict_at, prediction_table
     from jobcast.traces.readers import read_trace
 
     result = predict_at(parse_reference(predictor), read_trace(trace_path), at_s, home=find_home())

@@ -47,9 +47,10 @@ def command(
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --algorithm lightgbm
     """
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import version_details
     from jobcast.pipelines.training import TrainSettings, parse_horizons, train_and_register
+
+    from jobcast.models.registry.home import find_home
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)

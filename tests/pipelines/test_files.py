@@ -3,7 +3,8 @@ import json
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.files import read_json, replacing, sha256_of, to_json, write_json
+from jobcast.pipelines.files import read_json, sha256_of, to_json, write_json
+from jobcast.traces.files import replacing
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):
@@ -26,7 +27,7 @@ def test_a_folder_takes_the_place_of_a_folder(tmp_path):
 
 
 def test_a_file_does_not_replace_a_folder(tmp_path):
-    with pytest.raises(ConfigError, match="is a folder"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         write_json(tmp_path, {})
 
 

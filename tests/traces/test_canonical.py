@@ -70,12 +70,15 @@ def test_csv_as_a_person_sees_it(tmp_path):
     )
 
 
-def test_an_unknown_suffix_and_a_missing_folder(make_trace, tmp_path):
+def test_an_unknown_suffix_is_refused_and_a_missing_folder_made(make_trace, tmp_path):
     trace = make_trace(("p", 0, 1, 1))
     with pytest.raises(ConfigError, match=r"jobs\.xlsx: the suffix must be \.csv or \.parquet"):
         write_trace(trace, tmp_path / "jobs.xlsx")
+    (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"jobs\.csv: cannot be written \("):
-        write_trace(trace, tmp_path / "none" / "jobs.csv")
+        write_trace(trace, tmp_path / "file" / "jobs.csv")
+    write_trace(trace, tmp_path / "none" / "jobs.csv")
+    assert (tmp_path / "none" / "jobs.csv").is_file()
 
 
 def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):

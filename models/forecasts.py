@@ -1,0 +1,184 @@
+"""Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.errors import RegistryError
+from jobcast.domain.history import History, PoolHistory
+from jobcast.domain.horizons import horizon_label
+from jobcast.domain.jobs import Job
+from jobcast.features.arrivals import arrival_features
+from jobcast.features.finished import FinishedTracker
+
+GRID_S = 300.0
+"""One answer every 5 minutes a pool, held in between. SIA, appendix B."""
+QUIET_S = 300.0
+"""A pool's first arrival after so long without one asks its forecasts anew."""
+MINUTE_S = 60.0
+
+Floats = NDArray[np.float64]
+
+
+class ArrivalsPredictor(Protocol):
+    """`WillJobsArrive`, fitted."""
+
+    name: str
+    horizons_min_: Sequence[float]
+    thresholds_gate_: Floats
+
+    def predict_proba(self, X: NDArray[Any]) -> Floats:
+        """Probabilities of arrivals, (n, H), from features (n, H, F)."""
+        ...
+
+
+class LoadsPredictor(Protocol):
+    """`NewLoad`, fitted."""
+
+    name: str
+    horizons_min_: Sequence[float]
+
+    def predict(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
+        """GPUs, (T, H)."""
+        ...
+
+
+class RegistryForecasts:
+    """Implements `domain.forecasts.ForecastSource`.
+
+    An answer about a pool belongs to one instant: the latest multiple of `grid_s`, or the pool's first arrival
+    since then if that came after a quiet window. It uses what had happened by that instant, nothing later, and so
+    does not depend on when, or how often, it is asked for. Pools are computed together, one call a horizon.
+    Pools that no predictor has seen in training are answered like any other.
+
+    Parameters
+    ----------
+    history : the run's past; reaches to the instant of `advance`
+    arrivals, loads, durations : fitted predictors; arrivals are told by the gate's thresholds
+    grid_s : seconds between instants at which all pools are computed
+
+    Raises
+    ------
+    RegistryError
+        From a question about a horizon that the predictor was not trained for.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        arrivals: ArrivalsPredictor,
+        loads: LoadsPredictor,
+        durations: Any,
+        grid_s: float = GRID_S,
+    ) -> None:
+        self._history = history
+        self._arrivals = arrivals
+        self._loads = loads
+        self._durations = durations
+        self._grid_s = grid_s
+        self._arrival_columns = _columns(arrivals)
+        self._load_columns = _columns(loads)
+        self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
+        self._tracker = FinishedTracker(horizons_min=durations.horizons_min_)
+        self._bins: dict[int, int] = {}
+        self._at_s = -np.inf  # grid instant that the answers belong to
+        self._answers: dict[str, _Answer] = {}
+        self._checked: set[str] = set()  # pools whose arrivals have been looked at since the last `advance`
+
+    def advance(self, now_s: float) -> None:
+        """Move to an instant. Nothing is computed before it is asked for."""
+        at_s = now_s - now_s % self._grid_s
+        if at_s != self._at_s:
+            self._at_s = at_s
+            self._answers.clear()
+        self._checked.clear()
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Whether the pool's probability of arrivals reaches the gate's threshold."""
+        column = self._arrival_columns.get(horizon_s)
+        if column is None:
+            raise _no_horizon(self._arrivals, horizon_s)
+        return self._answer(pool).arrives[column]
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """GPUs that the pool is estimated to be asked for at most."""
+        column = self._load_columns.get(horizon_s)
+        if column is None:
+            raise _no_horizon(self._loads, horizon_s)
+        return self._answer(pool).load_gpus[column]
+
+    def duration_bin(self, job: Job) -> int:
+        """The likeliest bin, from what had finished when the job was first asked about."""
+        known = self._bins.get(job.seq)
+        if known is None:
+            self._tracker.catch_up(self._history)
+            known = self._bins[job.seq] = self._durations.predict_bin(job, self._tracker)
+        return known
+
+    def duration_s(self, job: Job) -> float:
+        """The run time that stands for the job's bin, seconds."""
+        return float(self._durations.representative_s_[self.duration_bin(job)])
+
+    def _answer(self, pool: str) -> "_Answer":
+        if pool in self._checked:
+            return self._answers[pool]
+        self._checked.add(pool)
+        answer = self._answers.get(pool)
+        if answer is None:
+            self._compute_grid(pool)
+            answer = self._answers[pool]
+        if not answer.settled:
+            self._refresh(pool, answer)
+        return self._answers[pool]
+
+    def _compute_grid(self, asked: str) -> None:
+        missing = [pool for pool in dict.fromkeys((*self._history.pools, asked)) if pool not in self._answers]
+        self._answers.update(zip(missing, self._compute(missing, self._at_s), strict=True))
+
+    def _refresh(self, pool: str, answer: "_Answer") -> None:
+        """Answer anew if the pool has had its first arrival since the grid instant, and that after a quiet window."""
+        arrival_s = self._history.pool(pool).arrival_s
+        first = answer.arrivals
+        if len(arrival_s) == first:
+            return
+        answer.settled = True
+        if first == 0 or arrival_s[first] - arrival_s[first - 1] > QUIET_S:
+            self._answers[pool] = self._compute([pool], float(arrival_s[first]))[0]
+            self._answers[pool].settled = True
+
+    def _compute(self, pools: Sequence[str], at_s: float) -> "list[_Answer]":
+        tick = np.array([at_s])
+        histories = [self._history.pool(pool) for pool in pools]
+        X = np.concatenate([arrival_features(history, tick, self._horizons_s) for history in histories])
+        arrives = (self._arrivals.predict_proba(X) >= self._arrivals.thresholds_gate_).tolist()
+        load = [self._loads.predict(history, tick)[0].tolist() for history in histories]
+        seen = [int(np.searchsorted(history.arrival_s, at_s, side="right")) for history in histories]
+        return [_Answer(*answer) for answer in zip(arrives, load, seen, strict=True)]
+
+
+class _Answer:
+    """What is held of a pool: by horizon, the number of arrivals it rests on, whether it stays till the next grid."""
+
+    __slots__ = ("arrivals", "arrives", "load_gpus", "settled")
+
+    def __init__(self, arrives: list[bool], load_gpus: list[float], arrivals: int) -> None:
+        self.arrives = arrives
+        self.load_gpus = load_gpus
+        self.arrivals = arrivals
+        self.settled = False
+
+
+def _columns(predictor: ArrivalsPredictor | LoadsPredictor) -> dict[float, int]:
+    """Column of each horizon, by its length in seconds."""
+    return {MINUTE_S * k: column for column, k in enumerate(predictor.horizons_min_)}
+
+
+def _no_horizon(predictor: ArrivalsPredictor | LoadsPredictor, horizon_s: float) -> RegistryError:
+    have = ", ".join(horizon_label(k) for k in predictor.horizons_min_)
+    wanted = horizon_s / MINUTE_S
+    return RegistryError(
+        f"{predictor.name} knows the horizons {have}, not {horizon_label(wanted)};"
+        f" train it with `--horizons ...,{wanted:g}` or ask for one of those"
+    )
