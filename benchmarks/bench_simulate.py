@@ -56,9 +56,7 @@ def derived_pools(rows: pl.DataFrame) -> list[Pool]:
     by_pool = rows.group_by("cluster").agg(
         work=(pl.col("num_gpus") * pl.col("duration")).sum(), widest=pl.col("num_gpus").max()
     )
-    return [
-        Pool(name, max(widest, int(np.ceil(work / span_s / LOAD)))) for name, work, widest in by_pool.iter_rows()
-    ]
+    return [Pool(name, max(widest, int(np.ceil(work / span_s / LOAD)))) for name, work, widest in by_pool.iter_rows()]
 
 
 def timed(workload: Workload, policy: str, source: ForecastSource) -> tuple[RunLog, float]:

@@ -154,7 +154,7 @@ def build_corpus(
         tick_s=np.tile(ticks, len(pools)),
         horizons_min=tuple(horizons_min),
         X=X.reshape(rows, *X.shape[2:]),
-        arrives=arrives.reshape(rows, -1),
-        load=load.reshape(rows, -1),
+        arrives=arrives.reshape(rows, *shape[2:]),
+        load=load.reshape(rows, *shape[2:]),
         feature_names=feature_names(),
     )

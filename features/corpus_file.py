@@ -50,9 +50,7 @@ def read_corpus(path: str | os.PathLike[str]) -> Corpus:
         raise TrainingError(f"{shown}: is not a Parquet file; build the features again") from error
     labels = [name.removeprefix(LOAD + AT) for name in table.columns if name.startswith(LOAD + AT)]
     if not {POOL, TICK} <= set(table.columns) or not labels:
-        raise TrainingError(
-            f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again"
-        )
+        raise TrainingError(f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again")
     return _corpus(table, labels)
 
 

@@ -127,9 +127,7 @@ def _recent(rows: Floats, column: int, times: Floats, ticks_s: Floats, horizons_
 
 
 @njit
-def _recent_gpus(
-    rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s: Floats, horizons_s: Floats
-) -> None:
+def _recent_gpus(rows: Floats, arrival_s: Floats, arrival_gpus: Floats, ticks_s: Floats, horizons_s: Floats) -> None:
     """Log of 1 + GPUs that arrived in [t - k, t]."""
     last = 0
     first = np.zeros(horizons_s.size, np.int64)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jobcast.models.boosters import BoosterSettings, fit_booster
 
 
-class ArrivalClassifier(ClassifierMixin, BaseEstimator):
+class ArrivalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Binary classifier: small, regularised gradient-boosted trees; see `boosters`.
 
     Parameters
@@ -63,4 +63,5 @@ class ArrivalClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier label of each row, shape (n_rows,)."""
         likelier = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[likelier]
+        labels: NDArray[Any] = self.classes_[likelier]
+        return labels

@@ -77,7 +77,7 @@ class Booster(Protocol):
         ...
 
     @classmethod
-    def from_text(cls, text: str, n_features: int) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read what `to_text` wrote."""
         ...
 
@@ -134,7 +134,7 @@ class LightGbm:
         return str(self.model_.model_to_string())
 
     @classmethod
-    def from_text(cls, text: str, n_features: int) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read a model string."""
         import lightgbm
 
@@ -204,7 +204,7 @@ class XgBoost:
         return bytes(self.model_.save_raw(raw_format="json")).decode()
 
     @classmethod
-    def from_text(cls, text: str, n_features: int) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read a model's JSON."""
         import xgboost
 
@@ -243,12 +243,13 @@ class Constant:
 
     def to_text(self) -> str:
         """One line."""
-        return f"{CONSTANT} {self.probability!r}\n"
+        return f"{CONSTANT} {self.n_features} {self.probability!r}\n"
 
     @classmethod
-    def from_text(cls, text: str, n_features: int) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read that line."""
-        return cls(n_features, float(text.split()[1]))
+        _, n_features, probability = text.split()
+        return cls(int(n_features), float(probability))
 
 
 ALGORITHMS: Mapping[str, type[LightGbm] | type[XgBoost]] = {"lightgbm": LightGbm, "xgboost": XgBoost}
@@ -287,12 +288,12 @@ def fit_booster(
     return algorithm(settings or BoosterSettings(), seed).fit(X, y)
 
 
-def read_booster(name: str, text: str, n_features: int) -> Booster:
+def read_booster(name: str, text: str) -> Booster:
     """Booster from what `to_text` wrote."""
     algorithm = algorithm_named(name)
     if text.startswith(f"{CONSTANT} "):
-        return Constant.from_text(text, n_features)
-    return algorithm.from_text(text, n_features)
+        return Constant.from_text(text)
+    return algorithm.from_text(text)
 
 
 def _plain(X: NDArray[Any]) -> Matrix:

@@ -1,48 +1,23 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.errors import RegistryError
-from jobcast.domain.history import History, PoolHistory
+from jobcast.domain.history import History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
-from jobcast.features.finished import FinishedTracker
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 GRID_S = 300.0
 """One answer every 5 minutes a pool, held in between. SIA, appendix B."""
 QUIET_S = 300.0
 """A pool's first arrival after so long without one asks its forecasts anew."""
 MINUTE_S = 60.0
-
-Floats = NDArray[np.float64]
-
-
-class ArrivalsPredictor(Protocol):
-    """`WillJobsArrive`, fitted."""
-
-    name: str
-    horizons_min_: Sequence[float]
-    thresholds_gate_: Floats
-
-    def predict_proba(self, X: NDArray[Any]) -> Floats:
-        """Probabilities of arrivals, (n, H), from features (n, H, F)."""
-        ...
-
-
-class LoadsPredictor(Protocol):
-    """`NewLoad`, fitted."""
-
-    name: str
-    horizons_min_: Sequence[float]
-
-    def predict(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
-        """GPUs, (T, H)."""
-        ...
 
 
 class RegistryForecasts:
@@ -68,9 +43,9 @@ class RegistryForecasts:
     def __init__(
         self,
         history: History,
-        arrivals: ArrivalsPredictor,
-        loads: LoadsPredictor,
-        durations: Any,
+        arrivals: WillJobsArrive,
+        loads: NewLoad,
+        durations: JobDuration,
         grid_s: float = GRID_S,
     ) -> None:
         self._history = history
@@ -81,7 +56,7 @@ class RegistryForecasts:
         self._arrival_columns = _columns(arrivals)
         self._load_columns = _columns(loads)
         self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
-        self._tracker = FinishedTracker(horizons_min=durations.horizons_min_)
+        self._tracker = durations.tracker()
         self._bins: dict[int, int] = {}
         self._at_s = -np.inf  # grid instant that the answers belong to
         self._answers: dict[str, _Answer] = {}
@@ -114,12 +89,12 @@ class RegistryForecasts:
         known = self._bins.get(job.seq)
         if known is None:
             self._tracker.catch_up(self._history)
-            known = self._bins[job.seq] = self._durations.predict_bin(job, self._tracker)
+            known = self._bins[job.seq] = int(self._durations.predict(self._tracker.row(job)[None])[0])
         return known
 
     def duration_s(self, job: Job) -> float:
         """The run time that stands for the job's bin, seconds."""
-        return float(self._durations.representative_s_[self.duration_bin(job)])
+        return float(self._durations.bin_duration_s_[self.duration_bin(job)])
 
     def _answer(self, pool: str) -> "_Answer":
         if pool in self._checked:
@@ -170,12 +145,12 @@ class _Answer:
         self.settled = False
 
 
-def _columns(predictor: ArrivalsPredictor | LoadsPredictor) -> dict[float, int]:
+def _columns(predictor: WillJobsArrive | NewLoad) -> dict[float, int]:
     """Column of each horizon, by its length in seconds."""
     return {MINUTE_S * k: column for column, k in enumerate(predictor.horizons_min_)}
 
 
-def _no_horizon(predictor: ArrivalsPredictor | LoadsPredictor, horizon_s: float) -> RegistryError:
+def _no_horizon(predictor: WillJobsArrive | NewLoad, horizon_s: float) -> RegistryError:
     have = ", ".join(horizon_label(k) for k in predictor.horizons_min_)
     wanted = horizon_s / MINUTE_S
     return RegistryError(

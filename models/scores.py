@@ -102,7 +102,7 @@ def gate(arrives: Bools, declared: Bools) -> dict[str, Figure]:
     >>> gate(np.array([True, True, False, False]), np.array([True, False, False, True]))
     {'miss_rate': 0.5, 'freed_idle_share': 0.5}
     """
-    return {"miss_rate": _mean(~declared[arrives]), "freed_idle_share": _mean(~declared[~arrives])}
+    return {"miss_rate": mean(~declared[arrives]), "freed_idle_share": mean(~declared[~arrives])}
 
 
 def coverage(load_gpus: Floats, estimate_gpus: Floats) -> dict[str, Figure]:
@@ -126,8 +126,8 @@ def coverage(load_gpus: Floats, estimate_gpus: Floats) -> dict[str, Figure]:
     covered, total = load_gpus <= estimate_gpus, float(load_gpus.sum(dtype=np.float64))
     missed = float(np.maximum(load_gpus - estimate_gpus, 0.0).sum(dtype=np.float64))
     return {
-        "coverage": _mean(covered),
-        "coverage_nonzero": _mean(covered[load_gpus > 0]),
+        "coverage": mean(covered),
+        "coverage_nonzero": mean(covered[load_gpus > 0]),
         "over": float(estimate_gpus.sum(dtype=np.float64)) / total if total else None,
         "missed": missed / total if total else None,
     }
@@ -148,21 +148,31 @@ def worst_pool(coverages: Mapping[str, Mapping[str, Figure]]) -> tuple[str | Non
     return pool, smallest
 
 
-def bin_scores(truth: NDArray[np.int64], probability: Floats, labels: Sequence[str]) -> dict[str, Any]:
-    """Figures of forecasts of duration bins that come as probabilities.
+def bin_scores(
+    truth: NDArray[np.int64], forecast: NDArray[np.int64], probability: Floats, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Figures of forecasts of duration bins that come with probabilities.
 
     Parameters
     ----------
-    truth : shape (n_jobs,), index of each job's bin
-    probability : shape (n_jobs, n_bins); the forecast is the likeliest bin, the longer one of equals
+    truth, forecast : shape (n_jobs,), indices of bins
+    probability : shape (n_jobs, n_bins)
     labels : names of the bins, shape (n_bins,)
+
+    Returns
+    -------
+    What `bin_rule_scores` gives, and
+
+    log_loss : mean of -log of the probability of the true bin
+    ece : calibration error of the probability of the forecast bin
     """
-    forecast = likeliest_bin(probability)
-    figures = bin_rule_scores(truth, forecast, labels)
-    right = probability[np.arange(len(truth)), truth]
-    top = probability[np.arange(len(truth)), forecast]
-    log_loss = -_log(right)
-    return {**figures, "log_loss": _mean(log_loss), "ece": ece(forecast == truth, top)}
+    row = np.arange(len(truth))
+    log_loss = -np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny))
+    return {
+        **bin_rule_scores(truth, forecast, labels),
+        "log_loss": mean(log_loss),
+        "ece": ece(forecast == truth, probability[row, forecast]),
+    }
 
 
 def bin_rule_scores(truth: NDArray[np.int64], forecast: NDArray[np.int64], labels: Sequence[str]) -> dict[str, Any]:
@@ -182,9 +192,9 @@ def bin_rule_scores(truth: NDArray[np.int64], forecast: NDArray[np.int64], label
     f1 = [figures["f1"] for figures in by_bin.values() if figures["f1"] is not None]
     return {
         "n": len(truth),
-        "accuracy": _mean(forecast == truth),
+        "accuracy": mean(forecast == truth),
         "macro_f1": float(np.mean(f1)) if f1 else None,
-        "under_predicted": _mean(forecast < truth),
+        "under_predicted": mean(forecast < truth),
         "by_bin": by_bin,
     }
 
@@ -197,8 +207,8 @@ def likeliest_bin(probability: Floats) -> NDArray[np.int64]:
     >>> likeliest_bin(np.array([[0.4, 0.4, 0.2], [0.7, 0.2, 0.1]])).tolist()
     [1, 0]
     """
-    n_bins = probability.shape[1]
-    return n_bins - 1 - probability[:, ::-1].argmax(axis=1)
+    likeliest: NDArray[np.int64] = probability.shape[1] - 1 - probability[:, ::-1].argmax(axis=1)
+    return likeliest
 
 
 def defined(figure: Any) -> Figure:
@@ -210,9 +220,6 @@ def defined(figure: Any) -> Figure:
     return float(figure) if np.isfinite(figure) else None
 
 
-def _mean(values: NDArray[Any]) -> Figure:
+def mean(values: NDArray[Any]) -> Figure:
+    """Mean, None of nothing."""
     return float(values.mean()) if len(values) else None
-
-
-def _log(probability: Floats) -> Floats:
-    return np.log(np.maximum(probability, np.finfo(np.float64).tiny))

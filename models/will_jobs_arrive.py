@@ -146,7 +146,8 @@ class WillJobsArrive:
 
     def predict(self, X: NDArray[Any], *, gate: bool = False) -> Mask:
         """Whether jobs will arrive, (n_rows, H): from the gate's thresholds, or those with the best F1."""
-        return self.predict_proba(X) >= (self.thresholds_gate_ if gate else self.thresholds_f1_)
+        declared: Mask = self.predict_proba(X) >= (self.thresholds_gate_ if gate else self.thresholds_f1_)
+        return declared
 
     def check_features(self, names: Sequence[str]) -> None:
         """Check that columns are those that the model was trained on, in their order.
@@ -215,9 +216,8 @@ class WillJobsArrive:
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         model.pools_ = tuple(told["pools"])
         model.rows_, model.base_rates_ = tuple(told["rows"]), tuple(told["base_rates"])
-        n_features = len(model.feature_names_)
         texts = [read_text(folder / file) for file in told["boosters"]]
-        model.boosters_ = [read_booster(model.algorithm, text, n_features) for text in texts]
+        model.boosters_ = [read_booster(model.algorithm, text) for text in texts]
         return model
 
 
@@ -226,7 +226,8 @@ def _thinned(corpus: Corpus, rows: Mask, horizon: int) -> Mask:
     if corpus.horizons_min[horizon] > THINNED_HORIZON_MIN:
         return rows
     instants = np.unique(corpus.tick_s, return_inverse=True)[1]
-    return rows & (instants % TRAINING_STRIDE == 0)
+    thinned: Mask = rows & (instants % TRAINING_STRIDE == 0)
+    return thinned
 
 
 def _shown(name: str | None) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jobcast.schedulers.policies import uses_forecasts
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, figures, simulate
+from jobcast.schedulers.policies import uses_forecasts
 from jobcast.simulator.log import RunLog
 
 NOT_REPEATABLE = ("wall_s", "cpu_s")
@@ -63,9 +63,7 @@ def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None)
     return f"{policy} {registry_label or spec.label}" if uses_forecasts(policy) else policy
 
 
-def matrix(
-    pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: int, base: int = 0
-) -> list[Cell]:
+def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: int, base: int = 0) -> list[Cell]:
     """Every simulation of the backtest once: seeds are repeated only for forecasts that draw.
 
     Parameters
@@ -168,9 +166,7 @@ def _engine(name: str) -> Iterator[None]:
 
 def _measured(cell: Cell, run: Simulated, base: Simulated, scene: Scene, warmup_days: float) -> CellResult:
     warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
-    return CellResult(
-        cell, run, figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s)
-    )
+    return CellResult(cell, run, figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s))
 
 
 def averaged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 DAY_S = 86400.0
 DRAWS = 1000
 CONFIDENCE = 0.95
-SLOWED_S = 1e-6
-"""Later by less than a microsecond, the resolution of written times, is a rounding error."""
+SLOWED_S = 1e-3
+"""Later by no more than this is a rounding error, as in `simulator.metrics`."""
 LEAST_DAYS = 2
 """With a single day there is nothing to resample."""
 

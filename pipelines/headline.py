@@ -62,54 +62,51 @@ def named(one: Summary) -> str:
     return f"{one.policy} with {forecasts_in_words(one.kind)}"
 
 
-def _figures(one: Summary) -> str:
-    return f"{number(one.get('speedup_gmean'))} times as fast and slows {_slowed(one)}"
-
-
-def _slowed(one: Summary) -> str:
+def _slowed(one: Summary, whom: str = "jobs") -> str:
     pct = one.get("slowed_pct")
     if pct is None:
         return "an unknown share of jobs"
-    return "no job" if pct == 0 else f"{percent(pct)} of them"
+    return "no job" if pct == 0 else f"{percent(pct)} of {whom}"
 
 
 def _lead_sentence(lead: Summary, baseline: str) -> str:
-    speedup = number(lead.get("speedup_gmean"))
-    return (
-        f"{named(lead)} finishes jobs {speedup} times as fast as {baseline} (geometric mean) and slows {_slowed(lead)}."
-    )
+    gain = f"{number(lead.get('speedup_gmean'))} times as fast as {baseline} (geometric mean)"
+    return f"{named(lead)} finishes jobs {gain} and slows {_slowed(lead, 'them')}."
 
 
 def _slowdown(lead: Summary, baseline: str) -> str:
     if not lead.get("slowed_pct"):
         return ""
     total, worst = lead.get("slowdown_total_min"), lead.get("slowdown_max_min")
-    return f"The slowed jobs end {number(total)} min later than under {baseline} in total, the worst one {number(worst)} min."
+    late = f"The slowed jobs end {number(total)} min later than under {baseline} in total"
+    return f"{late}, the worst one {number(worst)} min."
 
 
 def _beside(one: Summary, lead: Summary) -> str:
     ours, theirs = lead.get("speedup_gmean") or 0.0, one.get("speedup_gmean") or 0.0
-    sentence = f"{named(one)}: {number(theirs)} times as fast, slowing {_slowed(one).replace('them', 'jobs')}"
-    if one.kind == "oracle" and theirs and not lead.kind == "oracle":
+    sentence = f"{named(one)}: {number(theirs)} times as fast, slowing {_slowed(one)}"
+    if one.kind == "oracle" and theirs and lead.kind != "oracle":
         return f"{sentence}; {named(lead)} reaches {share(ours / theirs)} of that speedup."
     total = one.get("slowdown_total_min")
     return f"{sentence}, by {number(total)} min in total." if one.get("slowed_pct") and total else f"{sentence}."
 
 
 def _plain_sharing(plain: Sequence[Summary], lead: Summary) -> list[str]:
-    """The fastest policy without forecasts that can be had in practice, and how it treats the jobs that it slows."""
-    mmfs = [one for one in plain if one.policy == "mmfs"]
-    if not mmfs or mmfs[0] is lead:
-        return []
-    return [f"Sharing without forecasts (mmfs) is {_figures(mmfs[0]).replace('them', 'jobs')}."]
+    """What sharing yields without forecasts and without knowledge of durations."""
+    told = "Sharing without forecasts (mmfs) is"
+    return [
+        f"{told} {number(one.get('speedup_gmean'))} times as fast and slows {_slowed(one)}."
+        for one in plain
+        if one.policy == "mmfs" and one is not lead
+    ]
 
 
 def _paired(gains: Sequence[Mapping[str, Any]], lead: Summary) -> list[str]:
     return [
-        f"On the same jobs, {gain['a']} is {number(gain['speedup'])} times as fast as {gain['b']} "
-        f"({number(100 * gain.get('confidence', 0.95))} % interval {between(gain['speedup_low'], gain['speedup_high'])})."
+        f"On the same jobs, {gain['a']} is {number(gain['speedup'])} times as fast as {gain['b']}"
+        f" ({100 * gain['confidence']:g} % interval {between(gain['speedup_low'], gain['speedup_high'])})."
         for gain in gains
-        if gain["a"] == lead.label and gain.get("speedup") and gain.get("speedup_low") is not None
+        if gain["a"] == lead.label and gain.get("speedup") and gain.get("speedup_low")
     ]
 
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,9 +24,14 @@ MOST_POINTS = 400
 """Points of a curve in a page."""
 TAIL_POINTS = 50
 """Points of a distribution function that go to each of its ends."""
-WIDE = (8.4, 4.2)
-NARROW = (5.2, 3.7)
-"""Sizes of figures in inches; a page shows them at some 96 dots an inch."""
+WIDE = (10.4, 4.4)
+NARROW = (5.1, 3.8)
+"""Sizes of figures in inches, as a page shows them; a narrower page shrinks them."""
+LABEL_COLUMNS = 28
+DECADES_RATIO = 30.0
+"""A logarithmic axis that spans less is marked at 1, 2 and 5 of a decade ..."""
+LINEAR_RATIO = 3.0
+"""... and one that spans less than this at even distances."""
 
 SETTINGS = {
     "svg.hashsalt": "jobcast",
@@ -35,6 +41,7 @@ SETTINGS = {
     "font.size": 10.0,
     "axes.titlesize": 10.5,
     "legend.fontsize": 9.0,
+    "text.parse_math": False,
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -99,6 +106,7 @@ def draw(title: str, paint: "Callable[[Figure], None]", size: tuple[float, float
     with rc_context(SETTINGS):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
+        figure.suptitle(title, x=0.005, ha="left", fontsize=11, fontweight="bold")
         paint(figure)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
@@ -139,13 +147,28 @@ def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floa
     return known[rank - 1], rank / count
 
 
+def wrapped(label: str) -> str:
+    """A label over several lines, broken where it has joints.
+
+    >>> wrapped("sia registry:will-jobs-arrive=2,new-load=1")
+    'sia registry:will-jobs-\\narrive=2,new-load=1'
+    """
+    return "\n".join(textwrap.wrap(label, LABEL_COLUMNS)) or label
+
+
 def plain_ticks(*axes: Any) -> None:
-    """Write the ticks of logarithmic axes as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """Write the ticks of logarithmic axes as plain numbers; call it when all is drawn."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     for axis in axes:
-        axis.set_major_locator(LogLocator(base=10, numticks=8))
-        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 1 else f"{x:g}"))
+        low, high = axis.get_view_interval()
+        if high / low < LINEAR_RATIO:
+            axis.set_major_locator(MaxNLocator(5))
+            axis.set_minor_locator(NullLocator())
+        else:
+            subs = (1.0, 2.0, 5.0) if high / low < DECADES_RATIO else (1.0,)
+            axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
+        axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"))
         axis.set_minor_formatter(NullFormatter())
 
 
@@ -171,4 +194,6 @@ def date_ticks(axes: "Axes") -> None:
 
 def legend_beside(axes: "Axes") -> None:
     """Put the legend to the right of the plot, where it hides no curve."""
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)
+    lines, labels = axes.get_legend_handles_labels()
+    names = [wrapped(label) for label in labels]
+    axes.legend(lines, names, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)

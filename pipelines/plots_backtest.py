@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from jobcast.pipelines.plots import (
     INK,
     MOST_POINTS,
+    PALETTE,
+    WIDE,
     Floats,
     Style,
     date_ticks,
@@ -18,7 +20,9 @@ from jobcast.pipelines.plots import (
     plain_ticks,
     styles,
     thin_cdf,
+    wrapped,
 )
+from jobcast.pipelines.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +43,7 @@ def speedup_cdf(
         for label, values in speedups.items():
             axes.step(*thin_cdf(values), where="post", label=label, **looks[label].line)
         axes.set_xscale("log")
+        axes.set_ylim(-0.01, 1.02)
         plain_ticks(axes.xaxis)
         percent_ticks(axes.yaxis)
         axes.set_xlabel(f"speedup: JCT under {baseline} / JCT (log scale; left of 1 = slowed)")
@@ -80,9 +85,13 @@ def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, S
     return draw("Share of jobs slowed by at least so many minutes", paint)
 
 
-def slowed_bars(slowed_pct: Mapping[str, float], total_min: Mapping[str, float]) -> str:
+def slowed_bars(
+    slowed_pct: Mapping[str, float], total_min: Mapping[str, float], looks: Mapping[str, Style] | None = None
+) -> str:
     """Share of jobs slowed and total slowdown in minutes, a bar a configuration. SIA, Figure 15a and Table 17."""
     labels = list(slowed_pct)
+    looks = looks or styles(labels)
+    names = [wrapped(label) for label in labels]
 
     def paint(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, sharey=True)
@@ -91,9 +100,9 @@ def slowed_bars(slowed_pct: Mapping[str, float], total_min: Mapping[str, float])
             (right, total_min, "total slowdown (minutes)", ""),
         ):
             widths = [values[label] for label in labels]
-            axes.barh(labels, widths, color=[look.color for look in styles(labels).values()], height=0.66)
+            axes.barh(names, widths, color=[looks[label].color for label in labels], height=0.66)
             for row, width in enumerate(widths):
-                axes.annotate(f"{width:,.3g}{unit}" if width < 1000 else f"{width:,.0f}{unit}", (width, row),
+                axes.annotate(number(width) + unit, (width, row),
                               xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)  # fmt: skip
             axes.set_xlim(0, 1.3 * max(widths, default=0.0) or 1.0)
             axes.xaxis.set_major_locator(_few_ticks())
@@ -102,16 +111,20 @@ def slowed_bars(slowed_pct: Mapping[str, float], total_min: Mapping[str, float])
             axes.grid(axis="y", visible=False)
         left.invert_yaxis()
 
-    return draw("Jobs slowed and total slowdown by configuration", paint, (8.4, 0.9 + BAR_IN * len(labels)))
+    return draw("Jobs slowed and total slowdown by configuration", paint, (WIDE[0], 1.2 + BAR_IN * len(labels)))
 
 
 def _few_ticks() -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(4)
+    return MaxNLocator(3)
 
 
-def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mapping[str, Style] | None = None) -> str:
+def utilisation(
+    series: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    looks: Mapping[str, Style] | None = None,
+    title: str = "Utilisation over time by configuration",
+) -> str:
     """Share of the cluster's GPUs at work over time, a panel a configuration.
 
     Parameters
@@ -127,6 +140,7 @@ def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mappin
         for axes, (label, (times_s, shares, _)) in zip(panels, curves.items(), strict=True):
             axes.fill_between(times_s, shares, step="post", color=looks[label].color, alpha=0.75, linewidth=0)
             axes.set_ylim(0, 1.02)
+            axes.margins(x=0)
             axes.set_yticks([0, 0.5, 1])
             percent_ticks(axes.yaxis)
             mean = float(np.mean(shares)) if len(shares) else 0.0
@@ -134,7 +148,7 @@ def utilisation(series: Mapping[str, tuple[ArrayLike, ArrayLike]], looks: Mappin
         date_ticks(panels[-1])
         panels[-1].set_xlabel(f"UTC; GPUs at work as a share of all, means over {steps_h:g} h")
 
-    return draw("Utilisation over time by configuration", paint, (8.4, 0.7 + PANEL_IN * max(1, len(curves))))
+    return draw(title, paint, (WIDE[0], 1.0 + PANEL_IN * max(1, len(curves))))
 
 
 def _coarser(times_s: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, float]:
@@ -157,7 +171,7 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
     gains : each `a`, `b`, `speedup`, `speedup_low`, `speedup_high` (see `gains.Gains.to_dict`)
     """
     rows = [gain for gain in gains if gain.get("speedup")]
-    names = [f"{gain['a']}  over  {gain['b']}" for gain in rows]
+    names = [f"{wrapped(gain['a'])}\nover {wrapped(gain['b'])}" for gain in rows]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -166,30 +180,15 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
             value = gain["speedup"]
             low, high = gain.get("speedup_low") or value, gain.get("speedup_high") or value
             clear = low > 1 or high < 1
-            axes.plot([low, high], [row, row], color=PALETTE_CLEAR if clear else INK, linewidth=2.4, alpha=0.8)
-            axes.plot([value], [row], "o", color=PALETTE_CLEAR if clear else INK, markersize=6)
-            axes.annotate(f"{value:.3g}", (value, row), xytext=(0, 7), textcoords="offset points", ha="center",
+            axes.plot([low, high], [row, row], color=PALETTE[0] if clear else INK, linewidth=2.4, alpha=0.8)
+            axes.plot([value], [row], "o", color=PALETTE[0] if clear else INK, markersize=6)
+            axes.annotate(number(value), (value, row), xytext=(0, 7), textcoords="offset points", ha="center",
                           fontsize=9)  # fmt: skip
         axes.set_xscale("log")
-        _short_log_ticks(axes)
+        plain_ticks(axes.xaxis)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.75)
-        axes.set_xlabel("times as fast (geometric mean of JCT ratios, log scale; right of 1 = the first is faster)")
+        axes.set_xlabel("times as fast (geometric mean, log scale; right of 1 = the first is faster)")
         axes.grid(axis="y", visible=False)
 
-    return draw("Paired gains with confidence intervals", paint, (8.4, 1.1 + 0.5 * max(1, len(rows))))
-
-
-PALETTE_CLEAR = "#0072B2"
-"""Colour of an interval that leaves out 1."""
-
-
-def _short_log_ticks(axes: Any) -> None:
-    """Ticks on a logarithmic axis that may span less than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_xlim()
-    subs = (1.0, 2.0, 5.0) if high / low > 3 else (1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 9.0)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    return draw("Paired gains with confidence intervals", paint, (WIDE[0], 1.3 + 0.6 * max(1, len(rows))))

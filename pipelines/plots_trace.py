@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jobcast.pipelines.plots import NARROW, PALETTE, WIDE, date_ticks, draw, percent_ticks, plain_ticks
+from jobcast.pipelines.plots import INK, NARROW, PALETTE, WIDE, date_ticks, draw, percent_ticks, plain_ticks, wrapped
 from jobcast.pipelines.plots_backtest import utilisation
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ WIDTH_CLASSES = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 2**31))
 DISCRETE_POINTS = 60
 """Distribution functions of fewer points are drawn with a dot at each."""
 
-CDFS: dict[str, tuple[str, str, bool]] = {
-    "utilization_hourly": ("Hourly utilisation of all pools together", "share of all quotas at work", False),
-    "interarrival_s": ("Times between submissions within a pool", "seconds to the next submission", True),
-    "interarrival_cv": ("Variation of the times between submissions, by pool", "standard deviation / mean", True),
-    "burst_share": ("Largest burst in five minutes over the quota, by pool", "GPUs asked for / quota", True),
-    "duration_spread": ("Spread of durations, by pool", "99th percentile / median", True),
+CDFS: dict[str, tuple[str, str, bool, float | None]] = {
+    "utilization_hourly": ("Hourly utilisation, all pools together", "share of all quotas at work", False, None),
+    "interarrival_s": ("Times between submissions in a pool", "seconds to the next submission", True, None),
+    "interarrival_cv": ("Variation of times between submissions", "standard deviation / mean, by pool", True, 1.0),
+    "burst_share": ("Largest burst over the quota", "GPUs asked for in 5 min / quota, by pool", True, 1.0),
+    "duration_spread": ("Spread of durations", "99th percentile / median, by pool", True, 10.0),
 }
-"""Curves of a description: title, x axis, whether the axis is logarithmic."""
+"""Curves of a description: title, x axis, whether it is logarithmic, a value to compare with."""
 
 
 def trace_plots(description: Mapping[str, Any], submit_s: ArrayLike | None = None) -> dict[str, str]:
@@ -50,19 +50,21 @@ def trace_plots(description: Mapping[str, Any], submit_s: ArrayLike | None = Non
         first_s = description["total"]["first_submit_s"] // HOUR_S * HOUR_S
         times_s = first_s + HOUR_S * np.arange(len(hourly))
         shares = np.minimum(np.asarray(hourly, dtype=float), 1.0)
-        plots["utilization"] = utilisation({"all pools": (times_s, shares)})
+        plots["utilization"] = utilisation({"all pools": (times_s, shares)}, title="Utilisation over time")
     return plots
 
 
 def distribution(name: str, curve: Mapping[str, Sequence[float]]) -> str:
     """A distribution function of a description. SIA, Figure 2 (`utilization_hourly`) and Figures 3a to 3c."""
-    title, label, log = CDFS[name]
+    title, label, log, mark = CDFS[name]
     x, y = np.asarray(curve["x"], dtype=float), np.asarray(curve["y"], dtype=float)
     if log:
         x, y = x[x > 0], y[x > 0]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
+        if mark:
+            axes.axvline(mark, color=INK, linewidth=0.9, alpha=0.6)
         axes.step(x, y, where="post", color=PALETTE[0], marker="o" if len(x) <= DISCRETE_POINTS else "", markersize=3)
         if log and len(x):
             axes.set_xscale("log")
@@ -91,7 +93,14 @@ def widths_by_pool(widths: Mapping[str, Mapping[Any, int]]) -> str:
         for place, i in enumerate(shown):
             part = np.array([counts[pool][i] / counts[pool].sum() for pool in largest])
             color = colormaps["cividis"](place / max(1, len(shown) - 1))
-            axes.barh(largest, part, left=left, color=color, label=_class_name(*WIDTH_CLASSES[i]), height=0.72)
+            axes.barh(
+                [wrapped(pool) for pool in largest],
+                part,
+                left=left,
+                color=color,
+                label=_class_name(*WIDTH_CLASSES[i]),
+                height=0.72,
+            )
             left += part
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
@@ -100,7 +109,7 @@ def widths_by_pool(widths: Mapping[str, Mapping[Any, int]]) -> str:
         axes.grid(visible=False)
         axes.legend(title="GPUs", loc="center left", bbox_to_anchor=(1.01, 0.5))
 
-    return draw("Widths of jobs by pool", paint, (WIDE[0], 1.4 + 0.27 * max(4, len(largest))))
+    return draw("Widths of jobs by pool", paint, (WIDE[0], 1.6 + 0.27 * max(4, len(largest))))
 
 
 def _by_class(widths: Mapping[Any, int]) -> Any:
@@ -131,4 +140,4 @@ def arrivals(submit_s: ArrayLike) -> str:
         axes.grid(axis="x", visible=False)
         date_ticks(axes)
 
-    return draw("Jobs submitted over time", paint, (WIDE[0], 2.8))
+    return draw("Jobs submitted over time", paint, (WIDE[0], 3.0))

@@ -1,14 +1,12 @@
 """Tables of how well predictors do, beside the rules that they must beat. SIA, Table 10."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jobcast.pipelines.page import Table
 from jobcast.pipelines.wording import UNKNOWN, number, share
 
 Evaluation = Mapping[str, Any]
-DETAIL = ("by_pool", "by_bin", "by_hour", "idle", "gate", "baselines", "inputs", "models")
-"""Blocks of an evaluation that hold no baseline."""
 DETECTION = ("precision", "recall", "f1")
 BINS = ("accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
 
@@ -16,6 +14,11 @@ RULES_IN_WORDS = {
     "always": "always: jobs always arrive",
     "persistence": "persistence: as in the window before",
     "yesterday": "yesterday: as a day ago",
+    "trailing_rate": "trailing rate of arrivals",
+    "last_window": "load of the last window",
+    "max_of_week": "largest window of a week",
+    "majority": "most frequent bin in training",
+    "last_20_pool_width": "last 20 jobs of pool and width",
 }
 
 
@@ -46,8 +49,8 @@ def _arrivals(name: str, blocks: Mapping[str, Any]) -> Table:
         own = [number(block.get(key)) for key in (*DETECTION, "pr_auc", "roc_auc", "ece", "n")]
         rows.append((horizon, name, *own, share(block.get("base_rate"))))
         for rule, figures in block.get("baselines", {}).items():
-            shown = [number(figures.get(key)) for key in DETECTION]
-            rows.append((horizon, RULES_IN_WORDS.get(rule, rule), *shown, *[UNKNOWN] * 5))
+            shown = [number(figures.get(key)) for key in (*DETECTION, "pr_auc", "roc_auc", "ece")]
+            rows.append((horizon, RULES_IN_WORDS.get(rule, rule), *shown, UNKNOWN, UNKNOWN))
     note = (
         "Precision and recall are of windows in which jobs arrive. PR AUC = average precision; the calibration error "
         "(ECE, 15 bins) is the mean gap between a probability and what came true."
@@ -75,53 +78,36 @@ def _idle(name: str, blocks: Mapping[str, Any]) -> Table:
 
 
 def _loads(name: str, blocks: Mapping[str, Any]) -> Table:
-    head = ("horizon", "worst pool", "windows covered", "covered, where jobs arrive", "estimate / load (×)",
-            "load missed")  # fmt: skip
+    head = ("horizon", "rule", "worst pool", "its windows covered", "windows covered", "covered, where jobs arrive",
+            "estimate / load (×)", "load missed")  # fmt: skip
     rows = [
         (
             horizon,
-            _pool(block.get("worst_pool")),
+            RULES_IN_WORDS.get(rule, rule),
+            str(block.get("worst_pool_name") or UNKNOWN),
+            share(block.get("worst_pool")),
             share(block.get("coverage")),
             share(block.get("coverage_nonzero")),
             number(block.get("over")),
             share(block.get("missed")),
         )
-        for horizon, block in blocks.items()
+        for horizon, its in blocks.items()
+        for rule, block in {name: its, **its.get("baselines", {})}.items()
     ]
     note = "A window is covered when no more GPUs arrive than were estimated."
-    return Table(f"How much load? ({name})", head, rows, words=2, note=note)
-
-
-def _pool(worst: Any) -> str:
-    """The worst pool, however the evaluation tells it: a name, a name and its coverage, or the coverage alone."""
-    if isinstance(worst, Mapping):
-        return _pool([worst.get("pool", worst.get("name")), worst.get("coverage")])
-    if isinstance(worst, list | tuple):
-        return f"{worst[0]} ({share(worst[1])})" if worst[1] is not None else str(worst[0])
-    if worst is None:
-        return UNKNOWN
-    return worst if isinstance(worst, str) else share(worst)
+    return Table(f"How much load? ({name})", head, rows, words=3, note=note)
 
 
 def _bins(name: str, figures: Evaluation) -> Table:
     head = ("rule", "accuracy", "macro F1", "log loss", "calibration error", "judged too short", "jobs")
     rows = [
         (
-            rule,
+            RULES_IN_WORDS.get(rule, rule),
             *(number(block.get(key)) for key in BINS[:-1]),
             share(block.get("under_predicted")),
             number(block.get("n")),
         )
-        for rule, block in _with_rules(name, figures)
+        for rule, block in {name: figures, **figures.get("baselines", {})}.items()
     ]
     note = "Duration bins at submission. A job judged too short may outlast the window for which GPUs were lent."
     return Table(f"How long will a job run? ({name})", head, rows, note=note)
-
-
-def _with_rules(name: str, figures: Evaluation) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The predictor and every rule beside it: under `baselines`, or a block of its own."""
-    yield name, figures
-    yield from figures.get("baselines", {}).items()
-    for key, block in figures.items():
-        if key not in DETAIL and isinstance(block, Mapping) and "accuracy" in block:
-            yield key, block

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines import plots_backtest, plots_predictors
+from jobcast.pipelines.gains import SLOWED_S
 from jobcast.pipelines.headline import find
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
@@ -21,7 +22,7 @@ from jobcast.pipelines.report_tables import (
     pools_table,
 )
 from jobcast.pipelines.summaries import Summary, summaries
-from jobcast.pipelines.wording import POLICIES_IN_WORDS, UNKNOWN, listed, number, percent, unit_for
+from jobcast.pipelines.wording import POLICIES_IN_WORDS, UNKNOWN, counted, listed, number, percent, unit_for
 
 TERMINAL_COLUMNS = 100
 SECONDS_A_MINUTE = 60.0
@@ -43,7 +44,7 @@ class ReportInput:
     baseline_label : the configuration that the rest is measured against
     gains : comparisons, each `a`, `b` (labels) and `gains.Gains.to_dict()`
     evaluation : predictor -> figures of `evaluate --json`
-    curves : `reliability` (horizon -> bins), `precision_recall` (horizon -> columns), `importance` (horizon -> gains)
+    curves : `reliability` (horizon -> bins), `precision_recall` (horizon -> points), `importance` (horizon -> gains)
     utilisation : label -> (times in seconds from the epoch, shares of all GPUs at work)
     models : each `name`, `version`, `aliases`, `algorithm`, `trained_until`
     commands : that make these figures again
@@ -100,8 +101,9 @@ def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
     policies = list(dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label))
     kinds = list(dict.fromkeys(one.kind for one in rows if one.kind))
     asked = f"How much sooner do jobs finish than under {results.baseline_label}, and how many are slowed"
+    owned = f"when the GPUs of {counted(len(results.pools), 'pool')} are scheduled"
     return (
-        f"{asked}, when the GPUs of {number(len(results.pools))} pools are scheduled by {listed(policies) or 'nothing'}"
+        f"{asked}, {owned} by {listed(policies) or 'nothing'}"
         + (f", with forecasts from {listed(kinds)}? " if kinds else "? ")
         + f"Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
@@ -133,13 +135,13 @@ def _moment(split: Mapping[str, Any], key: str) -> str:
 
 def _gain_figures(results: ReportInput, rows: Sequence[Summary]) -> list[Drawing]:
     jobs, baseline = results.jobs, results.baseline_label
-    looks = styles(list(dict.fromkeys([*jobs, *results.utilisation])))
+    looks = styles(list(dict.fromkeys([*jobs, *results.utilisation, *(one.label for one in rows)])))
     found: list[Drawing] = []
     others = [label for label in jobs if label != baseline] if baseline in jobs else []
     if others:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
         speedups = {label: base / jct_of(jobs, label, baseline) for label in others}
-        later_min = {label: (jct_of(jobs, label, baseline) - base) / SECONDS_A_MINUTE for label in others}
+        later_min = {label: _later_min(jct_of(jobs, label, baseline), base) for label in others}
         found += [
             Drawing(
                 plots_backtest.speedup_cdf(speedups, looks, baseline),
@@ -155,11 +157,17 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary]) -> list[Drawing
     if known:
         slowed = {one.label: one.get("slowed_pct") or 0.0 for one in known}
         total = {one.label: one.get("slowdown_total_min") or 0.0 for one in known}
-        found.append(Drawing(plots_backtest.slowed_bars(slowed, total), f"Jobs slowed against {baseline}."))
+        told = f"Against {baseline}; means over runs. What lends GPUs too boldly shows here."
+        found.append(Drawing(plots_backtest.slowed_bars(slowed, total, looks), told))
     if results.utilisation:
         drawing = plots_backtest.utilisation(results.utilisation, looks)
         found.append(Drawing(drawing, "GPUs at work over time; sharing fills idle hours and so ends jobs sooner."))
     return found
+
+
+def _later_min(jct_s: Any, base_s: Any) -> Any:
+    later_s = jct_s - base_s
+    return np.where(later_s > SLOWED_S, later_s, 0.0) / SECONDS_A_MINUTE
 
 
 def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
@@ -237,7 +245,7 @@ def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
     known = summaries(rows)
     unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("policy", overflow="fold")
     table.add_column("forecasts", overflow="fold")
     for name in ("speedup (gmean)", "slowed", "slowdown (min)", f"mean JCT ({unit})"):
@@ -261,9 +269,7 @@ def in_terminal(table: Any) -> str:
 
     from rich.console import Console
 
-    console = Console(
-        file=io.StringIO(), width=TERMINAL_COLUMNS, no_color=True, force_terminal=False, legacy_windows=False
-    )
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
+    paper = io.StringIO()
+    # Without markup, so that brackets in a label stay what they are.
+    Console(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, legacy_windows=False).print(table)
+    return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.gains import SLOWED_S
+from jobcast.pipelines.gains import CONFIDENCE, SLOWED_S
 from jobcast.pipelines.page import Table
 from jobcast.pipelines.summaries import Summary
 from jobcast.pipelines.times import iso
@@ -39,7 +39,7 @@ def main_table(summaries: Sequence[Summary], baseline: str) -> Table | None:
         for one in summaries
     ]
     note = (
-        f"Each job is compared with itself under {baseline}. Runs = windows × seeds (forecasts that draw are repeated); "
+        f"Each job is compared with itself under {baseline}. Runs = windows × seeds of forecasts that draw; "
         "figures are means over runs, of speedups geometric; the worst slowdown is the worst of all runs."
     )
     return Table("Policies and forecasts", head, rows, words=2, note=note)
@@ -50,7 +50,7 @@ def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
     if not gains:
         return None
     unit, unit_s = unit_for(gain.get("mean_jct_change_s") for gain in gains)
-    percentage = number(100 * gains[0].get("confidence", 0.95))
+    percentage = f"{100 * gains[0].get('confidence', CONFIDENCE):g}"
     head = (
         "configuration", "compared with", "times as fast (×)", f"{percentage} % interval",
         "change in jobs slowed (percentage points)", f"{percentage} % interval", f"change in mean JCT ({unit})",

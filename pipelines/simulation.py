@@ -1,18 +1,18 @@
 """One simulation: a scene replayed under a policy with a source of forecasts, and its figures."""
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobcast.schedulers.policies import make_policy, uses_forecasts
-
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
+from jobcast.schedulers.policies import make_policy, uses_forecasts
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
 
@@ -58,9 +58,7 @@ def simulate(
     rule = make_policy(policy, chosen.source, settings or {})
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
-    return Simulated(
-        log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap
-    )
+    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)
 
 
 def check_baseline(name: str) -> str | None:
@@ -89,7 +87,7 @@ def figures(
     }
     if base is not None:
         result |= against_baseline(run.log, base.log, warmup_until_s)
-    return result
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in result.items()}
 
 
 def figures_table(result: Mapping[str, Any]) -> str:

@@ -48,9 +48,7 @@ class Sources:
             "oracle": lambda: Chosen(Oracle(self.scene.workload)),
             "conservative": lambda: Chosen(Conservative(self.scene.workload)),
             "random": lambda: Chosen(Random(self.scene.workload, self.seed, self._earlier().jobs)),
-            "noisy": lambda: Chosen(
-                Noisy(self.scene.workload, spec.probability, self.seed, self._earlier().jobs)
-            ),
+            "noisy": lambda: Chosen(Noisy(self.scene.workload, spec.probability, self.seed, self._earlier().jobs)),
             "registry": lambda: self._registry(spec),
         }
         return makers[spec.kind]()

@@ -131,6 +131,15 @@ def forecasts_in_words(kind: str | None) -> str:
     return FORECASTS_IN_WORDS.get(kind, f"{kind} forecasts")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "job"), counted(2000, "pool")
+    ('1 job', '2,000 pools')
+    """
+    return f"{number(count)} {noun}" + ("" if count == 1 else "s")
+
+
 def listed(words: Sequence[str]) -> str:
     """Words as a sentence lists them.
 

@@ -14,7 +14,7 @@ class Draft:
     free : idle GPUs left
     """
 
-    __slots__ = ("_allocated", "_dedicated", "_pending", "_started", "_starts", "_view", "free")
+    __slots__ = ("_allocated", "_dedicated", "_pending", "_started", "_starts", "_view", "_waiting", "free")
 
     def __init__(self, view: ClusterView) -> None:
         self.free = view.free_gpus
@@ -24,10 +24,13 @@ class Draft:
         self._allocated: dict[str, float] = {}  # changes by pool
         self._dedicated: dict[str, float] = {}
         self._pending: dict[str, float] = {}
+        self._waiting: list[PoolView] | None = None
 
     def waiting(self) -> list[PoolView]:
         """Pools with jobs pending, names ascending."""
-        return [pool for pool in self._view.pools.values() if self.pending_gpus(pool) > 0]
+        if self._waiting is None:
+            self._waiting = [pool for pool in self._view.pools.values() if len(pool.pending)]
+        return self._waiting
 
     def head(self, pool: PoolView) -> Job | None:
         """First pending job of a pool."""
@@ -67,7 +70,9 @@ class Draft:
         self._pending[pool] = self._pending.get(pool, 0.0) - job.gpus
         if dedicated:
             self._dedicated[pool] = self._dedicated.get(pool, 0.0) + job.gpus
+        if self._waiting is not None and self._view.pools[pool].pending.gpus + self._pending[pool] <= 0:
+            self._waiting = [other for other in self._waiting if other.name != pool]
 
     def decision(self, wake_at: float | None = None) -> Decision:
         """The starts, in the order in which they were made."""
-        return Decision(start=self._starts, wake_at=wake_at) if self._starts or wake_at is not None else NOTHING
+        return Decision(start=tuple(self._starts), wake_at=wake_at) if self._starts or wake_at is not None else NOTHING

@@ -16,6 +16,7 @@ from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.ssf import GlobalShortestServiceFirst, ShortestServiceFirst
 
 ENTRY_POINTS = "jobcast.policies"
+NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -61,9 +62,7 @@ class PolicyFactory:
     settings: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
     uses_forecasts: bool = True
 
-    def __call__(
-        self, forecasts: Forecasts | None, settings: Mapping[str, object] = MappingProxyType({})
-    ) -> Policy:
+    def __call__(self, forecasts: Forecasts | None, settings: Mapping[str, object] = NO_SETTINGS) -> Policy:
         """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
         name = getattr(self.policy, "name", self.policy.__name__)
         known = ", ".join(sorted(self.settings)) or "none"

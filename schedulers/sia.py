@@ -77,9 +77,7 @@ class Sia:
         if not _eligible(draft, draft.free, lane):
             return None
         usable = draft.free - sum(self._reserved(draft, pool, horizon_s, future) for pool in view.pools.values())
-        return _of_smallest_share(
-            (draft.share(pool), pool.name, job) for pool, job in _eligible(draft, usable, lane)
-        )
+        return _of_smallest_share((draft.share(pool), pool.name, job) for pool, job in _eligible(draft, usable, lane))
 
     def _reserved(self, draft: Draft, pool: PoolView, horizon_s: float, future: dict[str, float]) -> float:
         """ReserveResourcesForFuture, Figure 8; forecasts are asked only where pending jobs leave quota over."""

@@ -125,8 +125,8 @@ class _Replay:
         first = min(heads, key=lambda job: job.seq)
         waiting = sum(len(pool.pending) for pool in self._cluster.pools.values())
         raise DecisionError(
-            f"policy {self._name} at {self._cluster.now_s:.6f} s: {waiting} jobs are pending, job {first.job_id} first, "
-            "while nothing runs and nothing will arrive; it must start one or ask to be woken"
+            f"policy {self._name} at {self._cluster.now_s:.6f} s: {waiting} jobs are pending, job {first.job_id} "
+            "first, while nothing runs and nothing will arrive; it must start one or ask to be woken"
         )
 
     def _complete(self, now_s: float) -> None:
@@ -160,7 +160,8 @@ class _Replay:
         if decision.wake_at is not None:
             if not decision.wake_at > now_s:
                 raise DecisionError(
-                    f"policy {self._name} at {now_s:.6f} s: asks to be woken at {decision.wake_at:.6f} s, not later than now"
+                    f"policy {self._name} at {now_s:.6f} s: asks to be woken at {decision.wake_at:.6f} s, "
+                    "which is not later than now"
                 )
             self._wake_at = decision.wake_at
 

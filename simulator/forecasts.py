@@ -106,9 +106,7 @@ class Conservative:
 class _Drawing:
     """What sources that draw share: keys, and the load that stands in where arrivals are made up."""
 
-    def __init__(
-        self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]
-    ) -> None:
+    def __init__(self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]) -> None:
         self.horizons_min = tuple(horizons_min)
         self._seed = seed
         self._past = Arrivals([*earlier, *workload.jobs])

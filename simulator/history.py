@@ -193,9 +193,7 @@ def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
     if earlier is None:
         return []
     events: list[_Ahead] = []
-    rows = zip(
-        earlier.jobs, earlier.start_s.tolist(), earlier.end_s.tolist(), earlier.duration_s.tolist(), strict=True
-    )
+    rows = zip(earlier.jobs, earlier.start_s.tolist(), earlier.end_s.tolist(), earlier.duration_s.tolist(), strict=True)
     for position, (job, start_s, end_s, duration_s) in enumerate(rows):
         times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, end_s))
         events += [(at_s, kind, position, job, duration_s) for kind, at_s in times if isfinite(at_s)]

@@ -104,15 +104,17 @@ def same_jobs(log: RunLog, base: RunLog) -> Bools:
 
 
 def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
-    """Begins of steps from the first submission on, seconds, and the mean share of all GPUs in use in each; (n_steps,)."""
+    """Begins of steps from the first submission on, seconds, and the mean share of GPUs in use in each; (n_steps,)."""
     begin_s, end_s = _stretch(log, np.isfinite(log.end_s))
-    edges = begin_s + step_s * np.arange(max(1, int(np.ceil((end_s - begin_s) / step_s))) + 1)
+    steps = max(1, int(np.ceil((end_s - begin_s) / step_s)))
+    edges = begin_s + step_s * np.arange(steps + 1, dtype=np.float64)
     instants = np.concatenate([log.spans.start_s, log.spans.end_s])
     changes = np.concatenate([log.gpus[log.spans.seq], -log.gpus[log.spans.seq]])
     order = np.argsort(instants, kind="stable")
     instants, busy = instants[order], np.cumsum(changes[order])
     used = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(instants))])
-    return edges[:-1], np.diff(np.interp(edges, instants, used)) / (step_s * log.total_gpus)
+    shares: Floats = np.diff(np.interp(edges, instants, used)) / (step_s * log.total_gpus)
+    return edges[:-1], shares
 
 
 def _stretch(log: RunLog, ran: Bools) -> tuple[float, float]:

@@ -4,6 +4,8 @@ MLflow finds it through the entry point group `mlflow.artifact_repository`, so t
 `mlflow models serve` see the same files.
 """
 
+from typing import Any
+
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 from jobcast.models.registry.home import find_home
@@ -13,9 +15,7 @@ from jobcast.models.registry.layout import SCHEME, artifact_folder, home_of_data
 class JobcastArtifactRepository(LocalArtifactRepository):
     """Local files whose place follows the store: beside the tracking database, else in the home found."""
 
-    def __init__(
-        self, artifact_uri: str, tracking_uri: str | None = None, registry_uri: str | None = None
-    ) -> None:
+    def __init__(self, artifact_uri: str, tracking_uri: str | None = None, registry_uri: str | None = None) -> None:
         home = home_of_database(tracking_uri) or home_of_database(registry_uri) or find_home()
         super().__init__(artifact_folder(home, artifact_uri).as_uri(), tracking_uri, registry_uri)
 
@@ -24,4 +24,5 @@ def register_scheme() -> None:
     """Make the scheme known in this process, where the entry point is not installed."""
     from mlflow.store.artifact import artifact_repository_registry
 
-    artifact_repository_registry._artifact_repository_registry.register(SCHEME, JobcastArtifactRepository)
+    known: Any = artifact_repository_registry._artifact_repository_registry
+    known.register(SCHEME, JobcastArtifactRepository)

@@ -15,7 +15,8 @@ from jobcast.models.registry.layout import database_file
 
 MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
-LIVE_VERSION = "READY"  # the other states are half-made or deleted versions
+LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
+"""What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
 
 
 class StoreDatabase:
@@ -26,9 +27,9 @@ class StoreDatabase:
 
     def names(self) -> list[str]:
         """Names of the registered models that have a version, ascending."""
-        query = "SELECT DISTINCT name FROM model_versions WHERE status = ? ORDER BY name"
+        query = f"SELECT DISTINCT name FROM model_versions WHERE {LIVE} ORDER BY name"
         with self._open() as rows:
-            return [name for (name,) in rows(query, LIVE_VERSION)]
+            return [name for (name,) in rows(query)]
 
     def model(self, name: str) -> RegisteredModel | None:
         """A model with all its versions, newest first; None where there is no version of that name."""
@@ -46,9 +47,7 @@ class StoreDatabase:
     def metrics(self, run_id: str) -> dict[str, float]:
         """Scores of a run by name."""
         with self._open() as rows:
-            found = rows(
-                "SELECT key, value FROM latest_metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY key", run_id
-            )
+            found = rows("SELECT key, value FROM latest_metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY key", run_id)
             return dict(found)
 
     def parameters(self, run_id: str) -> dict[str, str]:
@@ -65,15 +64,12 @@ class StoreDatabase:
             tags.setdefault(version, {})[key] = value
         found = rows(
             "SELECT version, run_id, coalesce(storage_location, source), creation_time FROM model_versions"
-            " WHERE name = ? AND status = ? ORDER BY version DESC",
+            f" WHERE name = ? AND {LIVE} ORDER BY version DESC",
             name,
-            LIVE_VERSION,
         )
         for version, run_id, location, created_ms in found:
             pointing = tuple(alias for alias, target in aliases.items() if target == version)
-            yield ModelVersion(
-                name, version, pointing, run_id, location, created_ms / MS_PER_S, tags.get(version, {})
-            )
+            yield ModelVersion(name, version, pointing, run_id, location, created_ms / MS_PER_S, tags.get(version, {}))
 
     @contextmanager
     def _open(self):  # type: ignore[no-untyped-def]

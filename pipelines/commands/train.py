@@ -21,7 +21,10 @@ from jobcast.pipelines.commands.options import (
 @click.option("--algorithm", metavar="NAME", help="lightgbm or xgboost for will-jobs-arrive; default: the first.")
 @click.option("--horizons", metavar="LIST", help="Minutes between commas; default 5,60,720.")
 @click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
-@click.option("--miss-share", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
+@click.option(
+    "--miss-share", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True
+)
+@click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
 @seed_option
 @json_option
 @click.pass_context
@@ -35,6 +38,7 @@ def command(
     horizons: str | None,
     coverage: float,
     miss_share: float,
+    min_jobs: int,
     seed: int,
     json_to: str | None,
 ) -> None:
@@ -47,19 +51,22 @@ def command(
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --algorithm lightgbm
     """
-    from jobcast.pipelines.model_tables import version_details
-    from jobcast.pipelines.training import TrainSettings, parse_horizons, train_and_register
-
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.model_tables import training_table
+    from jobcast.pipelines.training import TrainSettings, parse_horizons, train_and_register
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
     settings = TrainSettings(
-        horizons_min=parse_horizons(horizons), miss_share=miss_share, coverage=coverage, seed=seed
+        horizons_min=parse_horizons(horizons),
+        miss_share=miss_share,
+        coverage=coverage,
+        seed=seed,
+        min_train_jobs=min_jobs,
     )
     trace = read_trace(trace_path)
     with console.progress(f"train {predictor}") as step:
         result = train_and_register(
             predictor, algorithm, trace, from_s, until_s, settings, home=find_home(), progress=step
         )
-    table_or_json(result, json_to, version_details(result), console)
+    table_or_json(result, json_to, training_table(result), console)

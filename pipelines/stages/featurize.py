@@ -1,9 +1,8 @@
 """Stage featurize: one row a pool and grid instant, from the beginning of training to the end of the test."""
 
-from jobcast.pipelines.training import pools_to_learn_from
-
 from jobcast.features.corpus import build_corpus
 from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.training import pools_to_learn_from
 from jobcast.traces.history import pool_histories
 
 

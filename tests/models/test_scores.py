@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+
 from jobcast.models import scores
 
 ARRIVES = np.array([True, True, True, False, False])
@@ -53,7 +54,7 @@ def test_coverage_by_hand():
 def test_bins_by_hand():
     truth = np.array([0, 0, 1, 2])
     probability = np.array([[0.6, 0.3, 0.1], [0.4, 0.4, 0.2], [0.1, 0.8, 0.1], [0.7, 0.1, 0.2]])
-    figures = scores.bin_scores(truth, probability, ["short", "middle", "long"])
+    figures = scores.bin_scores(truth, scores.likeliest_bin(probability), probability, ["short", "middle", "long"])
     # Forecasts 0, 1 (the longer of equals), 1, 0: the last one falls short.
     assert figures["accuracy"] == 0.5
     assert figures["under_predicted"] == 0.25

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobcast.models.thresholds import best_f1_threshold, gate_threshold
 from sklearn.metrics import f1_score
+
+from jobcast.models.thresholds import best_f1_threshold, gate_threshold
 
 rows = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda eighths: eighths / 8)), min_size=1, max_size=40)
 

@@ -1,0 +1,91 @@
+"""Curves of a predictor, as tables for plots and as drawings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast.models.scores import ECE_BINS
+
+RECALL_STEPS = 101
+"""Points of the precision-recall table, at equal steps of recall."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoints:
+    """Curves by kind, each by horizon.
+
+    Attributes
+    ----------
+    reliability : horizon -> bins of `forecast`, `observed`, `n`
+    precision_recall : horizon -> columns `precision`, `recall`
+    importance : horizon -> gain by feature
+    """
+
+    reliability: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    precision_recall: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    importance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "reliability": self.reliability,
+            "precision_recall": self.precision_recall,
+            "importance": self.importance,
+        }
+
+    def draw(self, folder: Path) -> tuple[Path, ...]:
+        """Write the curves as SVG files into a folder; their paths."""
+        from jobcast.pipelines import plots_predictors
+
+        drawings: dict[str, str] = {}
+        if self.reliability:
+            drawings["reliability"] = plots_predictors.reliability(self.reliability)
+        if self.precision_recall:
+            drawings["precision_recall"] = plots_predictors.precision_recall(self.precision_recall)
+        for horizon, gains in self.importance.items():
+            drawings[f"importance_{horizon}"] = plots_predictors.importance(horizon, gains)
+        paths = []
+        for name, drawing in drawings.items():
+            paths.append(folder / f"{name}.svg")
+            paths[-1].write_text(drawing, encoding="utf-8")
+        return tuple(paths)
+
+    def precision_at_recall(self) -> dict[str, list[float]]:
+        """A column a horizon: the best precision at each recall or above, on an equal grid of recall."""
+        grid = np.linspace(0.0, 1.0, RECALL_STEPS)
+        table: dict[str, list[float]] = {"recall": grid.round(4).tolist()}
+        for horizon, curve in self.precision_recall.items():
+            order = np.argsort(curve["recall"], kind="stable")
+            recall, precision = np.asarray(curve["recall"])[order], np.asarray(curve["precision"])[order]
+            best = np.maximum.accumulate(precision[::-1])[::-1]
+            at = np.minimum(np.searchsorted(recall, grid - 1e-12), len(best) - 1)
+            table[horizon] = best[at].tolist()
+        return table
+
+    def observed_by_forecast(self) -> dict[str, list[float | None]]:
+        """A column a horizon: observed share by bin of the forecast probability; None where no row fell into it."""
+        table: dict[str, list[float | None]] = {
+            "predicted": [round((i + 0.5) / ECE_BINS, 4) for i in range(ECE_BINS)],
+        }
+        for horizon, curve in self.reliability.items():
+            column: list[float | None] = [None] * ECE_BINS
+            for one in curve:
+                column[min(int(one["forecast"] * ECE_BINS), ECE_BINS - 1)] = one["observed"]
+            table[horizon] = column
+        return table
+
+
+def by_kind(by_horizon: Mapping[str, Mapping[str, Any]], importance: Mapping[str, Mapping[str, float]]) -> CurvePoints:
+    """Turn the curves of `models.evaluation.arrival_curves` around: kind first, then horizon."""
+    return CurvePoints(
+        {name: curves["reliability"] for name, curves in by_horizon.items()},
+        {
+            name: {key: [point[key] for point in curves["precision_recall"]] for key in ("precision", "recall")}
+            for name, curves in by_horizon.items()
+            if curves["precision_recall"]
+        },
+        importance,
+    )

@@ -1,0 +1,69 @@
+"""Registered versions as rows of figures and as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.pipelines.times import iso
+
+
+def version_row(version: ModelVersion) -> dict[str, Any]:
+    """What there is to say of a version, JSON-ready."""
+    return {
+        "name": version.name,
+        "version": version.version,
+        "aliases": list(version.aliases),
+        "algorithm": version.algorithm,
+        "trained_from": iso(version.train_from_s),
+        "trained_until": iso(version.train_until_s),
+        "trace": version.trace_name,
+        "trace_sha256": version.trace_sha256,
+        "content_sha256": version.content_sha256,
+        "run_id": version.run_id,
+        "registered": iso(float(int(version.created_s))),
+        "jobcast": version.tags.get("jobcast_version"),
+    }
+
+
+def versions_table(versions: Iterable[ModelVersion]) -> str:
+    """A line a version."""
+    lines = [f"{'model':<20}{'version':>7}  {'aliases':<24}{'algorithm':<16}{'trace':<14}trained until"]
+    lines += [
+        f"{version.name:<20}{version.version:>7}  {', '.join(version.aliases):<24}{version.algorithm:<16}"
+        f"{version.trace_name:<14}{iso(version.train_until_s)}"
+        for version in versions
+    ]
+    return "\n".join(lines) if len(lines) > 1 else "no models yet; run `jobcast run`, or `jobcast train NAME --trace FILE`"
+
+
+def details(figures: Mapping[str, Any], indent: str = "") -> str:
+    """Nested figures, a line each."""
+    lines = []
+    for key, value in figures.items():
+        if isinstance(value, Mapping):
+            lines += [f"{indent}{key}", details(value, indent + "  ")] if value else []
+        elif isinstance(value, float):
+            lines.append(f"{indent}{key:<20}{value:.4g}")
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            lines.append(f"{indent}{key:<20}{', '.join(map(str, value))}")
+        elif value is not None:
+            lines.append(f"{indent}{key:<20}{value}")
+    return "\n".join(lines)
+
+
+def training_table(result: Mapping[str, Any]) -> str:
+    """What `train` says to a person."""
+    aliases = ", ".join(result["aliases"])
+    lines = [f"{result['predictor']} version {result['version']} ({aliases}), {result['algorithm']}"]
+    lines.append(f"trained on {result['training']['train_from']} to {result['training']['train_until']}")
+    for horizon, block in result["validation"].get("horizons", {}).items():
+        shown = [
+            f"{name} {block[name]:.3f}"
+            for name in ("base_rate", "f1", "pr_auc", "ece", "coverage", "over")
+            if block.get(name) is not None
+        ]
+        lines.append(f"  end of training time, {horizon}: {', '.join(shown)}")
+    if "accuracy" in result["validation"]:
+        block = result["validation"]
+        lines.append(f"  end of training time: accuracy {block['accuracy']:.3f}, macro F1 {block['macro_f1']:.3f}")
+    return "\n".join(lines)

@@ -1,0 +1,152 @@
+"""The corpus: its grid, its masks, its file."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import TrainingError
+from jobcast.features.arrivals import arrival_features, feature_names
+from jobcast.features.corpus import Corpus, build_corpus, grid
+from jobcast.features.targets import arrivals_within, load_within
+
+DAY = 86400.0
+ARRAYS = ("pool_index", "tick_s", "X", "arrives", "load")
+
+
+@pytest.fixture
+def histories(random_pool):
+    return {"b": random_pool(1, 120, "minutes"), "a": random_pool(2, 40, "instants"), "c": random_pool(3, 0, "minutes")}
+
+
+@pytest.fixture
+def corpus(histories):
+    return build_corpus(histories, 0.0, DAY, (5, 7.5, 720))
+
+
+def same(one, other):
+    return (one.pools, one.horizons_min, one.feature_names) == (
+        other.pools,
+        other.horizons_min,
+        other.feature_names,
+    ) and all(
+        getattr(one, name).dtype == getattr(other, name).dtype
+        and np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ARRAYS
+    )
+
+
+def test_grid_holds_its_beginning_and_not_its_end():
+    assert grid(300.0, 900.0).tolist() == [300.0, 600.0]
+    assert grid(300.5, 900.5).tolist() == [600.0, 900.0]
+    assert grid(0.0, 0.0).size == 0
+
+
+def test_rows_are_by_pool_then_instant(histories, corpus):
+    assert corpus.pools == ("a", "b", "c")
+    ticks = grid(0.0, DAY)
+    assert len(corpus) == 3 * ticks.size
+    assert corpus.X.shape == (3 * ticks.size, 3, len(feature_names()))
+    rows = corpus.pool_index == corpus.pools.index("b")
+    assert np.array_equal(corpus.tick_s[rows], ticks)
+    horizons_s = [300.0, 450.0, 43200.0]
+    assert np.array_equal(corpus.X[rows], arrival_features(histories["b"], ticks, horizons_s).astype(np.float32))
+    assert np.array_equal(corpus.arrives[rows], arrivals_within(histories["b"], ticks, horizons_s))
+    assert np.array_equal(corpus.load[rows], load_within(histories["b"], ticks, horizons_s))
+
+
+def test_reports_each_pool(histories):
+    seen = []
+    build_corpus(histories, 0.0, 3600.0, (5,), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_masks_at_a_split(corpus):
+    split = 43200.0
+    assert corpus.tick_s[corpus.until(split)].max() == split - 300.0
+    assert corpus.tick_s[corpus.purged(split, 0)].max() == split - 600.0, "the window that ends at the split is out"
+    assert corpus.tick_s[corpus.purged(split, 1)].max() == split - 600.0
+    assert not corpus.purged(split, 2).any()
+    scored = corpus.tick_s[corpus.scored(split, DAY, 0)]
+    assert (scored.min(), scored.max()) == (split, DAY - 300.0)
+
+
+def test_purged_rows_do_not_change_with_what_comes_at_the_split(histories, corpus, pool_of):
+    split = 43200.0
+    more = {name: _with_arrival(history, split) for name, history in histories.items()}
+    other = build_corpus(more, 0.0, DAY, (5, 7.5, 720))
+    for h in range(2):
+        mask = corpus.purged(split, h)
+        for one, two in zip(corpus.horizon_matrix(h, mask), other.horizon_matrix(h, mask), strict=True):
+            assert np.array_equal(one, two)
+        assert other.arrives[corpus.tick_s == split - 300.0, h].all()
+
+
+def _with_arrival(history, time_s):
+    from dataclasses import replace
+
+    at = np.searchsorted(history.arrival_s, time_s)
+    return replace(
+        history,
+        arrival_s=np.insert(history.arrival_s, at, time_s),
+        arrival_gpus=np.insert(history.arrival_gpus, at, 1.0),
+    )
+
+
+def test_horizon_matrix(corpus):
+    X, y = corpus.horizon_matrix(2)
+    assert np.array_equal(X, corpus.X[:, 2])
+    assert np.array_equal(y, corpus.arrives[:, 2])
+    mask = corpus.until(3600.0)
+    assert corpus.horizon_matrix(0, mask)[0].shape == (mask.sum(), len(feature_names()))
+
+
+def test_of_pools_keeps_their_rows(histories, corpus):
+    subset = corpus.of_pools(["c", "b"])
+    assert same(subset, build_corpus({name: histories[name] for name in "bc"}, 0.0, DAY, (5, 7.5, 720)))
+    with pytest.raises(ValueError, match=r"\['nobody'\].*\['a', 'b', 'c'\]"):
+        corpus.of_pools(["a", "nobody"])
+
+
+def test_file_brings_the_corpus_back(corpus, tmp_path):
+    corpus.save(tmp_path / "corpus.parquet")
+    back = Corpus.read(tmp_path / "corpus.parquet")
+    assert same(back, corpus)
+    assert [type(k) for k in back.horizons_min] == [int, float, int]
+
+
+def test_a_corpus_without_rows_comes_back(histories, tmp_path):
+    empty = build_corpus(histories, 0.0, 0.0, (5, 60))
+    empty.save(tmp_path / "corpus.parquet")
+    assert same(Corpus.read(tmp_path / "corpus.parquet"), empty)
+
+
+BUILD = """
+import sys, numpy as np
+from jobcast.domain.history import PoolHistory
+from jobcast.features.corpus import build_corpus
+times = np.arange(0.0, 86400.0, 77.0)
+pool = PoolHistory(times, np.ones_like(times), times, times + 500, times + 500, np.full_like(times, 500.0))
+build_corpus({"a": pool, "b": pool}, 0.0, 86400.0, (5, 60)).save(sys.argv[1])
+"""
+
+
+def test_file_is_the_same_to_the_byte_in_every_process(tmp_path):
+    paths = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    for path in paths:
+        subprocess.run([sys.executable, "-c", BUILD, str(path)], check=True)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_says_what_is_no_corpus(tmp_path):
+    with pytest.raises(TrainingError, match="no such corpus"):
+        Corpus.read(tmp_path / "missing.parquet")
+    (tmp_path / "text.parquet").write_text("pool,tick_s")
+    with pytest.raises(TrainingError, match="not a Parquet file"):
+        Corpus.read(tmp_path / "text.parquet")
+    import polars as pl
+
+    pl.DataFrame({"pool": ["a"]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(TrainingError, match="not a corpus"):
+        Corpus.read(tmp_path / "other.parquet")

@@ -1,0 +1,101 @@
+"""Small predictors that are really fitted, and a store that holds them: made once, copied for each test."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.features.corpus import build_corpus
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.registry import ModelCard, Registry, open_registry
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.traces.history import pool_histories
+from jobcast.traces.table import Source, Trace
+
+DAY_S = 86400.0
+FROM_S = 17_000 * DAY_S
+UNTIL_S = FROM_S + 3 * DAY_S
+HORIZONS_MIN = (5, 60)
+
+
+@pytest.fixture(scope="session")
+def small_trace() -> Trace:
+    """Four days of two pools; the first three train."""
+    rng = np.random.default_rng(7)
+    counts = {"busy": 300, "calm": 60}
+    submit_s = np.sort(FROM_S + rng.uniform(0, 4 * DAY_S, sum(counts.values())))
+    pools = rng.permutation(np.repeat(list(counts), list(counts.values())))
+    jobs = pl.DataFrame(
+        {
+            "job_id": [f"{row:04d}" for row in range(len(submit_s))],
+            "pool": pools,
+            "submit_time": pl.Series((submit_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC")),
+            "duration": 10.0 + rng.exponential(2000.0, len(submit_s)).round(),
+            "gpus": rng.choice([1, 2, 4, 8], len(submit_s)),
+        }
+    )
+    return Trace(jobs, "small", Source("small.csv", "5" * 64, len(jobs)), (), {})
+
+
+@pytest.fixture(scope="session")
+def predictors(small_trace: Trace) -> Mapping[str, object]:
+    """The three predictors of a scheduler, fitted."""
+    histories = pool_histories(small_trace)
+    corpus = build_corpus(histories, FROM_S, UNTIL_S, HORIZONS_MIN)
+    fitted = (
+        WillJobsArrive().fit(corpus, UNTIL_S),
+        NewLoad().fit(histories, FROM_S, UNTIL_S, HORIZONS_MIN),
+        JobDuration(HORIZONS_MIN).fit(small_trace, UNTIL_S),
+    )
+    return {predictor.name: predictor for predictor in fitted}
+
+
+@pytest.fixture(scope="session")
+def saved(predictors: Mapping[str, object], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Folder of each fitted predictor."""
+    root = tmp_path_factory.mktemp("saved")
+    for name, predictor in predictors.items():
+        predictor.save(root / name)
+    return {name: root / name for name in predictors}
+
+
+@pytest.fixture(scope="session")
+def card() -> Callable[..., ModelCard]:
+    """Card of a predictor, with changes."""
+    plain = ModelCard(
+        name="new-load",
+        algorithm="sliding-max",
+        seed=3,
+        trace_name="small",
+        trace_sha256="5" * 64,
+        trace_rows=360,
+        train_from_s=FROM_S,
+        train_until_s=UNTIL_S,
+        feature_names=("load_1", "load_2"),
+        parameters={"coverage": 0.95},
+        metrics={"horizons": {"5min": {"coverage": 0.97, "by_pool": {"busy": {"coverage": 0.96}}}}},
+    )
+    return lambda **changes: replace(plain, **changes)
+
+
+@pytest.fixture(scope="session")
+def template_home(
+    saved: Mapping[str, Path], card: Callable[..., ModelCard], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Home with one version of each predictor. Copy it: see `registry`."""
+    home = tmp_path_factory.mktemp("template")
+    for name, folder in saved.items():
+        open_registry(home).register(folder, card(name=name))
+    return home
+
+
+@pytest.fixture
+def registry(template_home: Path, tmp_path: Path) -> Registry:
+    """A store of this test's own, with one version of each predictor."""
+    shutil.copytree(template_home, tmp_path / "home")
+    return open_registry(tmp_path / "home")

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from jobcast.domain.history import PoolHistory
+from jobcast.features.corpus import build_corpus
+from jobcast.models import baselines
+
+HOUR_S = 3600.0
+DAY_S = 86400.0
+NONE = np.empty(0)
+
+
+def pool(arrival_s, gpus=None):
+    times = np.asarray(arrival_s, float)
+    return PoolHistory(times, np.ones(len(times)) if gpus is None else np.asarray(gpus, float), NONE, NONE, NONE, NONE)
+
+
+def row_at(arrival_s, now_s, horizon_min=60):
+    return build_corpus({"a": pool(arrival_s)}, now_s, now_s + 300.0, [horizon_min])
+
+
+def test_persistence_looks_back_one_horizon():
+    now_s = 10 * DAY_S
+    assert baselines.persistence(row_at([now_s - HOUR_S + 1], now_s), 0).tolist() == [1.0]
+    assert baselines.persistence(row_at([now_s - HOUR_S - 1, now_s + 1], now_s), 0).tolist() == [0.0]
+
+
+def test_yesterday_looks_at_the_same_window_a_day_ago():
+    now_s = 10 * DAY_S
+    assert baselines.yesterday(row_at([now_s - DAY_S + HOUR_S], now_s), 0).tolist() == [1.0]
+    assert baselines.yesterday(row_at([now_s - DAY_S, now_s - DAY_S + HOUR_S + 1], now_s), 0).tolist() == [0.0]
+
+
+def test_yesterday_of_two_days_ends_now():
+    now_s = 10 * DAY_S
+    assert baselines.yesterday(row_at([now_s + 1.0], now_s, 2880), 0).tolist() == [0.0]
+    assert baselines.yesterday(row_at([now_s], now_s, 2880), 0).tolist() == [1.0]
+
+
+def test_trailing_rate_by_hand():
+    now_s = 10 * DAY_S
+    # 83 jobs in the last week and one for luck: half a job an hour.
+    corpus = row_at(np.linspace(now_s - 6 * DAY_S, now_s, 83), now_s)
+    assert baselines.trailing_rate(corpus, 0) == pytest.approx(1 - np.exp(-0.5), abs=1e-6)
+
+
+def test_always_is_always():
+    assert baselines.always(row_at([], DAY_S), 0).tolist() == [1.0]
+
+
+def test_loads_by_hand():
+    history = pool([DAY_S, 6 * DAY_S, 8 * DAY_S - 60], [32, 8, 2])
+    # A week back from day 8 begins just after the job of 32 GPUs at day 1.
+    assert baselines.last_window(history, [8 * DAY_S], HOUR_S).tolist() == [2.0]
+    assert baselines.max_of_week(history, [8 * DAY_S], HOUR_S).tolist() == [8.0]
+    assert baselines.max_of_week(history, [8 * DAY_S - 300], HOUR_S).tolist() == [32.0]
+
+
+def test_durations_by_hand():
+    counts = np.zeros((3, 4, 3), np.int64)
+    counts[0, 1] = (1, 4, 2)
+    counts[1, 1] = (3, 0, 3)
+    counts[:, 0] = (9, 9, 9)
+    prior = np.array([0.5, 0.3, 0.2])
+    assert baselines.majority(counts, prior).tolist() == [0, 0, 0]
+    assert baselines.like_width(counts, prior).tolist() == [1, 2, 0]

@@ -1,0 +1,196 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.history import PoolHistory
+from jobcast.features.corpus import build_corpus
+from jobcast.models import scores
+from jobcast.models.boosters import BoosterSettings
+from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+FROM_S, UNTIL_S = 4 * DAY_S, 6 * DAY_S
+
+
+def pool(arrival_s, gpus=1.0):
+    end_s, run_s = arrival_s + 600.0, np.full(len(arrival_s), 600.0)
+    return PoolHistory(arrival_s, np.full(len(arrival_s), gpus), arrival_s, end_s, end_s, run_s)
+
+
+@pytest.fixture(scope="module")
+def histories():
+    rng = np.random.default_rng(3)
+    people = np.sort(rng.uniform(0, 7 * DAY_S, 500))
+    return {"bot": pool(np.arange(600.0, 7 * DAY_S, 2400.0)), "people": pool(people, 4.0)}
+
+
+@pytest.fixture(scope="module")
+def corpus(histories):
+    return build_corpus(histories, 0.0, UNTIL_S, (5, 60))
+
+
+@pytest.fixture(scope="module")
+def model(corpus):
+    return WillJobsArrive(settings=BoosterSettings(trees=10)).fit(corpus, FROM_S)
+
+
+@pytest.fixture(scope="module")
+def told(model, corpus):
+    return evaluate_arrivals(model, corpus, FROM_S, UNTIL_S, without=("bot",))
+
+
+def test_arrivals_hold_what_the_contract_names(told):
+    assert list(told["horizons"]) == ["5min", "60min"]
+    names = [
+        "n",
+        "base_rate",
+        "precision",
+        "recall",
+        "f1",
+        "pr_auc",
+        "roc_auc",
+        "ece",
+        "threshold",
+        "baselines",
+        "by_pool",
+        "idle",
+        "gate",
+    ]
+    for block in told["horizons"].values():
+        assert set(names) == set(block)
+        assert {"always", "persistence", "yesterday"} <= set(block["baselines"])
+        for figures in (*block["baselines"].values(), block["idle"]):
+            assert {"precision", "recall", "f1"} <= set(figures)
+        assert {"miss_rate", "freed_idle_share"} <= set(block["gate"])
+        assert list(block["by_pool"]) == ["bot", "people"]
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_windows_that_reach_past_until_are_not_scored(told):
+    # Two days of 288 instants a pool: all windows of 5 minutes end in time, the last 11 of an hour do not.
+    assert told["horizons"]["5min"]["n"] == 2 * 576
+    assert told["horizons"]["60min"]["n"] == 2 * (576 - 11)
+
+
+def test_figures_are_those_of_the_scored_rows(told, model, corpus):
+    rows = (corpus.tick_s >= FROM_S) & (corpus.tick_s + 3600.0 <= UNTIL_S)
+    arrives, probability = corpus.arrives[rows, 1], model.predict_proba(corpus.X[rows])[:, 1]
+    block = told["horizons"]["60min"]
+    assert block["base_rate"] == arrives.mean()
+    assert block["pr_auc"] == scores.pr_auc(arrives, probability)
+    declared = probability >= model.thresholds_f1_[1]
+    assert block["precision"] == pytest.approx(arrives[declared].mean())
+    assert block["recall"] == pytest.approx(declared[arrives].mean())
+    passed = probability >= model.thresholds_gate_[1]
+    assert block["gate"]["miss_rate"] == pytest.approx(1 - passed[arrives].mean())
+    assert block["gate"]["freed_idle_share"] == pytest.approx(1 - passed[~arrives].mean())
+    assert block["baselines"]["always"]["recall"] == 1.0
+    assert block["baselines"]["always"]["precision"] == pytest.approx(arrives.mean())
+
+
+def test_without_a_pool_is_the_other_pool_alone(told):
+    alone, other = told["without"]["horizons"]["5min"], told["horizons"]["5min"]["by_pool"]["people"]
+    assert told["without"]["pools"] == ["bot"]
+    assert {name: alone[name] for name in other} == other
+
+
+def test_a_horizon_that_does_not_fit_has_no_figures(model, corpus):
+    told = evaluate_arrivals(model, corpus, FROM_S, FROM_S + 1800.0)["horizons"]
+    assert told["5min"]["n"] == 2 * 6
+    assert told["60min"]["n"] == 0
+    assert told["60min"]["f1"] is None
+    assert json.dumps(told, allow_nan=False)
+
+
+def test_nothing_to_score_and_other_features_are_refused(model, corpus):
+    with pytest.raises(TrainingError, match="no pool has a window of 5min or 60min"):
+        evaluate_arrivals(model, corpus, UNTIL_S, UNTIL_S + 1)
+    with pytest.raises(TrainingError, match="nothing to score"):
+        evaluate_arrivals(model, corpus.of_rows(np.zeros(len(corpus), bool)))
+    with pytest.raises(RegistryError, match="feature 0 is 'arrivals_1h_ago' in the model and 'other' in the data"):
+        evaluate_arrivals(model, replace(corpus, feature_names=("other", *corpus.feature_names[1:])))
+    with pytest.raises(RegistryError, match=r"forecasts \[5, 60\] minutes, the features are of \[5, 90\]"):
+        evaluate_arrivals(model, replace(corpus, horizons_min=(5, 90)))
+
+
+def test_curves_end_where_everything_is_declared(model, corpus, told):
+    curves = arrival_curves(model, corpus, FROM_S, UNTIL_S)
+    points = curves["60min"]["precision_recall"]
+    assert len(points) <= 200
+    assert points[-1]["recall"] == 1.0
+    assert [point["threshold"] for point in points] == sorted((p["threshold"] for p in points), reverse=True)
+    assert sum(row["n"] for row in curves["60min"]["reliability"]) == told["horizons"]["60min"]["n"]
+
+
+def test_loads_by_hand():
+    # 4 GPUs every half hour; 12 in the hour from day 5 on, which an estimate from the hour before falls short of.
+    arrival_s = np.arange(900.0, 7 * DAY_S, 1800.0)
+    gpus = np.where((arrival_s > 5 * DAY_S) & (arrival_s < 5 * DAY_S + 3600), 6.0, 2.0)
+    empty = np.empty(0)
+    history = PoolHistory(arrival_s, gpus, empty, empty, empty, empty)
+    model = NewLoad()
+    model.horizons_min_, model.windows_ = (60,), (1,)
+    block = evaluate_loads(model, {"a": history}, 5 * DAY_S, 5 * DAY_S + 7200.0, step_s=3600.0)["horizons"]["60min"]
+    # Two windows: load 12 estimated as 4, then load 4 estimated as 12.
+    assert (block["n"], block["coverage"], block["coverage_nonzero"]) == (2, 0.5, 0.5)
+    assert (block["over"], block["missed"]) == (1.0, 0.5)
+    assert (block["worst_pool"], block["worst_pool_name"]) == (0.5, "a")
+    assert block["baselines"]["last_window"]["coverage"] == 0.5
+    assert block["baselines"]["max_of_week"]["missed"] == 0.5
+
+
+def test_loads_that_cannot_be_scored_are_refused(histories):
+    model = NewLoad()
+    model.horizons_min_, model.windows_ = (60,), (1,)
+    with pytest.raises(TrainingError, match="nothing to score"):
+        evaluate_loads(model, histories, 0.0, 1800.0)
+    with pytest.raises(TrainingError, match="nothing to score"):
+        evaluate_loads(model, {}, 0.0, DAY_S)
+
+
+def durations(rows):
+    """Trace of (submit_s, duration_s, pool), one GPU each."""
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("submit_time", "duration", "pool"))}
+    frame = pl.DataFrame(columns).with_columns(
+        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
+    )
+    return Trace.from_frame(frame, name="test")
+
+
+def test_durations_by_hand():
+    trace = durations(
+        [
+            (0.0, 60.0, "a"),
+            (0.0, 1000.0, "a"),
+            (0.0, 1000.0, "b"),
+            (2000.0, 60.0, "b"),  # forecast 5-60min: over-predicted
+            (2100.0, 4000.0, "b"),  # one of 60 s, one of 1000 s has finished: the longer of equals, too short still
+            (2200.0, 1000.0, "a"),  # one of each: 5-60min, right
+            (2300.0, 9000.0, "a"),  # not finished at 10000
+        ]
+    )
+    model = JobDuration().fit(trace, 1500.0)
+    told = evaluate_durations(model, trace, 1500.0, 10_000.0)
+    assert told["n"] == 3
+    assert told["unknown"] == 1
+    assert told["accuracy"] == pytest.approx(1 / 3)
+    assert told["under_predicted"] == pytest.approx(1 / 3)
+    assert {"macro_f1", "log_loss", "ece", "by_bin"} <= set(told)
+    assert set(told["baselines"]) == {"majority", "last_20_pool_width"}
+    assert told["baselines"]["majority"]["accuracy"] == pytest.approx(1 / 3)
+    assert json.dumps(told, allow_nan=False)
+    assert evaluate_durations(model, trace, 1500.0, 10_000.0, pools=["b"])["n"] == 2
+
+
+def test_durations_that_cannot_be_scored_are_refused():
+    trace = durations([(0.0, 60.0, "a"), (100.0, 5000.0, "a")])
+    with pytest.raises(TrainingError, match="test: no job of the window ended in it"):
+        evaluate_durations(JobDuration().fit(trace, 100.0), trace, 100.0, 200.0)

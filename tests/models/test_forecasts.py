@@ -1,0 +1,192 @@
+"""Answers of registered predictors in a running cluster: the right instant, the same rows as in training."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import RegistryError
+from jobcast.domain.jobs import Job
+from jobcast.features.arrivals import arrival_features
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.traces.history import pool_histories
+from jobcast.traces.table import Trace
+
+POOLS = ("busy", "calm")
+HORIZONS_S = (300.0, 3600.0)
+
+
+@pytest.fixture(scope="module")
+def scene(small_trace, predictors):
+    return Scene(small_trace, predictors)
+
+
+class Scene:
+    """A trace replayed as it ran, and what should be answered at any instant."""
+
+    def __init__(self, trace: Trace, predictors):
+        self.trace, self.predictors = trace, predictors
+        self.histories = pool_histories(trace)
+        self.jobs, self.duration_s = trace.to_jobs()
+        self.start_s, self.end_s = trace.submit_s.min(), trace.submit_s.max()
+
+    def source(self, pools: Sequence[str] = POOLS) -> tuple[RunHistory, RegistryForecasts]:
+        earlier = EarlierJobs(self.jobs, self.trace.start_s, self.trace.end_s, self.duration_s)
+        history = RunHistory(pools, earlier)
+        return history, RegistryForecasts(history, *(self.predictors.values()))
+
+    def answers_at(self, pool: str, at_s: float) -> list[object]:
+        """What the predictors say from features over the whole trace, future and all, at an instant."""
+        arrivals, loads, _ = self.predictors.values()
+        probability = arrivals.predict_proba(arrival_features(self.histories[pool], [at_s], HORIZONS_S))
+        return [
+            *(probability[0] >= arrivals.thresholds_gate_).tolist(),
+            *loads.predict(self.histories[pool], [at_s])[0].tolist(),
+        ]
+
+    def instant(self, pool: str, now_s: float) -> float:
+        """The instant that an answer at now belongs to: walk all events, as an eager source would."""
+        at_s = np.floor(now_s / 300.0) * 300.0
+        last_s = -np.inf
+        for arrival_s in self.histories[pool].arrival_s:
+            if arrival_s > now_s:
+                break
+            if arrival_s - last_s > 300.0 and arrival_s > at_s:
+                at_s = arrival_s
+            last_s = arrival_s
+        return at_s
+
+
+def asked(source: RegistryForecasts, pool: str) -> list[object]:
+    return [
+        *(source.will_jobs_arrive(pool, horizon_s) for horizon_s in HORIZONS_S),
+        *(source.new_load(pool, horizon_s) for horizon_s in HORIZONS_S),
+    ]
+
+
+def move(history: RunHistory, source: RegistryForecasts, now_s: float) -> None:
+    history.advance(now_s)
+    source.advance(now_s)
+
+
+def test_answers_at_every_event_of_half_a_day(scene):
+    history, source = scene.source()
+    events = np.unique(np.concatenate([scene.trace.submit_s, scene.trace.end_s]))
+    events = events[(events > scene.end_s - 43_200) & (events <= scene.end_s)]
+    refreshed = 0
+    for now_s in events:
+        move(history, source, now_s)
+        for pool in POOLS:
+            at_s = scene.instant(pool, now_s)
+            refreshed += at_s % 300.0 != 0.0
+            assert asked(source, pool) == scene.answers_at(pool, at_s), (pool, now_s)
+    assert len(events) > 50
+    assert refreshed > 10  # some answers came from a first arrival after a quiet window
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_answers_do_not_depend_on_when_or_whether_others_were_asked(scene, data):
+    share = st.floats(0.1, 1.0, allow_nan=False)
+    moments = sorted(data.draw(st.lists(st.tuples(share, st.booleans()), min_size=1, max_size=12)))
+    history, source = scene.source()
+    for part, ask in moments:
+        now_s = scene.start_s + part * (scene.end_s - scene.start_s)
+        move(history, source, now_s)
+        if ask:
+            pool = data.draw(st.sampled_from(POOLS))
+            assert asked(source, pool) == scene.answers_at(pool, scene.instant(pool, now_s))
+
+
+def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(scene):
+    history, source = scene.source(pools=("calm", "empty"))
+    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 30_000.0
+    move(history, source, start_s + 10.0)
+    before = source.new_load("empty", 300.0)
+    move(history, source, start_s + 20.0)
+    history.arrived(Job(9000, "9000", "empty", start_s + 20.0, 6))
+    assert before == 0.0
+    assert source.new_load("empty", 300.0) == 6.0
+    move(history, source, start_s + 30.0)
+    history.arrived(Job(9001, "9001", "empty", start_s + 30.0, 32))
+    assert source.new_load("empty", 300.0) == 6.0  # no quiet window before it: held till the next grid instant
+    move(history, source, start_s + 300.0)
+    assert source.new_load("empty", 300.0) == 38.0
+
+
+def test_an_answer_belongs_to_that_arrival_even_if_asked_later(scene):
+    history, source = scene.source(pools=("empty",))
+    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 30_000.0
+    for now_s, gpus in ((start_s - 3480.0, 7), (start_s + 20.0, 6)):
+        move(history, source, now_s)
+        history.arrived(Job(9000, "9000", "empty", now_s, gpus))
+    move(history, source, start_s + 220.0)
+    # The hour up to the arrival holds both jobs; the hour up to now, or to the grid instant, holds one.
+    assert source.new_load("empty", 3600.0) == 13.0
+
+
+def test_all_pools_are_computed_together_once_a_grid_instant(scene, monkeypatch):
+    arrivals = scene.predictors["will-jobs-arrive"]
+    rows = []
+
+    def counted(X):
+        rows.append(len(X))
+        return type(arrivals).predict_proba(arrivals, X)
+
+    monkeypatch.setattr(arrivals, "predict_proba", counted, raising=False)
+    pools = ("a", "b", "c", "d")
+    history = RunHistory(pools)
+    source = RegistryForecasts(history, *scene.predictors.values())
+    for now_s in (3000.0, 3001.0, 3299.9):
+        move(history, source, now_s)
+        for pool in pools:
+            asked(source, pool)
+    assert rows == [4]
+    for now_s in (3300.0, 3600.0, 3900.0):
+        move(history, source, now_s)  # nobody asks: nothing is computed
+    assert rows == [4]
+    source.new_load("c", 300.0)
+    assert rows == [4, 4]
+
+
+def test_pools_unseen_in_training_are_answered(scene):
+    history, source = scene.source(pools=("busy", "newcomer"))
+    move(history, source, scene.end_s)
+    assert [type(answer) for answer in asked(source, "newcomer")] == [bool, bool, float, float]
+    assert source.new_load("newcomer", 300.0) == 0.0
+    assert asked(source, "unlisted") == asked(source, "newcomer")
+    assert asked(source, "busy") == scene.answers_at("busy", scene.instant("busy", scene.end_s))
+
+
+@pytest.mark.parametrize(("gate", "expected"), [(0.0, True), (1.1, False)])
+def test_arrivals_are_told_by_the_gate(scene, monkeypatch, gate, expected):
+    arrivals = scene.predictors["will-jobs-arrive"]
+    monkeypatch.setattr(arrivals, "thresholds_gate_", np.full(2, gate))
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    assert {source.will_jobs_arrive(pool, k) for pool in POOLS for k in HORIZONS_S} == {expected}
+
+
+def test_durations_are_the_batch_forecasts_and_stay(scene):
+    durations = scene.predictors["job-duration"]
+    expected = durations.predict(durations.counts(scene.trace))
+    history, source = scene.source()
+    for job in scene.jobs:
+        move(history, source, job.submit_s)
+        assert source.duration_bin(job) == expected[job.seq]
+        assert source.duration_s(job) == durations.bin_duration_s_[expected[job.seq]]
+    assert len(set(expected.tolist())) > 1
+    assert [source.duration_bin(job) for job in scene.jobs] == expected.tolist()
+
+
+def test_a_horizon_that_no_predictor_knows(scene):
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    line = "will-jobs-arrive knows the horizons 5min, 60min, not 30min; train it with `--horizons ...,30`"
+    with pytest.raises(RegistryError, match=line):
+        source.will_jobs_arrive("busy", 1800.0)
+    with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 720min"):
+        source.new_load("busy", 43_200.0)

@@ -1,0 +1,27 @@
+import pytest
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.new_load import NewLoad
+from jobcast.models.predictors import PREDICTORS, load_predictor
+
+
+def test_names():
+    assert list(PREDICTORS) == ["will-jobs-arrive", "new-load", "job-duration"]
+    assert all(predictor.name == name for name, predictor in PREDICTORS.items())
+
+
+def test_unknown_name_lists_the_known_ones(tmp_path):
+    with pytest.raises(RegistryError, match="'regimes' is not known; choose from will-jobs-arrive, new-load, "):
+        load_predictor("regimes", tmp_path)
+
+
+def test_reads_the_predictor_of_a_name(tmp_path):
+    model = NewLoad(0.8)
+    model.horizons_min_, model.windows_, model.coverages_, model.pools_ = (5,), (2,), (0.9,), ("a",)
+    model.trained_from_s_, model.trained_until_s_ = 0.0, 1.0
+    model.save(tmp_path)
+    read = load_predictor("new-load", tmp_path)
+    assert isinstance(read, NewLoad)
+    assert read.windows_ == (2,)
+    with pytest.raises(RegistryError, match="holds 'new-load', not 'job-duration'"):
+        load_predictor("job-duration", tmp_path)

@@ -1,0 +1,55 @@
+"""Reading the tables ourselves must say what MLflow says."""
+
+import subprocess
+import sys
+
+from mlflow import MlflowClient
+
+from jobcast.models.registry.layout import database_file, database_uri
+
+READS = """
+import sys
+from pathlib import Path
+from jobcast.models.registry import open_registry
+registry = open_registry(Path(sys.argv[1]))
+registry.list(), registry.show("new-load")
+for name in ("new-load", "will-jobs-arrive"):
+    registry.load(registry.resolve(name))
+print(sorted(name for name in sys.modules if name in ("mlflow", "sqlalchemy", "xgboost", "matplotlib")))
+"""
+
+
+def test_the_answers_are_mlflows(registry, saved, card):
+    registry.register(saved["new-load"], card(seed=4, description="wider"))
+    registry.promote("new-load", 2)
+    uri = database_uri(database_file(registry.home))
+    client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+    names = sorted(model.name for model in client.search_registered_models())
+    assert sorted({version.name for version in registry.list()}) == names
+    for name in names:
+        ours, theirs = registry.show(name), client.get_registered_model(name)
+        assert (ours.name, dict(ours.aliases), dict(ours.tags)) == (theirs.name, theirs.aliases, theirs.tags)
+        for version in ours.versions:
+            their = client.get_model_version(name, str(version.version))
+            assert list(version.aliases) == sorted(their.aliases)
+            assert (version.run_id, dict(version.tags)) == (their.run_id, their.tags)
+            assert version.created_s == their.creation_timestamp / 1000
+            assert version.location == client.get_model_version_download_uri(name, str(version.version))
+            run = client.get_run(version.run_id)
+            assert registry.metrics(version) == run.data.metrics
+            assert registry.parameters(version) == run.data.params
+            assert run.info.status == "FINISHED"
+
+
+def test_a_deleted_version_is_gone(registry, saved, card):
+    registry.register(saved["new-load"], card(seed=4))
+    uri = database_uri(database_file(registry.home))
+    MlflowClient(tracking_uri=uri, registry_uri=uri).delete_model_version("new-load", "1")
+    assert [str(version) for version in registry.list() if version.name == "new-load"] == ["new-load:2"]
+
+
+def test_reading_imports_no_mlflow(registry):
+    done = subprocess.run(
+        [sys.executable, "-c", READS, str(registry.home)], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout.strip() == "[]"

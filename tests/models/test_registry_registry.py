@@ -1,0 +1,232 @@
+"""What is registered, found, promoted, moved and refused."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry import content_sha256, load_exported, open_registry
+from jobcast.models.registry.folders import CARD_FILE
+
+
+def test_the_first_version_is_champion_and_challenger(registry):
+    version = registry.resolve("new-load")
+    assert (version.version, version.aliases) == (1, ("challenger", "champion"))
+    assert registry.resolve("new-load", "challenger") == version == registry.resolve("new-load", 1)
+
+
+def test_a_version_carries_what_it_was_trained_on(registry, saved):
+    version = registry.resolve("new-load")
+    assert version.content_sha256 == content_sha256(saved["new-load"])
+    assert (version.trace_name, version.trace_sha256) == ("small", "5" * 64)
+    assert version.train_until_s - version.train_from_s == 3 * 86400.0
+    assert (version.algorithm, version.tags["seed"], version.tags["trace_rows"]) == ("sliding-max", "3", "360")
+    assert registry.parameters(version) == {"algorithm": "sliding-max", "coverage": "0.95", "seed": "3"}
+    assert registry.metrics(version) == {
+        "horizons/5min/coverage": 0.97,
+        "horizons/5min/by_pool/busy/coverage": 0.96,
+    }
+
+
+def test_a_later_version_is_challenger_only(registry, saved, card):
+    second = registry.register(saved["new-load"], card(seed=4))
+    assert (second.version, second.aliases) == (2, ("challenger",))
+    assert registry.resolve("new-load").version == 1
+    assert [str(version) for version in registry.list()] == [
+        "job-duration:1",
+        "new-load:2",
+        "new-load:1",
+        "will-jobs-arrive:1",
+    ]
+
+
+def test_promotions_are_taken_back_one_by_one(registry, saved, card):
+    for seed in (4, 5):
+        registry.register(saved["new-load"], card(seed=seed))
+    registry.promote("new-load", 2)
+    registry.promote("new-load", "challenger")
+    assert registry.promote("new-load", 3).version == 3  # again: nothing to remember
+    assert registry.resolve("new-load").version == 3
+    assert [registry.rollback("new-load").version for _ in range(2)] == [2, 1]
+    assert registry.resolve("new-load").version == 1
+    with pytest.raises(RegistryError, match=r"new-load: no earlier champion to go back to; .* promote"):
+        registry.rollback("new-load")
+
+
+def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry, saved, card, monkeypatch):
+    registry.register(saved["new-load"], card(seed=4))
+    registry.register(saved["new-load"], card(seed=5))
+    registry.promote("new-load", 2)
+    from mlflow import MlflowClient
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "set_registered_model_alias", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            registry.promote("new-load", 3)
+    assert registry.resolve("new-load").version == 2
+    assert registry.rollback("new-load").version == 1
+
+
+def test_any_alias_can_be_set(registry, saved, card):
+    registry.register(saved["new-load"], card(seed=4))
+    assert registry.set_alias("new-load", "shadow", 2).aliases == ("challenger", "shadow")
+    assert registry.resolve("new-load", "shadow").version == 2
+
+
+def test_equal_content_is_found_again(registry, saved, card):
+    sha256 = content_sha256(saved["new-load"])
+    assert registry.find_by_content("new-load", sha256).version == 1
+    registry.register(saved["new-load"], card(seed=4))
+    assert registry.find_by_content("new-load", sha256).version == 2  # the newest
+    assert registry.find_by_content("new-load", "0" * 64) is None
+    assert registry.find_by_content("nobody", sha256) is None
+
+
+def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):
+    arrivals = registry.load(registry.resolve("will-jobs-arrive"))
+    rows = np.random.default_rng(0).uniform(0, 5, (20, 2, len(arrivals.feature_names_)))
+    fitted = predictors["will-jobs-arrive"]
+    assert np.array_equal(arrivals.predict_proba(rows), fitted.predict_proba(rows))
+    assert registry.load(registry.resolve("will-jobs-arrive")) is arrivals  # read once
+    assert registry.load(registry.resolve("new-load")).windows_ == predictors["new-load"].windows_
+
+
+def test_a_moved_store_still_works(registry, saved, card, tmp_path):
+    moved = tmp_path / "elsewhere" / "a home"
+    moved.parent.mkdir()
+    shutil.move(registry.home, moved)
+    there = open_registry(moved)
+    assert there.load(there.resolve("new-load")).name == "new-load"
+    assert there.register(saved["new-load"], card(seed=4)).version == 2
+    second = there.resolve("new-load", 2)
+    assert there.folder(second).is_relative_to(moved)
+    assert there.load(second).name == "new-load"
+    assert not registry.home.exists()
+
+
+def test_no_path_of_this_machine_is_written_down(registry, template_home, saved):
+    machine = [str(path) for path in (registry.home, template_home, saved["new-load"].parent, template_home.parents[1])]
+    files = [path for path in template_home.rglob("*") if path.is_file() and "code" not in path.parts]
+    assert (template_home / "mlruns" / "mlflow.db") in files
+    assert any(path.name == "MLmodel" for path in files)
+    for file in files:
+        found = [path for path in machine if path.encode() in file.read_bytes()]
+        assert not found, f"{file} holds {found}"
+
+
+def test_an_export_loads_without_the_store(registry, tmp_path, predictors):
+    folder = registry.export(registry.resolve("new-load"), tmp_path / "out" / "exported")
+    shutil.rmtree(registry.home)
+    assert load_exported(folder).windows_ == predictors["new-load"].windows_
+    assert '"version": 1' in (folder / CARD_FILE).read_text()
+    assert [path.name for path in folder.parent.iterdir()] == ["exported"]
+
+
+def test_an_export_overwrites_nothing(registry, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(RegistryError, match="full: exists already"):
+        registry.export(registry.resolve("new-load"), tmp_path / "full")
+    with pytest.raises(RegistryError, match=r"no jobcast\.json there"):
+        load_exported(tmp_path / "full")
+
+
+def test_a_model_that_is_not_there(registry, tmp_path):
+    with pytest.raises(RegistryError) as caught:
+        registry.resolve("regime")
+    assert str(caught.value) == (
+        f"no model 'regime' in {registry.home / 'mlruns'}, there is: job-duration, new-load, will-jobs-arrive;"
+        " run `jobcast train regime --trace FILE` first"
+    )
+    with pytest.raises(RegistryError, match="there is: none yet; run `jobcast train new-load --trace FILE` first"):
+        open_registry(tmp_path / "fresh").resolve("new-load")
+    assert not (tmp_path / "fresh").exists()  # reading makes no store
+
+
+@pytest.mark.parametrize(
+    ("ref", "line"),
+    [
+        ("shadow", "new-load has no alias 'shadow', it has: challenger, champion; set it with"),
+        (7, "new-load has no version 7, it has: 1; see `jobcast models show new-load`"),
+        ("7", "new-load has no version 7, it has: 1; see `jobcast models show new-load`"),
+    ],
+)
+def test_an_alias_or_version_that_is_not_there(registry, ref, line):
+    with pytest.raises(RegistryError, match="^" + line):
+        registry.resolve("new-load", ref)
+    with pytest.raises(RegistryError, match="^" + line):
+        registry.promote("new-load", ref)
+
+
+def test_an_alias_that_mlflow_refuses_is_one_line(registry):
+    with pytest.raises(RegistryError) as caught:
+        registry.set_alias("new-load", "latest", 1)
+    assert "latest" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 100, b""])
+def test_a_store_that_cannot_be_read(registry, content):
+    file = registry.home / "mlruns" / "mlflow.db"
+    file.write_bytes(content)
+    with pytest.raises(RegistryError, match=r"cannot be read as jobcast's model store .*; restore it"):
+        registry.list()
+
+
+def test_a_store_that_cannot_be_written(registry, saved, card):
+    (registry.home / "mlruns" / "mlflow.db").write_bytes(b"this is no database" * 100)
+    with pytest.raises(RegistryError) as caught:
+        registry.register(saved["new-load"], card())
+    assert str(registry.home / "mlruns" / "mlflow.db") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_changed_or_went_away(registry):
+    version = registry.resolve("new-load")
+    file = registry.folder(version) / "data" / "new-load" / "metadata.json"
+    file.write_text(file.read_text().replace("0.95", "0.99"))
+    with pytest.raises(RegistryError, match="differs from what was registered"):
+        registry.load(version)
+    shutil.rmtree(registry.folder(version))
+    with pytest.raises(RegistryError, match=r"new-load:1: its files are missing at .*artifacts"):
+        registry.load(version)
+
+
+def test_other_features_than_the_code_builds(registry, saved, card, tmp_path):
+    other = shutil.copytree(saved["will-jobs-arrive"], tmp_path / "will-jobs-arrive")
+    metadata = other / "metadata.json"
+    metadata.write_text(metadata.read_text().replace('"weekend"', '"full_moon"'))
+    version = registry.register(other, card(name="will-jobs-arrive"))
+    with pytest.raises(RegistryError, match=r"full_moon.* train the model again"):
+        registry.load(version)
+
+
+def test_an_interrupt_leaves_the_versions_as_they_were(registry, saved, card, monkeypatch):
+    from mlflow import MlflowClient
+
+    before = registry.list()
+    for step in ("log_model_artifacts", "create_model_version"):
+        with monkeypatch.context() as patch:
+            patch.setattr(MlflowClient, step, _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                registry.register(saved["new-load"], card(seed=4))
+        assert registry.list() == before
+    assert registry.register(saved["new-load"], card(seed=4)).version == 2
+
+
+def test_an_interrupted_first_use_leaves_no_half_made_database(saved, card, tmp_path, monkeypatch):
+    from mlflow.store.db import utils
+
+    registry = open_registry(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(utils, "_upgrade_db", _interrupt)  # some tables exist by then
+        with pytest.raises(KeyboardInterrupt):
+            registry.register(saved["new-load"], card())
+    assert list((tmp_path / "mlruns").iterdir()) == []
+    assert registry.list() == ()
+    assert registry.register(saved["new-load"], card()).aliases == ("challenger", "champion")
+
+
+def _interrupt(*_args, **_kwargs):
+    raise KeyboardInterrupt

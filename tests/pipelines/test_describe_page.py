@@ -1,0 +1,71 @@
+"""The page and the table that describe a trace."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.describe_page import description_table, render_description, write_description
+from jobcast.pipelines.plots_trace import trace_plots
+from jobcast.traces.describe import describe
+from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+
+
+def made_trace(jobs: int = 400, name: str = "made & up") -> Trace:
+    rng = np.random.default_rng(7)
+    frame = pl.DataFrame({
+        "job_id": [f"{i:04d}" for i in range(jobs)],
+        "pool": rng.choice(["a", "<i>b</i>", "c"], jobs),
+        "submit_time": np.sort(rng.uniform(1.5e9, 1.5e9 + 9 * DAY_S, jobs)),
+        "duration": rng.lognormal(7, 2, jobs),
+        "gpus": rng.choice([1, 2, 4, 8], jobs),
+    })  # fmt: skip
+    return Trace.from_frame(frame, name=name)
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return made_trace()
+
+
+def test_the_page_stands_alone_and_escapes(trace):
+    figures = describe(trace, [Pool("a", 16), Pool("<i>b</i>", 8), Pool("c", 64)]).to_dict()
+    plots = trace_plots(figures, trace.submit_s)
+    page = render_description(figures, plots)
+    assert set(plots) == {
+        "utilization_hourly", "interarrival_s", "interarrival_cv", "burst_share", "duration_spread",
+        "widths", "arrivals", "utilization",
+    }  # fmt: skip
+    assert page.count("<figure>") == len(plots)
+    assert "<script" not in page
+    assert "<i>b</i>" not in page
+    assert "made &amp; up" in page
+    assert "<caption>Load and durations</caption>" in page
+    assert "<caption>Arrivals</caption>" in page
+
+
+def test_without_quotas_the_page_says_so(trace):
+    figures = describe(trace).to_dict()
+    page = render_description(figures, trace_plots(figures))
+    assert "Without quotas there is no utilisation" in page
+    assert "largest burst of five minutes asks" not in page
+
+
+def test_findings_are_counted_from_the_pools(trace):
+    figures = describe(trace, [Pool("a", 1000), Pool("<i>b</i>", 1), Pool("c", 1)]).to_dict()
+    page = render_description(figures, {})
+    assert "In 2 of 3 pools the largest burst of five minutes asks for more GPUs than the pool has." in page
+
+
+def test_the_terminal_table_fits_and_counts(trace):
+    shown = description_table(describe(trace).to_dict())
+    assert max(map(len, shown.splitlines())) <= 100
+    assert shown.startswith("made & up: 400 jobs, ")
+    assert shown.splitlines()[-1].split()[:2] == ["all", "400"]
+
+
+def test_a_trace_of_one_job_makes_a_page(tmp_path):
+    write_description(describe(made_trace(1)).to_dict(), tmp_path / "page.html")
+    assert "1 job of 1 pool in 0 s" in (tmp_path / "page.html").read_text(encoding="utf-8")

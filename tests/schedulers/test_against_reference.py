@@ -1,0 +1,302 @@
+"""Each policy against the same rule written as plainly as can be, on random small clusters.
+
+The reference knows lists and loops alone: no queue, no view, no draft, no laziness. It follows SIA, section 4.1 and
+Figures 7 and 8, line by line.
+"""
+
+from math import isclose
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.sia import Sia
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.workload import Workload
+
+HORIZONS_MIN = (5, 10, 20)
+NAMES = "pqr"
+
+
+class Cluster:
+    """Plain state that a reference rule reads and changes."""
+
+    def __init__(self, quotas, durations):
+        self.quotas, self.durations, self.now = quotas, durations, 0.0
+        self.pending, self.running, self.start_s = [], [], {}  # running: (end, job, dedicated)
+
+    def idle(self):
+        return sum(self.quotas.values()) - sum(job.gpus for _, job, _ in self.running)
+
+    def held(self, pool, dedicated_only=False):
+        return sum(j.gpus for _, j, dedicated in self.running if j.pool == pool and (dedicated or not dedicated_only))
+
+    def queue(self, pool):
+        return sorted((job for job in self.pending if job.pool == pool), key=lambda job: job.seq)
+
+    def by_share(self):
+        return sorted(self.quotas, key=lambda pool: (self.held(pool) / self.quotas[pool], pool))
+
+    def start(self, job, dedicated=True):
+        assert job.gpus <= self.idle()
+        self.pending.remove(job)
+        self.running.append((self.now + self.durations[job.seq], job, dedicated))
+        self.start_s[job.seq] = self.now
+
+
+def reference(workload, rule, source=None):
+    """Start times by seq, of a rule called after each instant's completions and arrivals."""
+    durations = [outcome.duration_s for outcome in workload.outcomes]
+    cluster = Cluster(workload.quotas(), durations)
+    to_come = list(workload.jobs)
+    while to_come or cluster.running:
+        cluster.now = min([job.submit_s for job in to_come] + [end for end, _, _ in cluster.running])
+        cluster.running = [run for run in cluster.running if run[0] > cluster.now]
+        cluster.pending += [job for job in to_come if job.submit_s <= cluster.now]
+        to_come = [job for job in to_come if job.submit_s > cluster.now]
+        if source is not None:
+            source.advance(cluster.now)
+        rule(cluster)
+    return [cluster.start_s[job.seq] for job in workload.jobs]
+
+
+def fcfs(cluster):
+    for pool, quota in cluster.quotas.items():
+        for job in cluster.queue(pool):
+            if cluster.held(pool) + job.gpus > quota:
+                break
+            cluster.start(job)
+
+
+def ssf(source, backfill):
+    def rule(cluster):
+        for pool, quota in cluster.quotas.items():
+            for job in sorted(cluster.queue(pool), key=lambda job: job.gpus * source.duration_s(job)):
+                if cluster.held(pool) + job.gpus <= quota:
+                    cluster.start(job)
+                elif not backfill:
+                    break
+
+    return rule
+
+
+def gssf(source, backfill):
+    def rule(cluster):
+        for job in sorted(cluster.pending, key=lambda job: (job.gpus * source.duration_s(job), job.seq)):
+            if job.gpus <= cluster.idle():
+                cluster.start(job)
+            elif not backfill:
+                break
+
+    return rule
+
+
+def mmfs(strict):
+    def rule(cluster):
+        started = True
+        while started:
+            started = False
+            for pool in cluster.by_share():
+                queue = cluster.queue(pool)
+                if queue and queue[0].gpus <= cluster.idle():
+                    cluster.start(queue[0])
+                    started = True
+                    break
+                if queue and strict:
+                    break
+
+    return rule
+
+
+def sia(source):
+    def allocate_dedicated(cluster):
+        next_job = True
+        while next_job:
+            next_job = None
+            for pool in cluster.by_share():
+                unused = cluster.quotas[pool] - cluster.held(pool, dedicated_only=True)
+                head = cluster.queue(pool)[:1]
+                if head and head[0].gpus <= unused and head[0].gpus <= cluster.idle():
+                    next_job = head[0]
+                    cluster.start(next_job, dedicated=True)
+                    break
+
+    def reserve(cluster, pool, horizon_s):
+        pending_load = sum(job.gpus for job in cluster.queue(pool))
+        future_load = source.new_load(pool, horizon_s) if source.will_jobs_arrive(pool, horizon_s) else 0
+        return min(pending_load + future_load, cluster.quotas[pool] - cluster.held(pool, dedicated_only=True))
+
+    def allocate_spare(cluster):
+        for window, horizon_min in enumerate(HORIZONS_MIN):
+            next_job = True
+            while next_job:
+                next_job = None
+                reserved = sum(reserve(cluster, pool, 60.0 * horizon_min) for pool in cluster.quotas)
+                usable = cluster.idle() - reserved
+                for pool in cluster.by_share():
+                    short = [job for job in cluster.queue(pool) if source.duration_bin(job) <= window]
+                    fitting = [job for job in short if job.gpus <= usable]
+                    if fitting:
+                        next_job = fitting[0]
+                        cluster.start(next_job, dedicated=False)
+                        break
+
+    def rule(cluster):
+        allocate_dedicated(cluster)
+        allocate_spare(cluster)
+
+    return rule
+
+
+@st.composite
+def workloads(draw, max_jobs=14):
+    """Up to three pools; whole minutes, or quarter seconds off them; bursts, and runs from 1 to 40 minutes."""
+    quotas = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    step_s = draw(st.sampled_from([60.0, 60.25]))
+    jobs, outcomes, at = [], [], 0
+    for index in range(draw(st.integers(1, max_jobs))):
+        pool = draw(st.integers(0, len(quotas) - 1))
+        at += draw(st.sampled_from([0, 0, 1, 2, 5, 9, 15]))
+        gpus = draw(st.integers(1, quotas[pool]))
+        jobs.append(Job(0, f"{index:02}", NAMES[pool], at * step_s, gpus))
+        outcomes.append(Outcome(draw(st.sampled_from([1, 2, 3, 4, 5, 6, 9, 10, 11, 15, 20, 21, 40])) * step_s))
+    return Workload(jobs, outcomes, [Pool(NAMES[i], quota) for i, quota in enumerate(quotas)])
+
+
+def starts(workload, policy, source=None):
+    return replay(workload, policy, source).start_s.tolist()
+
+
+@given(workloads())
+@settings(max_examples=300, deadline=None)
+def test_fcfs(workload):
+    assert starts(workload, make_policy("fcfs", None, {})) == reference(workload, fcfs)
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+@pytest.mark.parametrize(("name", "rule"), [("ssf", ssf), ("gssf", gssf)])
+def test_shortest_service_first(name, rule, backfill):
+    @given(workloads(), st.booleans())
+    @settings(max_examples=200, deadline=None)
+    def check(workload, drawn):
+        source = Random(workload, 1) if drawn else Oracle(workload)
+        policy = make_policy(name, source, {"backfill": backfill})
+        assert starts(workload, policy, source) == reference(workload, rule(source, backfill), source)
+
+    check()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_mmfs(strict):
+    @given(workloads())
+    @settings(max_examples=300, deadline=None)
+    def check(workload):
+        assert starts(workload, make_policy("mmfs", None, {"strict": strict})) == reference(workload, mmfs(strict))
+
+    check()
+
+
+SOURCES = {
+    "oracle": lambda workload: Oracle(workload, HORIZONS_MIN),
+    "conservative": lambda workload: Conservative(workload, HORIZONS_MIN),
+    "random": lambda workload: Random(workload, 7, horizons_min=HORIZONS_MIN),
+    "noisy": lambda workload: Noisy(workload, 0.3, 7, horizons_min=HORIZONS_MIN),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_sia(kind):
+    @given(workloads())
+    @settings(max_examples=300, deadline=None)
+    def check(workload):
+        lazy, plain = SOURCES[kind](workload), SOURCES[kind](workload)
+        assert starts(workload, Sia(lazy, HORIZONS_MIN), lazy) == reference(workload, sia(plain), plain)
+
+    check()
+
+
+@given(workloads())
+@settings(max_examples=200, deadline=None)
+def test_sia_with_conservative_forecasts_is_fcfs(workload):
+    source = Conservative(workload, HORIZONS_MIN)
+    assert starts(workload, Sia(source, HORIZONS_MIN), source) == starts(workload, make_policy("fcfs", None, {}))
+
+
+@given(workloads(max_jobs=24), st.booleans())
+@settings(max_examples=1000, deadline=None)
+def test_sia_with_exact_coarse_forecasts_slows_no_job(workload, ticks):
+    oracle = Oracle(workload, HORIZONS_MIN)
+    log = replay(workload, Sia(oracle, HORIZONS_MIN, tick_s=77.0 if ticks else None), oracle)
+    base = replay(workload, make_policy("fcfs", None, {}))
+    assert (log.end_s <= base.end_s).all()
+    assert against_baseline(log, base)["slowed_pct"] == 0
+
+
+RUNS = {
+    "fcfs": ("fcfs", Oracle),
+    "ssf": ("ssf", Oracle),
+    "gssf": ("gssf", Random),
+    "mmfs": ("mmfs", Oracle),
+    "sia oracle": ("sia", Oracle),
+    "sia random": ("sia", Random),
+}
+
+
+def run(workload, kind):
+    name, make = RUNS[kind]
+    source = make(workload)
+    return replay(workload, make_policy(name, source, {}), source)
+
+
+def peak(starts_s, ends_s, gpus):
+    """Most GPUs in use at any instant: in use at each start, by jobs that have started and not ended."""
+    return max(int(gpus[(starts_s <= at) & (ends_s > at)].sum()) for at in starts_s)
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_what_holds_for_every_policy(kind):
+    @given(workloads(), st.randoms(use_true_random=False))
+    @settings(max_examples=150, deadline=None)
+    def check(workload, rng):
+        log = run(workload, kind)
+        # every job runs exactly once, for its duration, not before its submission, within the capacity
+        assert sorted(log.spans.seq.tolist()) == list(range(len(log)))
+        assert np.array_equal(log.start_s + log.duration_s, log.end_s)
+        assert (log.start_s >= log.submit_s).all()
+        assert peak(log.start_s, log.end_s, log.gpus) <= log.total_gpus
+        if kind in ("fcfs", "ssf"):
+            for index, pool in enumerate(log.pools):
+                mine = log.pool == index
+                assert not mine.any() or peak(log.start_s[mine], log.end_s[mine], log.gpus[mine]) <= pool.quota
+        # the same again; and from rows in another order
+        assert np.array_equal(log.start_s, run(workload, kind).start_s)
+        rows = list(zip(workload.jobs, workload.outcomes, strict=True))
+        rng.shuffle(rows)
+        shuffled = Workload([job for job, _ in rows], [outcome for _, outcome in rows], workload.pools[::-1])
+        assert np.array_equal(log.start_s, run(shuffled, kind).start_s)
+
+    check()
+
+
+@given(workloads())
+@settings(max_examples=200, deadline=None)
+def test_fcfs_starts_in_order_and_no_later_than_it_must(workload):
+    log = run(workload, "fcfs")
+    for index, pool in enumerate(log.pools):
+        mine = np.flatnonzero(log.pool == index)
+        for position, job in enumerate(mine):
+            before = mine[:position]
+            not_before = max([log.submit_s[job], *log.start_s[before]])
+            instants = [not_before, *(end for end in log.end_s[before] if end > not_before)]
+            fits = [
+                at
+                for at in instants
+                if log.gpus[before][(log.start_s[before] <= at) & (log.end_s[before] > at)].sum() + log.gpus[job]
+                <= pool.quota
+            ]
+            assert isclose(log.start_s[job], min(fits), abs_tol=0)

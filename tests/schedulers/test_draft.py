@@ -1,0 +1,68 @@
+from jobcast.domain.cluster import Decision, Start
+from jobcast.domain.jobs import Job, Pool
+from jobcast.schedulers.draft import Draft
+from jobcast.simulator.cluster import ClusterState
+
+A, B, C = Job(0, "a", "p", 0.0, 2), Job(1, "b", "p", 0.0, 1), Job(2, "c", "q", 0.0, 4)
+
+
+def view():
+    state = ClusterState([Pool("p", 4), Pool("q", 4), Pool("r", 2)])
+    running = Job(3, "d", "p", 0.0, 1)
+    for job in (A, B, C, running):
+        state.submit(job, lane=job.gpus, key=0.0)
+    state.start(running, dedicated=True)
+    return state
+
+
+def figures(draft, pool):
+    return (
+        draft.free,
+        draft.allocated(pool),
+        draft.dedicated(pool),
+        draft.unused_quota(pool),
+        draft.pending_gpus(pool),
+        draft.share(pool),
+    )
+
+
+def test_starts_show_in_the_draft_and_not_in_the_view():
+    state = view()
+    draft, p = Draft(state), state.pools["p"]
+    assert figures(draft, p) == (9, 1, 1, 3, 3, 0.25)
+    draft.start(A, dedicated=False)
+    assert figures(draft, p) == (7, 3, 1, 3, 1, 0.75)
+    draft.start(B)
+    assert figures(draft, p) == (6, 4, 2, 2, 0, 1.0)
+    assert (state.free_gpus, p.allocated, p.dedicated, p.pending.gpus) == (9, 1, 1, 3)
+    assert draft.decision() == Decision((Start(A, dedicated=False), Start(B)))
+
+
+def test_jobs_that_were_started_are_passed_over():
+    state = view()
+    draft, p = Draft(state), state.pools["p"]
+    assert draft.head(p) is A
+    assert draft.first(p, 1, 9) is B
+    assert draft.first(p, 9, 0) is None
+    draft.start(A)
+    assert (draft.head(p), draft.first(p, 9, 9)) == (B, B)
+    draft.start(B)
+    assert (draft.head(p), draft.first(p, 9, 9)) == (None, None)
+
+
+def test_waiting_pools_are_those_with_jobs_left():
+    for asked_before in (True, False):
+        draft = Draft(view())
+        if asked_before:
+            assert [pool.name for pool in draft.waiting()] == ["p", "q"]
+        draft.start(C)
+        assert [pool.name for pool in draft.waiting() if draft.head(pool)] == ["p"]
+        draft.start(A)
+        assert [pool.name for pool in draft.waiting() if draft.head(pool)] == ["p"]
+        draft.start(B)
+        assert [pool.name for pool in draft.waiting() if draft.head(pool)] == []
+
+
+def test_a_draft_without_changes_is_an_empty_decision():
+    assert Draft(view()).decision() == Decision()
+    assert Draft(view()).decision(wake_at=5.0) == Decision(wake_at=5.0)

@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+
+from jobcast.domain.cluster import Decision, Start
+from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.jobs import Job
+from jobcast.simulator import engine
+from jobcast.simulator.engine import replay
+from jobcast.simulator.history import RunHistory
+
+
+def rows(log):
+    return list(zip(log.start_s.tolist(), log.end_s.tolist(), strict=True))
+
+
+def test_completions_then_arrivals_then_one_call(workload, scripted):
+    made = workload([("a", "p", 0, 5, 2), ("b", "p", 5, 1, 2), ("c", "q", 5, 1, 1)], {"p": 2, "q": 1})
+    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b", "c"), (), None)})
+    log = replay(made, policy)
+    assert policy.seen == [
+        (0.0, ["a"], [], ["p"], 3.0),
+        (5.0, ["b", "c"], [], ["p", "q"], 3.0),
+        (6.0, [], [], ["p", "q"], 3.0),
+    ]
+    assert rows(log) == [(0, 5), (5, 6), (5, 6)]
+    assert log.events == 6
+    assert log.policy == "scripted"
+
+
+def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scripted):
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1}, preemptible=True)
+    script = {0.0: (("a",), (), 2.0), 2.0: ((), ("a",), 4.0), 4.0: (("a",), (), None)}
+    policy = scripted(made, script)
+    log = replay(made, policy)
+    assert policy.asked == [("lane", "a"), ("key", "a")]
+    assert rows(log) == [(0, 7)]  # 2 s of work were kept
+    assert log.preemptions.tolist() == [1]
+    assert list(zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True)) == [(0, 0, 2), (0, 4, 7)]
+    assert log.events == 1 + 1 + 1 + 2  # arrival, stop, completion, two wake-ups
+
+
+def test_a_stopped_job_can_start_again_in_the_same_decision_and_its_old_end_is_void(workload):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 3, 1, 1)], {"p": 2}, preemptible=True)
+    a, b = made.jobs
+
+    class Restart:
+        def lane(self, job):
+            return 0
+
+        def key(self, job):
+            return 0.0
+
+        def decide(self, view):
+            if view.now_s == 3:
+                return Decision([Start(a, dedicated=False), Start(b)], stop=[a])
+            return Decision([Start(a)]) if view.now_s == 0 else Decision()
+
+    log = replay(made, Restart())
+    assert rows(log) == [(0, 5), (3, 4)]
+    assert log.preemptions.tolist() == [1, 0]
+    assert log.dedicated.tolist() == [False, True]
+    assert log.policy == "Restart"
+
+
+def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, scripted):
+    made = workload([("a", "p", 0, 1, 1), ("b", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
+    script = {
+        0.0: ((), (), 7.0),
+        1.0: ((), (), None),  # keeps 7
+        2.0: ((), (), 5.0),  # replaces 7
+        5.0: (("a",), (), None),
+        6.0: (("b",), (), None),
+        7.0: (("c",), (), None),
+    }
+    policy = scripted(made, script)
+    replay(made, policy)
+    assert [seen[0] for seen in policy.seen] == [0, 1, 2, 5, 6, 7, 8]
+    assert policy.seen[3][3] == []  # nothing touched by a wake-up
+
+
+START_A = {0.0: (("a",), (), None)}
+REFUSALS = {
+    "capacity": ({0.0: (("a",), (), None), 1.0: (("b",), (), None)}, "start job b: it needs 2 GPUs, 1 are free"),
+    "twice": ({0.0: (("a", "a"), (), None)}, "start job a: it is running already"),
+    "future": ({0.0: (("b",), (), None)}, "start job b: it is submitted only at 1.000000 s"),
+    "finished": ({**START_A, 5.0: (("a",), (), None)}, "start job a: it has finished"),
+    "stop": ({0.0: ((), ("a",), None)}, "stop job a: it is not running"),
+    "rigid": ({**START_A, 1.0: ((), ("a",), None)}, "stop job a: it is not preemptible"),
+    "past": ({0.0: ((), (), -1.0)}, "asks to be woken at -1.000000 s"),
+    "now": ({0.0: ((), (), 0.0)}, "asks to be woken at 0.000000 s"),
+    "nan": ({0.0: ((), (), float("nan"))}, "asks to be woken at nan"),
+    "deadlock": (START_A, "1 jobs are pending, job b first, while nothing runs"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind):
+    script, message = REFUSALS[kind]
+    made = workload([("a", "p", 0, 5, 2), ("b", "p", 1, 1, 2)], {"p": 3})
+    with pytest.raises(DecisionError) as caught:
+        replay(made, scripted(made, script))
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("policy scripted at ")
+
+
+def test_a_job_that_the_policy_made_up_is_refused(workload, scripted):
+    made = workload([("a", "p", 0, 5, 2)], {"p": 2})
+    policy = scripted(made, START_A)
+    policy.jobs["a"] = Job(0, "a", "p", 0.0, 1)  # a narrower one
+    with pytest.raises(DecisionError, match="start job a: it is none of this run's jobs"):
+        replay(made, policy)
+
+
+def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
+    monkeypatch.setattr(engine, "IDLE_WAKES", 10)
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+    calls = []
+
+    class Sleeper:
+        name = "sleeper"
+        lane = staticmethod(lambda job: 0)
+        key = staticmethod(lambda job: 0.0)
+
+        def decide(self, view):
+            calls.append(view.now_s)
+            return Decision(wake_at=view.now_s + 1)
+
+    with pytest.raises(DecisionError, match="policy sleeper at"):
+        replay(made, Sleeper())
+    assert len(calls) == 11
+
+
+def test_the_workload_is_checked_up_front(workload, scripted):
+    made = workload([("a", "p", 0, 5, 2)], {"p": 1})
+    with pytest.raises(TraceError, match="--drop-too-wide"):
+        replay(made, scripted(made, {}))
+
+
+def test_progress_is_told_rarely_and_at_the_end(workload):
+    class Greedy:
+        lane = staticmethod(lambda job: 0)
+        key = staticmethod(lambda job: 0.0)
+
+        def decide(self, view):
+            head = view.pools["p"].pending.head()
+            return Decision([Start(head)] if head else [])
+
+    made = workload([(f"{i:05}", "p", i, 1, 1) for i in range(2500)], {"p": 2})
+    told = []
+    log = replay(made, Greedy(), progress=lambda done, count: told.append((done, count)))
+    assert told == [(1000, 2500), (2000, 2500), (2500, 2500)]
+    assert np.array_equal(log.end_s, np.arange(2500) + 1.0)
+
+
+def test_sources_move_before_each_question_and_after_the_history(workload, scripted):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 5, 1, 1)], {"p": 1})
+    policy = scripted(made, {0.0: (("a",), (), None), 5.0: (("b",), (), None)})
+    history = RunHistory(["p"])
+    told = []
+
+    class Source:
+        def advance(self, now_s):
+            past = history.pool("p")
+            told.append((now_s, history.now_s, len(past.arrival_s), len(past.completion_s), len(policy.asked)))
+
+    replay(made, policy, Source(), history)
+    assert told == [(0.0, 0.0, 1, 0, 0), (5.0, 5.0, 2, 1, 2), (6.0, 6.0, 2, 2, 4)]
+
+
+def test_an_empty_workload_gives_an_empty_log(workload, scripted):
+    made = workload([], {"p": 1})
+    log = replay(made, scripted(made, {}))
+    assert len(log) == 0
+    assert log.events == 0
+    assert log.spans.seq.shape == (0,)

@@ -1,0 +1,137 @@
+from dataclasses import replace
+from math import isnan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Pool
+from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.metrics import (
+    SLOWED_TOLERANCE_S,
+    against_baseline,
+    pool_summaries,
+    same_jobs,
+    summary,
+    utilization_over_time,
+)
+
+
+def make_log(rows, quotas=(4, 2), policy="x"):
+    """Rows (submit, start, duration, gpus, pool)."""
+    submit, start, duration, gpus, pool = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    count, end = len(rows), start + duration
+    ran = np.isfinite(end)
+    return RunLog(
+        policy=policy,
+        pools=tuple(Pool("pq"[i], quota) for i, quota in enumerate(quotas)),
+        submit_s=submit,
+        start_s=start,
+        end_s=end,
+        duration_s=duration,
+        gpus=gpus.astype(np.int64),
+        pool=pool.astype(np.int64),
+        preemptions=np.zeros(count, dtype=np.int64),
+        dedicated=np.ones(count, dtype=np.bool_),
+        spans=Spans(np.flatnonzero(ran), start[ran], end[ran]),
+        events=2 * count,
+    )
+
+
+LOG = make_log([(0, 0, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 22, 8, 2, 0)])
+
+
+def test_summary_by_hand():
+    assert summary(LOG) == {
+        "jobs": 4,
+        "makespan_s": 40.0,
+        "mean_jct_s": (10 + 20 + 30 + 10) / 4,
+        "p50_jct_s": 15.0,
+        "p99_jct_s": pytest.approx(20 + 0.97 * 10),
+        "mean_wait_s": (10 + 2) / 4,
+        "utilization": pytest.approx((20 + 40 + 30 + 16) / (6 * 40)),
+        "events": 8,
+    }
+
+
+def test_summary_after_a_warm_up_counts_later_jobs_alone():
+    figures = summary(LOG, warmup_until_s=10.0)
+    assert figures["jobs"] == 2
+    assert figures["mean_jct_s"] == 20.0
+    assert figures["makespan_s"] == 30.0
+    assert figures["utilization"] == pytest.approx((40 + 30 + 16) / (6 * 30))  # the second job holds GPUs too
+
+
+def test_jobs_that_never_ran_are_left_out_of_times():
+    figures = summary(make_log([(0, 0, 10, 2, 0), (0, np.nan, 10, 2, 0)]))
+    assert (figures["jobs"], figures["mean_jct_s"], figures["makespan_s"]) == (2, 10, 10)
+    assert isnan(summary(LOG, warmup_until_s=1e9)["mean_jct_s"])
+
+
+def test_pools_by_hand():
+    figures = pool_summaries(LOG)
+    assert list(figures) == ["p", "q"]
+    assert figures["q"] == {
+        "jobs": 1,
+        "mean_jct_s": 30,
+        "p50_jct_s": 30,
+        "p99_jct_s": 30,
+        "mean_wait_s": 0,
+        "utilization": pytest.approx(30 / (2 * 40)),
+    }
+    assert figures["p"]["utilization"] == pytest.approx(76 / (4 * 40))
+
+
+def test_against_baseline_by_hand():
+    base = make_log([(0, 30, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 20, 8, 2, 0)])
+    speedups = [4, 1, 1, 0.8]
+    assert against_baseline(LOG, base) == {
+        "speedup_mean": pytest.approx(1.7),
+        "speedup_gmean": pytest.approx(3.2**0.25),
+        "speedup_p5": pytest.approx(np.percentile(speedups, 5)),
+        "speedup_p95": pytest.approx(np.percentile(speedups, 95)),
+        "slowed_pct": 25.0,
+        "slowdown_total_min": pytest.approx(2 / 60),
+        "slowdown_max_min": pytest.approx(2 / 60),
+    }
+    warm = against_baseline(LOG, base, warmup_until_s=5.0)
+    assert (warm["speedup_mean"], warm["slowed_pct"]) == (pytest.approx(0.9), 50.0)
+    assert all(isnan(value) for value in against_baseline(LOG, base, warmup_until_s=1e9).values())
+
+
+@pytest.mark.parametrize(("later_s", "slowed"), [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.01, 100)])
+def test_slowed_is_later_by_any_second_but_not_by_dust(later_s, slowed):
+    base = make_log([(0, 10, 10, 2, 0)])
+    figures = against_baseline(make_log([(0, 10 + later_s, 10, 2, 0)]), base)
+    assert figures["slowed_pct"] == slowed
+    assert figures["slowdown_max_min"] == pytest.approx(later_s / 60 if slowed else 0)
+
+
+def test_a_run_against_itself_gains_nothing():
+    figures = against_baseline(LOG, LOG)
+    assert (figures["speedup_gmean"], figures["slowed_pct"], figures["slowdown_total_min"]) == (1, 0, 0)
+
+
+def test_logs_of_other_jobs_are_refused():
+    for other in (make_log([(0, 0, 10, 2, 0)]), replace(LOG, duration_s=LOG.duration_s + 1)):
+        with pytest.raises(ValueError, match="not of the same jobs"):
+            same_jobs(LOG, other)
+
+
+def test_utilization_over_time_by_hand():
+    begins, shares = utilization_over_time(LOG, 10.0)
+    assert begins.tolist() == [0, 10, 20, 30]
+    assert shares == pytest.approx(np.array([20, 40 + 10, 10 + 16, 10]) / 60)
+
+
+SPANS = st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 20), st.integers(1, 4), st.integers(0, 1))
+
+
+@given(st.lists(SPANS, min_size=1, max_size=10), st.floats(0.5, 50))
+def test_utilization_over_time_adds_up_to_the_work_done(rows, step_s):
+    log = make_log([(at, at + wait, run, gpus, pool) for at, wait, run, gpus, pool in rows])
+    begins, shares = utilization_over_time(log, step_s)
+    assert len(begins) == len(shares)
+    work = sum(run * gpus for _, _, run, gpus, _ in rows)
+    assert shares.sum() * step_s * log.total_gpus == pytest.approx(work)
