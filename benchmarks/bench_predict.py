@@ -117,12 +117,15 @@ def algorithm_figures(
     versions = {name: fresh.resolve(name) for name in ("will-jobs-arrive", "new-load", "job-duration")}
     predictors = {name: fresh.load(version) for name, version in versions.items()}
     history = live_history(trace, pools)
-    forecast = forecast_ms(history, predictors, pools, split_s)
-    features, generic = pyfunc_ms(history, registry, pools, split_s + GRID_S * (INSTANTS + WARM_UP))
+    span_s = GRID_S * (INSTANTS + WARM_UP)  # a history only moves on, so each measurement takes the next span
+    forecast = forecast_ms(history, predictors, pools, split_s, loads=True)
+    arrivals = forecast_ms(history, predictors, pools, split_s + span_s, loads=False)
+    features, generic = pyfunc_ms(history, registry, pools, split_s + 2 * span_s)
     return [
         Figure(f"{algorithm}: a forecast through the registry's predictors", forecast, BAR_MS),
-        Figure(f"{algorithm}: the same rows by MLflow's pyfunc and a DataFrame", features + generic),
-        Figure(f"{algorithm}: of these, the features alone", features),
+        Figure(f"{algorithm}: of it, arrivals alone", arrivals),
+        Figure(f"{algorithm}: arrivals alone by MLflow's pyfunc and a DataFrame", features + generic),
+        Figure(f"{algorithm}: of either, the features alone", features),
         Figure(f"{algorithm}: looking up an alias", look_up),
         Figure(f"{algorithm}: loading a version", load),
     ]
@@ -133,8 +136,10 @@ def live_history(trace: Trace, pools: list[str]) -> RunHistory:
     return RunHistory(pools, EarlierJobs(jobs, trace.start_s, trace.end_s, duration_s))
 
 
-def forecast_ms(history: RunHistory, predictors: Mapping[str, object], pools: list[str], from_s: float) -> np.ndarray:
-    """Each grid instant: advance, then ask every pool and horizon for arrivals and load."""
+def forecast_ms(
+    history: RunHistory, predictors: Mapping[str, object], pools: list[str], from_s: float, *, loads: bool
+) -> np.ndarray:
+    """Each grid instant: advance, then ask every pool and horizon for arrivals, and for the load if `loads`."""
     source = RegistryForecasts(history, *predictors.values())
 
     def ask(now_s: float) -> None:
@@ -142,7 +147,8 @@ def forecast_ms(history: RunHistory, predictors: Mapping[str, object], pools: li
         for pool in pools:
             for horizon_s in HORIZONS_S.tolist():
                 source.will_jobs_arrive(pool, horizon_s)
-                source.new_load(pool, horizon_s)
+                if loads:
+                    source.new_load(pool, horizon_s)
 
     return timed(ask, from_s + GRID_S * np.arange(INSTANTS + WARM_UP), before=history.advance)[WARM_UP:]
 

@@ -1,5 +1,6 @@
 """Forecasts as policies ask for them. A policy never learns which source answers."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from jobcast.domain.jobs import Job
@@ -7,6 +8,11 @@ from jobcast.domain.jobs import Job
 
 class Forecasts(Protocol):
     """Answers about the future, at the instant of the view that the policy decides on. SIA, section 5.2."""
+
+    @property
+    def horizons_min(self) -> Sequence[float]:
+        """Horizons in minutes, ascending: those that may be asked about, and the inner edges of the duration bins."""
+        ...
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Whether any job will arrive in the pool in (now, now + horizon_s]."""

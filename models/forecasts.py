@@ -37,7 +37,7 @@ class RegistryForecasts:
     Raises
     ------
     RegistryError
-        From a question about a horizon that the predictor was not trained for.
+        The predictors were trained for different horizons, or, from a question, none was trained for that one.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class RegistryForecasts:
         self._loads = loads
         self._durations = durations
         self._grid_s = grid_s
+        _check_alike(arrivals, loads, durations)
         self._arrival_columns = _columns(arrivals)
         self._load_columns = _columns(loads)
         self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
@@ -61,6 +62,11 @@ class RegistryForecasts:
         self._at_s = -np.inf  # grid instant that the answers belong to
         self._answers: dict[str, _Answer] = {}
         self._checked: set[str] = set()  # pools whose arrivals have been looked at since the last `advance`
+
+    @property
+    def horizons_min(self) -> tuple[float, ...]:
+        """Horizons of the predictors, minutes."""
+        return tuple(self._arrivals.horizons_min_)
 
     def advance(self, now_s: float) -> None:
         """Move to an instant. Nothing is computed before it is asked for."""
@@ -82,7 +88,10 @@ class RegistryForecasts:
         column = self._load_columns.get(horizon_s)
         if column is None:
             raise _no_horizon(self._loads, horizon_s)
-        return self._answer(pool).load_gpus[column]
+        answer = self._answer(pool)
+        if answer.load_gpus is None:  # policies ask for the load of few pools: those with arrivals ahead
+            answer.load_gpus = self._loads.predict(self._history.pool(pool), [answer.at_s])[0].tolist()
+        return answer.load_gpus[column]
 
     def duration_bin(self, job: Job) -> int:
         """The likeliest bin, from what had finished when the job was first asked about."""
@@ -128,20 +137,28 @@ class RegistryForecasts:
         histories = [self._history.pool(pool) for pool in pools]
         X = np.concatenate([arrival_features(history, tick, self._horizons_s) for history in histories])
         arrives = (self._arrivals.predict_proba(X) >= self._arrivals.thresholds_gate_).tolist()
-        load = [self._loads.predict(history, tick)[0].tolist() for history in histories]
         seen = [int(np.searchsorted(history.arrival_s, at_s, side="right")) for history in histories]
-        return [_Answer(*answer) for answer in zip(arrives, load, seen, strict=True)]
+        return [_Answer(at_s, count, answer) for count, answer in zip(seen, arrives, strict=True)]
 
 
 class _Answer:
-    """What is held of a pool: by horizon, the number of arrivals it rests on, whether it stays till the next grid."""
+    """What is held of a pool.
 
-    __slots__ = ("arrivals", "arrives", "load_gpus", "settled")
+    Attributes
+    ----------
+    at_s : the instant that it belongs to
+    arrivals : number of the pool's arrivals up to then
+    arrives, load_gpus : answers by horizon; the load once it has been asked for
+    settled : whether no arrival can bring another answer before the next grid instant
+    """
 
-    def __init__(self, arrives: list[bool], load_gpus: list[float], arrivals: int) -> None:
-        self.arrives = arrives
-        self.load_gpus = load_gpus
+    __slots__ = ("arrivals", "arrives", "at_s", "load_gpus", "settled")
+
+    def __init__(self, at_s: float, arrivals: int, arrives: list[bool]) -> None:
+        self.at_s = at_s
         self.arrivals = arrivals
+        self.arrives = arrives
+        self.load_gpus: list[float] | None = None
         self.settled = False
 
 
@@ -157,3 +174,14 @@ def _no_horizon(predictor: WillJobsArrive | NewLoad, horizon_s: float) -> Regist
         f"{predictor.name} knows the horizons {have}, not {horizon_label(wanted)};"
         f" train it with `--horizons ...,{wanted:g}` or ask for one of those"
     )
+
+
+def _check_alike(arrivals: WillJobsArrive, loads: NewLoad, durations: JobDuration) -> None:
+    horizons = {
+        arrivals.name: tuple(arrivals.horizons_min_),
+        loads.name: tuple(loads.horizons_min_),
+        durations.name: tuple(durations.horizons_min),
+    }
+    if len(set(horizons.values())) > 1:
+        told = "; ".join(f"{name}: {', '.join(map(horizon_label, of))}" for name, of in horizons.items())
+        raise RegistryError(f"the predictors were trained for different horizons ({told}); train them with the same")

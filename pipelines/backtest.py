@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
@@ -40,6 +42,7 @@ class CellResult:
     cell: Cell
     run: Simulated
     figures: Mapping[str, Any]
+    base_jct_s: NDArray[np.float64]
 
     @property
     def log(self) -> RunLog:
@@ -166,30 +169,8 @@ def _engine(name: str) -> Iterator[None]:
 
 def _measured(cell: Cell, run: Simulated, base: Simulated, scene: Scene, warmup_days: float) -> CellResult:
     warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
-    return CellResult(cell, run, figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s))
-
-
-def averaged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row a label: figures averaged over its windows and seeds (speedups geometrically), worst slowdown kept."""
-    labels: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        labels.setdefault(row["label"], []).append(row)
-    return [_average(group) for group in labels.values()]
-
-
-def _average(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    first = dict(group[0])
-    result: dict[str, Any] = {"label": first["label"], "policy": first["policy"], "forecasts": first["forecasts"]}
-    result["runs"] = len(group)
-    for key, value in first.items():
-        if key in result or key in ("window", "seed") or not isinstance(value, int | float):
-            continue
-        values = np.array([row[key] for row in group], dtype=float)
-        if key.startswith("speedup_g"):
-            result[key] = float(np.exp(np.log(values).mean()))
-        else:
-            result[key] = float(values.max() if key.endswith("_max_min") else values.mean())
-    return result
+    told = figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s)
+    return CellResult(cell, run, told, base.log.jct_s)
 
 
 def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:
@@ -199,4 +180,4 @@ def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, f
     [(0.0, 5.0), (5.0, 10.0)]
     """
     edges = [from_s + (until_s - from_s) * part / count for part in range(count + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

@@ -20,12 +20,12 @@ class CurvePoints:
     Attributes
     ----------
     reliability : horizon -> bins of `forecast`, `observed`, `n`
-    precision_recall : horizon -> columns `precision`, `recall`
+    precision_recall : horizon -> points of `precision`, `recall`, `threshold`
     importance : horizon -> gain by feature
     """
 
     reliability: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
-    precision_recall: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    precision_recall: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
     importance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,8 +58,8 @@ class CurvePoints:
         grid = np.linspace(0.0, 1.0, RECALL_STEPS)
         table: dict[str, list[float]] = {"recall": grid.round(4).tolist()}
         for horizon, curve in self.precision_recall.items():
-            order = np.argsort(curve["recall"], kind="stable")
-            recall, precision = np.asarray(curve["recall"])[order], np.asarray(curve["precision"])[order]
+            points = sorted((point["recall"], point["precision"]) for point in curve)
+            recall, precision = np.array(points).T
             best = np.maximum.accumulate(precision[::-1])[::-1]
             at = np.minimum(np.searchsorted(recall, grid - 1e-12), len(best) - 1)
             table[horizon] = best[at].tolist()
@@ -82,10 +82,6 @@ def by_kind(by_horizon: Mapping[str, Mapping[str, Any]], importance: Mapping[str
     """Turn the curves of `models.evaluation.arrival_curves` around: kind first, then horizon."""
     return CurvePoints(
         {name: curves["reliability"] for name, curves in by_horizon.items()},
-        {
-            name: {key: [point[key] for point in curves["precision_recall"]] for key in ("precision", "recall")}
-            for name, curves in by_horizon.items()
-            if curves["precision_recall"]
-        },
+        {name: curves["precision_recall"] for name, curves in by_horizon.items() if curves["precision_recall"]},
         importance,
     )

@@ -22,7 +22,7 @@ def run(context: Context) -> None:
 def _show_results(context: Context) -> None:
     from jobcast.pipelines.report import summary_table
 
-    rows = read_json(context.root / "processed/metrics/backtest.json")["rows"]
+    rows = read_json(context.root / "processed/backtest/results.json")["rows"]
     models = read_json(context.root / "processed/receipts/backtest.json")["models"]
     lines = [summary_table(rows), "", "registered model versions"]
     for model in models:

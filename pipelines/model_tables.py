@@ -33,7 +33,9 @@ def versions_table(versions: Iterable[ModelVersion]) -> str:
         f"{version.trace_name:<14}{iso(version.train_until_s)}"
         for version in versions
     ]
-    return "\n".join(lines) if len(lines) > 1 else "no models yet; run `jobcast run`, or `jobcast train NAME --trace FILE`"
+    return (
+        "\n".join(lines) if len(lines) > 1 else "no models yet; run `jobcast run`, or `jobcast train NAME --trace FILE`"
+    )
 
 
 def details(figures: Mapping[str, Any], indent: str = "") -> str:

@@ -33,7 +33,7 @@ DECADES_RATIO = 30.0
 LINEAR_RATIO = 3.0
 """... and one that spans less than this at even distances."""
 
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "jobcast",
     "svg.fonttype": "none",
     "font.family": ["sans-serif"],
@@ -73,7 +73,7 @@ class Style:
     dashes: str
 
     @property
-    def line(self) -> dict[str, str]:
+    def line(self) -> dict[str, Any]:
         """Arguments for matplotlib."""
         return {"color": self.color, "linestyle": self.dashes}
 

@@ -70,9 +70,10 @@ def precision_recall(
 
 def _mark(axes: "Axes", points: Mapping[str, Mapping[str, float | None]]) -> None:
     for i, (name, point) in enumerate(points.items()):
-        if point.get("precision") is not None and point.get("recall") is not None:
-            look = {"color": PALETTE[(i + 1) % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)]}
-            axes.scatter([point["recall"]], [point["precision"]], s=46, label=name, zorder=3, **look)
+        precision, recall = point.get("precision"), point.get("recall")
+        if precision is not None and recall is not None:
+            color, marker = PALETTE[(i + 1) % len(PALETTE)], MARKERS[i % len(MARKERS)]
+            axes.scatter([recall], [precision], s=46, label=name, zorder=3, color=color, marker=marker)
 
 
 def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str, float]]) -> str:

@@ -65,7 +65,7 @@ def _durations(model: JobDuration, known: Trace, at_s: float) -> Answer:
     unfinished = np.flatnonzero(known.end_s > at_s)
     labels = bin_labels(model.horizons_min)
     counts = np.array([tracker.row(jobs[i]) for i in unfinished]).reshape(len(unfinished), -1, len(labels))
-    chosen, shares = (model.predict(counts), model.predict_proba(counts)) if len(unfinished) else ([], [])
+    chosen, shares = model.predict(counts), model.predict_proba(counts)
     return {
         "jobs": {
             jobs[i].job_id: {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
@@ -17,7 +17,7 @@ from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluat
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.predictors import Predictor
-from jobcast.models.registry import open_registry
+from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
@@ -114,7 +114,7 @@ def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
     counts = training.jobs["pool"].value_counts()
     names = counts.filter(counts["count"] >= min_jobs)["pool"].sort().to_list()
     if not names:
-        most = int(counts["count"].max()) if len(counts) else 0
+        most = max(counts["count"].to_list(), default=0)
         raise TrainingError(
             f"{training.source.path}: too short to train on: no pool has {min_jobs} jobs in the training time, the "
             f"busiest has {most}; bring a longer trace or lower --min-jobs"
@@ -287,3 +287,13 @@ def train_and_register(
         "home": str(home),
         "jobcast": __version__,
     }
+
+
+def version_of(registry: Registry, name: str, sha256: str) -> ModelVersion:
+    """The registered version of a trained folder; RegistryError when the registry does not hold it."""
+    version = registry.find_by_content(name, sha256)
+    if version is None:
+        raise RegistryError(
+            f"the registry under {registry.home} does not hold the trained {name}; run the stage train {name} again"
+        )
+    return version

@@ -3,11 +3,10 @@
 SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from jobcast.domain.cluster import ClusterView, Decision, PoolView
 from jobcast.domain.forecasts import Forecasts
-from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.schedulers.draft import Draft
 
@@ -17,21 +16,16 @@ class Sia:
 
     Parameters
     ----------
-    forecasts : tells arrivals, loads and duration bins; its bins must be those of `horizons_min`
-    horizons_min : windows, minutes, ascending; jobs of the bin beyond the last never run on spare GPUs
+    forecasts : tells arrivals, loads and duration bins; its horizons are the windows, and jobs of the bin beyond the
+        last never run on spare GPUs
     tick_s : be asked again after so many seconds while jobs are pending and GPUs idle; None: at events alone
     """
 
     name = "sia"
 
-    def __init__(
-        self,
-        forecasts: Forecasts,
-        horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-        tick_s: float | None = None,
-    ) -> None:
+    def __init__(self, forecasts: Forecasts, tick_s: float | None = None) -> None:
         self._forecasts = forecasts
-        self._horizons_s = [60.0 * horizon for horizon in horizons_min]
+        self._horizons_s = [60.0 * horizon for horizon in forecasts.horizons_min]
         self._tick_s = tick_s
 
     def lane(self, job: Job) -> int:

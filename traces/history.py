@@ -26,9 +26,7 @@ def rows_by_pool(trace: Trace) -> dict[str, np.ndarray]:
     return {name: np.sort(rows.to_numpy()) for name, rows in zip(grouped["pool"], grouped["row"], strict=True)}
 
 
-def _pool_history(
-    submit_s: Floats, gpus: Floats, start_s: Floats, end_s: Floats, duration_s: Floats
-) -> PoolHistory:
+def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, end_s: Floats, duration_s: Floats) -> PoolHistory:
     by_start = np.argsort(start_s, kind="stable")
     by_end = np.argsort(end_s, kind="stable")
     return PoolHistory(

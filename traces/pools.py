@@ -105,9 +105,7 @@ def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None 
     if not 0.0 < load <= 1.0:
         raise ConfigError(f"load must be in (0, 1], got {load}; 0.8 keeps quotas 80 % busy")
     if not len(trace):
-        raise TraceError(
-            f"{trace.name}: no jobs, so no quotas can be derived; widen the window or give a pools file"
-        )
+        raise TraceError(f"{trace.name}: no jobs, so no quotas can be derived; widen the window or give a pools file")
     span_s = _span_s(trace) if span_s is None else span_s
     if not 0.0 < span_s < math.inf:
         raise ConfigError(f"span_s must be a number of seconds > 0, got {span_s}; leave it out to use the trace's")
@@ -148,9 +146,7 @@ def _quota(row: dict[str, str], where: str) -> Quota:
     if not pool.strip():
         raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
     if not gpus.isascii() or not gpus.isdigit() or int(gpus) < 1:
-        raise PoolsError(
-            f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row"
-        )
+        raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row")
     return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S)
 
 

@@ -43,11 +43,16 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.model_tables import version_details, version_row
+    from jobcast.pipelines.model_tables import details, version_row
 
-    version = open_registry(find_home()).resolve(*parse_reference(name))
-    figures: dict[str, Any] = version_row(version)
-    table_or_json(figures, json_to, version_details(figures), console_of(ctx))
+    registry = open_registry(find_home())
+    version = registry.resolve(*parse_reference(name))
+    told: dict[str, Any] = {
+        **version_row(version),
+        "parameters": registry.parameters(version),
+        "metrics": registry.metrics(version),
+    }
+    table_or_json(told, json_to, details(told), console_of(ctx))
 
 
 @command.command(name="promote")

@@ -121,7 +121,7 @@ def describe_trace(
     emit_json(figures, json_to)
     console = console_of(ctx)
     if html:
-        write_description(figures, html)
+        write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")
     if json_to != "-":
         console.result(description_table(figures))

@@ -190,3 +190,11 @@ def test_a_horizon_that_no_predictor_knows(scene):
         source.will_jobs_arrive("busy", 1800.0)
     with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 720min"):
         source.new_load("busy", 43_200.0)
+
+
+def test_predictors_of_different_horizons_do_not_go_together(scene):
+    arrivals, loads, durations = scene.predictors.values()
+    assert scene.source()[1].horizons_min == (5, 60)
+    other = type(durations)((5, 60, 720))
+    with pytest.raises(RegistryError, match=r"different horizons .*job-duration: 5min, 60min, 720min"):
+        RegistryForecasts(RunHistory(POOLS), arrivals, loads, other)

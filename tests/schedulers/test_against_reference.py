@@ -215,7 +215,7 @@ def test_sia(kind):
     @settings(max_examples=300, deadline=None)
     def check(workload):
         lazy, plain = SOURCES[kind](workload), SOURCES[kind](workload)
-        assert starts(workload, Sia(lazy, HORIZONS_MIN), lazy) == reference(workload, sia(plain), plain)
+        assert starts(workload, Sia(lazy), lazy) == reference(workload, sia(plain), plain)
 
     check()
 
@@ -224,14 +224,14 @@ def test_sia(kind):
 @settings(max_examples=200, deadline=None)
 def test_sia_with_conservative_forecasts_is_fcfs(workload):
     source = Conservative(workload, HORIZONS_MIN)
-    assert starts(workload, Sia(source, HORIZONS_MIN), source) == starts(workload, make_policy("fcfs", None, {}))
+    assert starts(workload, Sia(source), source) == starts(workload, make_policy("fcfs", None, {}))
 
 
 @given(workloads(max_jobs=24), st.booleans())
 @settings(max_examples=1000, deadline=None)
 def test_sia_with_exact_coarse_forecasts_slows_no_job(workload, ticks):
     oracle = Oracle(workload, HORIZONS_MIN)
-    log = replay(workload, Sia(oracle, HORIZONS_MIN, tick_s=77.0 if ticks else None), oracle)
+    log = replay(workload, Sia(oracle, tick_s=77.0 if ticks else None), oracle)
     base = replay(workload, make_policy("fcfs", None, {}))
     assert (log.end_s <= base.end_s).all()
     assert against_baseline(log, base)["slowed_pct"] == 0

@@ -7,7 +7,7 @@ from jobcast.schedulers import policies
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.policies import POLICIES, PolicyFactory, make_policy, uses_forecasts
 
-FORECASTS = SimpleNamespace()
+FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720))
 
 
 def test_policies_go_by_their_papers_names():

@@ -12,9 +12,7 @@ from jobcast.traces.canonical import write_trace
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 
-TEXT = st.text(
-    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from('",\n\r\t;'), min_size=1, max_size=8
-)
+TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from('",\n\r\t;'), min_size=1, max_size=8)
 NAMES = TEXT.filter(str.strip)
 TIMES = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 JOB = st.fixed_dictionaries(

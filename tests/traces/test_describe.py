@@ -91,9 +91,7 @@ def test_no_jobs(trace):
         describe(trace.between(1e9, None))
 
 
-INTERVALS = st.lists(
-    st.tuples(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 16)), min_size=1, max_size=30
-)
+INTERVALS = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 16)), min_size=1, max_size=30)
 
 
 @given(INTERVALS)

@@ -151,9 +151,7 @@ def test_users_who_wait_for_all_launch_after_the_last_completion():
 
 
 def test_users_who_do_not_wait_launch_after_a_third():
-    bursts = (
-        burst_frame(jobs_of(wait_all_share=0, patience_h=1000)).drop_nulls("next_s").filter(pl.col("size") >= 3)
-    )
+    bursts = burst_frame(jobs_of(wait_all_share=0, patience_h=1000)).drop_nulls("next_s").filter(pl.col("size") >= 3)
     assert (bursts["next_s"] >= bursts["third_s"]).all()
     assert (bursts["next_s"] < bursts["all_s"]).mean() > 0.3
 

@@ -92,9 +92,7 @@ def test_bursts_arrive_as_a_poisson_process(long_base):
 def test_loads_are_uniform_between_their_bounds():
     trace, pools = generate("sia", 4, {"days": 30, "queues": 60})
     found = queue_loads(trace, pools, 30)
-    widest_burst = (
-        15 * 1000 * 60 / (8 * 30 * DAY_S)
-    )  # GPU-time of one burst, as load: how far a queue may overshoot
+    widest_burst = 15 * 1000 * 60 / (8 * 30 * DAY_S)  # GPU-time of one burst, as load: how far a queue may overshoot
     assert found.min() >= 0.6
     assert found.max() <= 0.95 + widest_burst
     assert stats.kstest(found, stats.uniform(0.6, 0.35).cdf).pvalue > UNLIKELY
@@ -127,9 +125,7 @@ def test_duration_variants_keep_the_mean(variant, long_share, longest_min):
         assert np.mean(minutes > 100) == pytest.approx(long_share, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("variant", "shares"), [("more_wide", [0.25] * 4), ("fewer_wide", [0.9, 0.033, 0.05, 0.017])]
-)
+@pytest.mark.parametrize(("variant", "shares"), [("more_wide", [0.25] * 4), ("fewer_wide", [0.9, 0.033, 0.05, 0.017])])
 def test_width_variants(variant, shares):
     gpus = generate("sia", 7, {"days": 120, "variant": variant})[0].gpus
     seen = [np.sum(gpus == width) for width in (1, 2, 4, 8)]

@@ -28,9 +28,7 @@ def plugin(monkeypatch):
 
     def install(name, value):
         entry = EntryPoint(name, value, "jobcast.readers")
-        monkeypatch.setattr(
-            readers, "entry_points", lambda *, group, name=entry.name: [entry] * (name == entry.name)
-        )
+        monkeypatch.setattr(readers, "entry_points", lambda *, group, name=entry.name: [entry] * (name == entry.name))
         monkeypatch.setattr("importlib.metadata.EntryPoint.load", lambda self: globals()[self.value])
 
     return install

@@ -29,9 +29,7 @@ def test_rows_are_sorted_by_submit_time_then_job_id_as_text():
 
 
 def test_canonical_columns_come_first_and_unknown_ones_are_kept():
-    trace = Trace.from_frame(
-        frame(note=["p", "q", "r"], user=["u", None, ""]).select(pl.all().reverse()), name="t"
-    )
+    trace = Trace.from_frame(frame(note=["p", "q", "r"], user=["u", None, ""]).select(pl.all().reverse()), name="t")
     assert trace.jobs.columns == ["job_id", "pool", "submit_time", "duration", "gpus", "user", "note"]
     assert dict(zip(trace.jobs["job_id"], trace.jobs["note"], strict=True)) == {"b": "p", "a": "q", "010": "r"}
 

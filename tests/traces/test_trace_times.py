@@ -38,9 +38,7 @@ def test_one_instant_in_many_spellings(text, expected_s):
     assert seconds([text]) == ([expected_s], ())
 
 
-@pytest.mark.parametrize(
-    "text", ["1970-01-02", "1970-01-02 00:00", "1970-01-02T00:00:00", "1970-01-02 00:00:00.000"]
-)
+@pytest.mark.parametrize("text", ["1970-01-02", "1970-01-02 00:00", "1970-01-02T00:00:00", "1970-01-02 00:00:00.000"])
 def test_without_an_offset_it_is_utc_and_noted(text):
     assert seconds([text]) == ([86400.0], ("t: times without an offset read as UTC",))
     assert read_instant(text, HERE) == 86400.0
@@ -51,18 +49,14 @@ def test_without_an_offset_it_is_utc_and_noted(text):
     ["soon", "2017-02-30", "2017-02-03T24:01", "2017-13-01", "02/03/2017", "2017-02-03T10:00.5", "20170203T10"],
 )
 def test_what_is_no_time_is_refused(text):
-    with pytest.raises(
-        TraceError, match=f"^file, row index 1, column t: must be a time, got '{text}'; write ISO-8601"
-    ):
+    with pytest.raises(TraceError, match=f"^file, row index 1, column t: must be a time, got '{text}'; write ISO-8601"):
         seconds(["2017-02-03", text])
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_mixed_offsets_name_the_first_row_without_one(first):
     values = ["2017-01-01T00:00:00", "2017-01-01T00:00:00Z"]
-    with pytest.raises(
-        TraceError, match=f"row index {0 if first else 1}, column t: has no offset while other rows"
-    ):
+    with pytest.raises(TraceError, match=f"row index {0 if first else 1}, column t: has no offset while other rows"):
         seconds(values if first else values[::-1])
 
 

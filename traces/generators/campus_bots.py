@@ -80,9 +80,7 @@ def _night_s(home_h: float, rng: np.random.Generator) -> float:
     return float((local_h - home_h) % DAY_HOURS * HOUR_S)
 
 
-def _ticks_s(
-    first_s: float, period_s: float, config: CampusConfig, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _ticks_s(first_s: float, period_s: float, config: CampusConfig, rng: np.random.Generator) -> NDArray[np.float64]:
     """Launches of a timer within the trace: some ticks are skipped, each is a little late."""
     ticks_s = np.arange(first_s, config.span_s, period_s)
     kept = rng.random(len(ticks_s)) >= config.bot_skip_share

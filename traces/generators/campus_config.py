@@ -39,9 +39,7 @@ class CampusConfig:
     think_sigma: float = setting(1.0, "standard deviation of the log of think times", 0, 4)
     patience_h: float = setting(16.0, "longest wait for a burst until the user goes on, hours", 0.1, 10_000)
 
-    duration_median_min: float = setting(
-        45.0, "median run time, minutes, times the character's factor", 0.1, 100_000
-    )
+    duration_median_min: float = setting(45.0, "median run time, minutes, times the character's factor", 0.1, 100_000)
     duration_sigma: float = setting(1.3, "standard deviation of the log of run times", 0.01, 4)
     tag_correlation: float = setting(0.6, "share of the variance of log run times that lies between tags", 0, 1)
     longest_h: float = setting(24.0, "longest run time, hours", 0.1, 10_000)

@@ -67,9 +67,7 @@ def user_bursts(
         instant_s = next_launch_s(_looked_at_s(burst, config, rng), sessions, config, rng)
 
 
-def next_launch_s(
-    seen_s: float, sessions: Sessions, config: CampusConfig, rng: np.random.Generator
-) -> float | None:
+def next_launch_s(seen_s: float, sessions: Sessions, config: CampusConfig, rng: np.random.Generator) -> float | None:
     """When a user who could look at results at `seen_s` launches the next burst; None if never within the trace.
 
     Results are looked at when they are there, or when the next session begins; the launch follows a think time

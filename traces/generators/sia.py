@@ -81,9 +81,7 @@ def generate_sia(config: SiaConfig, rng: np.random.Generator) -> tuple[pl.DataFr
     that it may overshoot and widths keep their shares. Bursts are drawn until the queue's work reaches
     load x quota x length; their instants are those of a Poisson process, given that many bursts.
     """
-    pools = [
-        Pool(f"q{index:0{len(str(config.queues - 1))}d}", config.queue_gpus) for index in range(config.queues)
-    ]
+    pools = [Pool(f"q{index:0{len(str(config.queues - 1))}d}", config.queue_gpus) for index in range(config.queues)]
     jobs = concat([_queue(pool, config, rng) for pool in pools])
     return canonical_frame(jobs, config.start).drop("user", "tag", "state"), pools
 

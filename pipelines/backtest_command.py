@@ -1,0 +1,142 @@
+"""A backtest of a user's own trace: the matrix, its figures, its folder."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest_results import gains_between, write_results
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.files import write_json
+from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
+from jobcast.pipelines.gains import DRAWS
+from jobcast.pipelines.scenes import Scene, build_scene, capacity
+from jobcast.schedulers.policies import find_factory
+from jobcast.traces.table import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestRequest:
+    """What the user asked for."""
+
+    policies: tuple[str, ...]
+    forecasts: tuple[ForecastSpec, ...]
+    pools: Path | None
+    from_s: float | None
+    until_s: float | None
+    windows: int
+    seeds: int
+    baseline: str
+    warmup_days: float
+    drop_too_wide: bool
+    pools_only: bool
+    jobs: int | None
+    engine: str
+    allow_overlap: bool
+
+
+def run_backtest(
+    request: BacktestRequest, trace: Trace, *, out: Path | None, home: Path, console: Console
+) -> dict[str, Any]:
+    """Replay the matrix; write the folder and its report where `out` is given; the figures come back.
+
+    Raises ConfigError for unknown policies, and whatever scenes and sources refuse, before anything is written.
+    """
+    for name in (*request.policies, request.baseline):
+        find_factory(name)
+    scenes = _scenes(request, trace)
+    pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
+    cells = matrix(pairs, len(scenes), request.seeds)
+    if not cells:
+        raise ConfigError("--policies: nothing named; write --policies mmfs,sia")
+    with console.progress("backtest") as step:
+        results = run_matrix(
+            scenes,
+            cells,
+            home=home,
+            baseline=request.baseline,
+            jobs=request.jobs or joblib.cpu_count(),
+            engine=request.engine,
+            allow_overlap=request.allow_overlap,
+            warmup_days=request.warmup_days,
+            progress=step,
+        )
+    result: dict[str, Any] = {
+        "baseline": request.baseline,
+        "rows": [one.row() | {"wall_s": one.run.wall_s, "cpu_s": one.run.cpu_s} for one in results],
+        "gains": gains_between(results, draws=DRAWS),
+        "models": {one.cell.label: dict(one.run.models) for one in results if one.run.models},
+        "overlap_allowed": any(one.run.overlap for one in results),
+        "simulated": True,
+        "inputs": [scene.provenance(trace) for scene in scenes],
+        "seeds": request.seeds,
+        "jobcast": __version__,
+    }
+    if out:
+        names = [pool.name for pool in scenes[0].workload.pools]
+        write_results(out, results, names, baseline=request.baseline, draws=DRAWS)
+        write_json(out / "inputs.json", _inputs(request, trace, scenes, result, home))
+        write_json(out / "figures.json", result)
+        from jobcast.pipelines.stages.report import report_backtest
+
+        console.note(f"report: {report_backtest(out)}")
+    for note in scenes[0].notes:
+        console.note(note)
+    return result
+
+
+def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
+    place = capacity(trace, pools=request.pools, cluster=None, gpus=None, from_s=request.from_s)
+    begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
+    end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
+    if begin >= end:
+        raise ConfigError("--from must lie before --until")
+    return [
+        build_scene(
+            trace,
+            place.pools,
+            origin=place.origin,
+            from_s=since,
+            until_s=until,
+            drop_wide=request.drop_too_wide,
+            only_pools=request.pools_only,
+        )
+        for since, until in windows_of(begin, end, request.windows)
+    ]
+
+
+def _inputs(
+    request: BacktestRequest, trace: Trace, scenes: list[Scene], result: dict[str, Any], home: Path
+) -> dict[str, Any]:
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.model_tables import version_row
+
+    used = {(name, number) for models in result["models"].values() for name, number in models.items()}
+    registry = open_registry(home)
+    order = {name: position for position, name in enumerate(PREDICTORS)}
+    versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
+    return {
+        "trace": {
+            "name": trace.name,
+            "sha256": trace.source.sha256,
+            "rows": trace.source.rows,
+            "jobs": sum(len(scene.workload.jobs) for scene in scenes),
+            "from": float(trace.submit_s[0]),
+            "until": float(trace.submit_s[-1]),
+            "pools_origin": next((note for note in scenes[0].notes if note.startswith("quotas:")), None),
+            "notes": list(trace.notes),
+            "dropped": dict(scenes[0].dropped),
+        },
+        "from_s": scenes[0].from_s,
+        "until_s": scenes[-1].until_s,
+        "pools": {pool.name: pool.quota for pool in scenes[0].workload.pools},
+        "models": [version_row(version) for version in versions],
+        "command": f"jobcast {shlex.join(sys.argv[1:])}",
+        "notes": ["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
+    }

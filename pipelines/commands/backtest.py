@@ -1,0 +1,88 @@
+"""`jobcast backtest`: policies x forecasts x windows x seeds against one baseline."""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.commands.options import (
+    console_of,
+    json_option,
+    overlap_option,
+    table_or_json,
+    trace_option,
+    window_options,
+)
+
+
+@click.command(name="backtest")
+@trace_option()
+@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
+@click.option("--policies", required=True, metavar="A,B", help="Policies between commas.")
+@click.option("--forecasts", default="oracle", show_default=True, metavar="K1,K2", help="Sources between commas.")
+@window_options
+@click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
+@click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
+@click.option(
+    "--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures."
+)
+@click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
+@click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the results and report.html.")
+@overlap_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    trace_path: Path,
+    pools_path: Path | None,
+    policies: str,
+    forecasts: str,
+    from_s: float | None,
+    until_s: float | None,
+    windows: int,
+    seeds: int,
+    baseline: str,
+    warmup_days: float,
+    drop_too_wide: bool,
+    pools_only: bool,
+    jobs: int | None,
+    engine: str,
+    out: Path | None,
+    allow_overlap: bool,
+    json_to: str | None,
+) -> None:
+    """What forecasts, and versions of predictors, are worth: gains with paired intervals, and a report.
+
+    \b
+    Example:
+      jobcast backtest --trace jobs.parquet --pools pools.csv --policies mmfs,sia \\
+        --forecasts oracle,registry,registry:challenger,random --seeds 3 --out results
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
+    from jobcast.pipelines.forecast_specs import split_forecasts
+    from jobcast.pipelines.report import summary_table
+    from jobcast.traces.readers import read_trace
+
+    request = BacktestRequest(
+        policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
+        forecasts=tuple(split_forecasts(forecasts)),
+        pools=pools_path,
+        from_s=from_s,
+        until_s=until_s,
+        windows=windows,
+        seeds=seeds,
+        baseline=baseline,
+        warmup_days=warmup_days,
+        drop_too_wide=drop_too_wide,
+        pools_only=pools_only,
+        jobs=jobs,
+        engine=engine,
+        allow_overlap=allow_overlap,
+    )
+    console = console_of(ctx)
+    result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
+    table_or_json(result, json_to, summary_table(result["rows"]), console)

@@ -1,0 +1,110 @@
+"""Stage backtest: what the trained versions are worth to schedulers, on the test window."""
+
+from typing import Any
+
+import joblib
+
+from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelVersion, content_sha256
+from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest_results import speedup_table, write_results
+from jobcast.pipelines.files import write_json, write_text
+from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
+from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.summaries import summaries
+from jobcast.pipelines.training import version_of
+from jobcast.traces.pools import read_pools
+
+HEADLINE = (
+    "speedup_gmean",
+    "speedup_p5",
+    "speedup_p95",
+    "slowed_pct",
+    "slowdown_total_min",
+    "mean_jct_s",
+    "utilization",
+)
+"""Figures that `dvc metrics show` lists; the rest lies in processed/backtest/results.json."""
+
+
+def work(context: Context, item: str = "") -> None:
+    """Replay the test window under every cell of the parameters."""
+    params = context.params.backtest
+    split, told = context.split()
+    pools = read_pools(context.pools).at(split.train_until_s)
+    trace = context.trace()
+    windows = windows_of(split.train_until_s, split.test_until_s, params.windows)
+    scenes = [
+        build_scene(trace, pools, origin=told["pools_origin"], from_s=begin, until_s=end, only_pools=True)
+        for begin, end in windows
+    ]
+    versions = registered(context)
+    cells = matrix(_pairs(context, versions), len(scenes), params.seeds)
+    with context.console.progress("backtest") as step:
+        results = run_matrix(
+            scenes,
+            cells,
+            home=context.home,
+            baseline=params.baseline,
+            jobs=joblib.cpu_count(),
+            warmup_days=params.warmup_days,
+            progress=step,
+        )
+    names = [pool.name for pool in scenes[0].workload.pools]
+    folder = context.root / "processed/backtest"
+    written = write_results(folder, results, names, baseline=params.baseline, draws=params.draws)
+    write_json(context.root / "processed/metrics/backtest.json", _headlines(written["rows"]))
+    write_text(context.root / "processed/plots/speedup_cdf.csv", speedup_table(results))
+    context.write_receipt(
+        "backtest",
+        {
+            "models": [version_row(version) for by_algorithm in versions.values() for version in by_algorithm.values()],
+            "input": context.input_hash(),
+            "runs": [
+                {"label": one.cell.label, "seed": one.cell.seed, "window": one.cell.window}
+                | {"cpu_s": one.run.cpu_s, "wall_s": one.run.wall_s, "models": dict(one.run.models)}
+                for one in results
+            ],
+        },
+    )
+    context.console.note(f"backtest: {len(cells)} simulations of {sum(len(s.workload.jobs) for s in scenes):,} jobs")
+
+
+def registered(context: Context) -> dict[str, dict[str, ModelVersion]]:
+    """Versions of the trained models, by predictor and algorithm, found by content."""
+    registry = open_registry(context.home)
+    return {
+        name: {
+            algorithm: version_of(registry, name, content_sha256(context.model(name, algorithm)))
+            for algorithm in context.params.train.algorithms(name)
+        }
+        for name in PREDICTORS
+    }
+
+
+def _pairs(context: Context, versions: dict[str, dict[str, ModelVersion]]) -> list[tuple[str, ForecastSpec, str]]:
+    """(policy, forecasts, label) of every cell; `registry` stands for one cell an arrival algorithm trained here."""
+    pairs = []
+    for cells in context.params.backtest.cells:
+        for text in cells.forecasts:
+            for spec, name in _specs(text, versions):
+                pairs.append((cells.policy, spec, label_of(cells.policy, spec, name)))
+    return pairs
+
+
+def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tuple[ForecastSpec, str | None]]:
+    if text != "registry":
+        return [(parse_forecasts(text), None)]
+    first = {name: next(iter(by_algorithm.values())) for name, by_algorithm in versions.items()}
+    found: list[tuple[ForecastSpec, str | None]] = []
+    for algorithm, version in versions["will-jobs-arrive"].items():
+        chosen = {**first, "will-jobs-arrive": version}
+        pins = tuple((name, chosen[name].version) for name in PREDICTORS)
+        found.append((ForecastSpec("registry", versions=pins), f"registry ({algorithm})"))
+    return found
+
+
+def _headlines(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {one.label: {key: one.get(key) for key in HEADLINE if one.get(key) is not None} for one in summaries(rows)}

@@ -1,0 +1,115 @@
+"""Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.backtest_results import BacktestFiles, read_results
+from jobcast.pipelines.files import read_json, write_text
+from jobcast.pipelines.report import ReportInput, render_report
+from jobcast.pipelines.stages.context import Context
+from jobcast.traces.pools import read_pools
+
+RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", "processed/backtest/results.json")
+REPORT = "report.html"
+
+
+def work(context: Context, item: str = "") -> None:
+    """Write processed/report.html."""
+    page = report_run(context.root)
+    context.write_receipt("report", {"page": str(page), "bytes": page.stat().st_size})
+    context.console.note(f"report: {page}")
+
+
+def report_folder(folder: Path) -> Path:
+    """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
+    if all((folder / part).is_file() for part in RUN_PARTS):
+        return report_run(folder)
+    if BacktestFiles(folder).results.is_file() and (folder / "inputs.json").is_file():
+        return report_backtest(folder)
+    raise ConfigError(f"{folder}: holds no finished run or backtest; name the --out folder of one")
+
+
+def report_run(root: Path) -> Path:
+    """The page of a run of the main job."""
+    split = read_json(root / "interim/split.json")
+    evaluation = read_json(root / "processed/evaluation.json")
+    receipt = root / "processed/receipts/backtest.json"
+    models = read_json(receipt)["models"] if receipt.is_file() else []
+    pools = read_pools(root / "raw/pools.csv").at(split["train_until_s"])
+    page = root / "processed" / REPORT
+    name = split["name"]
+    results = _input(
+        root / "processed/backtest",
+        title=f"What forecasts are worth on {name}",
+        trace={
+            "name": name,
+            "sha256": split["source"]["sha256"],
+            "rows": split["source"]["rows"],
+            "jobs": split["jobs"],
+            "from": split["train_from_s"],
+            "until": split["test_until_s"],
+            "pools_origin": split["pools_origin"],
+            "notes": split["notes"],
+            "dropped": split["dropped"],
+        },
+        split=split,
+        pools=[{"name": pool.name, "gpus": pool.quota} for pool in pools],
+        # The report compares a predictor's algorithms with its baselines; the first algorithm is the one in use.
+        evaluation={predictor: next(iter(figures.values())) for predictor, figures in evaluation["figures"].items()},
+        curves=evaluation["curves"],
+        models=models,
+        commands=[f"jobcast run --trace {name}", "dvc repro    # the same stages, where dvc.yaml lies"],
+    )
+    write_text(page, render_report(results))
+    return page
+
+
+def report_backtest(folder: Path) -> Path:
+    """The page of a backtest from the command line."""
+    told = read_json(folder / "inputs.json")
+    page = folder / REPORT
+    results = _input(
+        folder,
+        title=f"Backtest on {told['trace']['name']}",
+        trace=told["trace"],
+        split={"train_until_s": told["from_s"], "test_until_s": told["until_s"]},
+        pools=[{"name": name, "gpus": gpus} for name, gpus in told["pools"].items()],
+        models=told["models"],
+        commands=[told["command"]],
+        notes=told["notes"],
+    )
+    write_text(page, render_report(results))
+    return page
+
+
+def _input(folder: Path, **parts: Any) -> ReportInput:
+    told, jobs, utilization = read_results(folder)
+    seed = min(row["seed"] for row in told["rows"])
+    shown = pl.col("seed") == seed
+    return ReportInput(
+        rows=told["rows"],
+        jobs=_columns(jobs.filter(shown)),
+        baseline_label=told["baseline"],
+        gains=told["gains"],
+        utilisation={
+            str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
+            for (label,), frame in utilization.filter(shown).group_by("label", maintain_order=True)
+        },
+        **parts,
+    )
+
+
+def _columns(jobs: pl.DataFrame) -> Mapping[str, Mapping[str, Any]]:
+    return {
+        str(label): {
+            "submit_s": frame["submit_s"].to_numpy(),
+            "jct_s": (frame["end_s"] - frame["submit_s"]).to_numpy(),
+            "wait_s": (frame["start_s"] - frame["submit_s"]).to_numpy(),
+            "pool": frame["pool"].to_list(),
+        }
+        for (label,), frame in jobs.group_by("label", maintain_order=True)
+    }
