@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.features.durations import GROUPS, duration_history
+from jobcast.features.durations import GROUPS, LAST_FINISHED, duration_history
 from jobcast.features.finished import FinishedTracker
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.models.scores import likeliest_bin
@@ -54,7 +54,7 @@ class JobDuration:
     def __init__(
         self,
         horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-        last_n: int = 20,
+        last_n: int = LAST_FINISHED,
         min_same_tag: int = 3,
         prior_weight: float = PRIOR_WEIGHT,
     ):

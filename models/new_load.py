@@ -15,7 +15,7 @@ from jobcast.features.loads import sliding_max, window_loads
 from jobcast.features.targets import load_within
 from jobcast.models.metadata import read_metadata, write_metadata
 
-CANDIDATE_WINDOWS: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 16, 24)
+CANDIDATE_WINDOWS: tuple[int, ...] = (1, 2, 4, 6, 8)
 """How many past windows the maximum may run over; "the recent few" of SIA, section 5.4.1."""
 MINUTE_S = 60.0
 Floats = NDArray[np.float64]

@@ -52,7 +52,9 @@ class CellResult:
     def row(self) -> dict[str, Any]:
         """The figures that are the same whenever the cell is run again."""
         kept = {key: value for key, value in self.figures.items() if key not in NOT_REPEATABLE}
-        return {"label": self.cell.label, "window": self.cell.window, "seed": self.cell.seed, **kept}
+        named = {"label": self.cell.label, "window": self.cell.window, "seed": self.cell.seed}
+        told = self.cell.label.removeprefix(self.cell.policy).strip()
+        return {**named, **kept, "forecasts": told or None}
 
 
 def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:

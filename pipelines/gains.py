@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+
 DAY_S = 86400.0
 DRAWS = 1000
 CONFIDENCE = 0.95
-SLOWED_S = 1e-3
-"""Later by no more than this is a rounding error, as in `simulator.metrics`."""
 LEAST_DAYS = 2
 """With a single day there is nothing to resample."""
 
@@ -136,7 +136,7 @@ def _same_length(*arrays: NDArray[Any]) -> None:
 
 
 def _slowed(jct: Floats, base: Floats) -> Floats:
-    return (jct > base + SLOWED_S).astype(np.float64)
+    return (jct > base + SLOWED_TOLERANCE_S).astype(np.float64)
 
 
 def _weights(days: int, draws: int, block_days: int, rng: np.random.Generator) -> Floats:

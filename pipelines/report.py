@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines import plots_backtest, plots_predictors
-from jobcast.pipelines.gains import SLOWED_S
 from jobcast.pipelines.headline import find
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
@@ -23,6 +22,7 @@ from jobcast.pipelines.report_tables import (
 )
 from jobcast.pipelines.summaries import Summary, summaries
 from jobcast.pipelines.wording import POLICIES_IN_WORDS, UNKNOWN, counted, listed, number, percent, unit_for
+from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 TERMINAL_COLUMNS = 100
 SECONDS_A_MINUTE = 60.0
@@ -167,7 +167,7 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary]) -> list[Drawing
 
 def _later_min(jct_s: Any, base_s: Any) -> Any:
     later_s = jct_s - base_s
-    return np.where(later_s > SLOWED_S, later_s, 0.0) / SECONDS_A_MINUTE
+    return np.where(later_s > SLOWED_TOLERANCE_S, later_s, 0.0) / SECONDS_A_MINUTE
 
 
 def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:

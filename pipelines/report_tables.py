@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.gains import CONFIDENCE, SLOWED_S
+from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.page import Table
 from jobcast.pipelines.summaries import Summary
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, between, number, percent, share, signed, unit_for
+from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 Jobs = Mapping[str, Mapping[str, Any]]
 
@@ -109,7 +110,7 @@ def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
         for name, own in members.items()
     ]
     slowed = [
-        (name, *(share(float((jcts[label][own] > base_jct[own] + SLOWED_S).mean())) for label in labels))
+        (name, *(share(float((jcts[label][own] > base_jct[own] + SLOWED_TOLERANCE_S).mean())) for label in labels))
         for name, own in members.items()
     ]
     return [
