@@ -101,7 +101,8 @@ def _with_quotas(trace: Trace, split: Split, params: Prepare) -> Prepared:
     kept = replace(trace, jobs=trace.jobs.filter(pl.col("pool").is_in([pool.name for pool in pools])))
     if not len(kept):
         raise ConfigError(
-            f"{trace.source.path}: no pool is left to replay; lower prepare.min_pool_jobs or bring a pools file (--pools)"
+            f"{trace.source.path}: no pool is left to replay; lower prepare.min_pool_jobs "
+            "or bring a pools file (--pools)"
         )
     left_out = {"jobs of other pools": len(trace) - len(kept)} if len(kept) < len(trace) else {}
     return Prepared(kept, pools, split, origin, left_out)

@@ -16,9 +16,8 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.training import MIN_TRAIN_JOBS, pools_to_learn_from
 from jobcast.traces.history import pool_histories
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, pools_to_learn_from
 from jobcast.traces.table import Trace
 
 Scorer = Callable[[Any, Trace, tuple[str, ...], float, float, Step | None], dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
@@ -17,18 +17,16 @@ from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluat
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.predictors import Predictor
-from jobcast.models.registry import Registry, open_registry
+from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints, by_kind
 from jobcast.pipelines.times import iso
 from jobcast.traces.history import pool_histories
-from jobcast.traces.splits import check_training
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, pools_to_learn_from
 from jobcast.traces.table import Trace
 
-MIN_TRAIN_JOBS = 100
-"""Pools with fewer training jobs neither train nor count in scores."""
 VALIDATION_SHARE = 0.2
 """Last part of the training time; a twin that has not seen it is scored on it, for the run's figures in MLflow."""
 
@@ -107,19 +105,6 @@ def parse_horizons(text: str | None) -> tuple[float, ...]:
     if not values or values[0] <= 0 or values != sorted(set(values)) or not np.isfinite(values[-1]):
         raise ConfigError(f"--horizons {text}: write ascending minutes between commas, as in 5,60,720")
     return tuple(int(value) if value.is_integer() else value for value in values)
-
-
-def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
-    """Pools with at least `min_jobs` jobs, names ascending; TrainingError when there is none."""
-    counts = training.jobs["pool"].value_counts()
-    names = counts.filter(counts["count"] >= min_jobs)["pool"].sort().to_list()
-    if not names:
-        most = max(counts["count"].to_list(), default=0)
-        raise TrainingError(
-            f"{training.source.path}: too short to train on: no pool has {min_jobs} jobs in the training time, the "
-            f"busiest has {most}; bring a longer trace or lower --min-jobs"
-        )
-    return tuple(names)
 
 
 def train_arrivals(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
@@ -287,13 +272,3 @@ def train_and_register(
         "home": str(home),
         "jobcast": __version__,
     }
-
-
-def version_of(registry: Registry, name: str, sha256: str) -> ModelVersion:
-    """The registered version of a trained folder; RegistryError when the registry does not hold it."""
-    version = registry.find_by_content(name, sha256)
-    if version is None:
-        raise RegistryError(
-            f"the registry under {registry.home} does not hold the trained {name}; run the stage train {name} again"
-        )
-    return version

@@ -9,6 +9,8 @@ from jobcast.traces.table import Trace
 
 DAY_S = 86_400.0
 HOUR_S = 3600.0
+MIN_TRAIN_JOBS = 100
+"""Pools with fewer training jobs neither train nor count in scores."""
 SHORTEST_TRAINING_S = DAY_S
 """A predictor that has not seen each hour of the day once knows nothing of the others."""
 
@@ -105,3 +107,22 @@ def _extent(trace: Trace) -> str:
 
 def _iso(instant_s: float) -> str:
     return f"{datetime.fromtimestamp(math.floor(instant_s), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
+    """Pools with at least `min_jobs` jobs, names ascending.
+
+    Raises
+    ------
+    TrainingError
+        There is none.
+    """
+    counts = training.jobs["pool"].value_counts()
+    names = counts.filter(counts["count"] >= min_jobs)["pool"].sort().to_list()
+    if not names:
+        most = max(counts["count"].to_list(), default=0)
+        raise TrainingError(
+            f"{training.source.path}: too short to train on: no pool has {min_jobs} jobs in the training time, the "
+            f"busiest has {most}; bring a longer trace or lower --min-jobs"
+        )
+    return tuple(names)

@@ -4,7 +4,8 @@ from typing import Any
 
 import joblib
 
-from jobcast.models.registry import open_registry
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of
 from jobcast.pipelines.backtest_results import speedup_table, write_results
@@ -14,7 +15,6 @@ from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.summaries import summaries
-from jobcast.pipelines.training import version_of
 from jobcast.traces.pools import read_pools
 
 HEADLINE = (
@@ -77,7 +77,7 @@ def registered(context: Context) -> dict[str, dict[str, ModelVersion]]:
     registry = open_registry(context.home)
     return {
         name: {
-            algorithm: version_of(registry, name, content_sha256(context.model(name, algorithm)))
+            algorithm: _version_of(registry, name, content_sha256(context.model(name, algorithm)))
             for algorithm in context.params.train.algorithms(name)
         }
         for name in PREDICTORS
@@ -108,3 +108,13 @@ def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tupl
 
 def _headlines(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {one.label: {key: one.get(key) for key in HEADLINE if one.get(key) is not None} for one in summaries(rows)}
+
+
+def _version_of(registry: Registry, name: str, sha256: str) -> ModelVersion:
+    """The registered version of a trained folder; RegistryError when the registry does not hold it."""
+    version = registry.find_by_content(name, sha256)
+    if version is None:
+        raise RegistryError(
+            f"the registry under {registry.home} does not hold the trained {name}; run the stage train {name} again"
+        )
+    return version

@@ -2,8 +2,8 @@
 
 from jobcast.features.corpus import build_corpus
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.training import pools_to_learn_from
 from jobcast.traces.history import pool_histories
+from jobcast.traces.splits import pools_to_learn_from
 
 
 def work(context: Context, item: str = "") -> None:

@@ -54,7 +54,15 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "train",
         train.work,
-        code=("domain", "features", "models", "pipelines/stages/train.py", "pipelines/training.py"),
+        code=(
+            "domain",
+            "traces",
+            "features",
+            "models",
+            "pipelines/curves.py",
+            "pipelines/training.py",
+            "pipelines/stages/train.py",
+        ),
         deps=("raw/jobs.parquet", "interim/split.json", "interim/corpus.parquet"),
         outs=("processed/models/{item}",),
         metrics=("processed/metrics/train-{item}.json",),
@@ -64,7 +72,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "evaluate",
         evaluate.work,
-        code=("domain", "features", "models", "pipelines/stages/evaluate.py"),
+        code=("domain", "traces", "features", "models", "pipelines/curves.py", "pipelines/stages/evaluate.py"),
         deps=(
             "raw/jobs.parquet",
             "interim/split.json",
@@ -82,7 +90,23 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "backtest",
         backtest.work,
-        code=("domain", "features", "models", "simulator", "schedulers", "pipelines/backtest.py", "pipelines/gains.py"),
+        code=(
+            "domain",
+            "traces",
+            "features",
+            "models",
+            "simulator",
+            "schedulers",
+            "pipelines/backtest.py",
+            "pipelines/backtest_results.py",
+            "pipelines/forecast_specs.py",
+            "pipelines/gains.py",
+            "pipelines/scenes.py",
+            "pipelines/simulation.py",
+            "pipelines/sources.py",
+            "pipelines/summaries.py",
+            "pipelines/stages/backtest.py",
+        ),
         deps=(
             "raw/jobs.parquet",
             "raw/pools.csv",
@@ -96,7 +120,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "report",
         report.work,
-        code=("pipelines/report.py", "pipelines/plots.py", "pipelines/templates", "pipelines/stages/report.py"),
+        code=("pipelines",),
         deps=(
             "raw/pools.csv",
             "interim/split.json",

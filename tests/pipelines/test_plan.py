@@ -1,5 +1,7 @@
 """dvc.yaml and `jobcast run` are the same list of stages."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,37 @@ def test_steps_and_find_stage():
         find_stage("train", "")
     with pytest.raises(ConfigError, match="unknown; choose from prepare, featurize"):
         find_stage("brew", "")
+
+
+PLUMBING = {"config", "console", "files", "times", "model_tables", "plots", "stages.context", "stages"}
+"""Files of pipelines that say how a stage is run or shown, not what it computes."""
+DRAWINGS = {"plots_predictors", "wording"}
+
+
+def pipelines_imports(module: str, seen: set[str]) -> set[str]:
+    """Modules of pipelines that a module imports, itself among them, those behind plumbing aside."""
+    if module in seen:
+        return seen
+    seen.add(module)
+    path = ROOT / "pipelines" / f"{module.replace('.', '/')}.py"
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jobcast.pipelines."):
+            name = node.module.removeprefix("jobcast.pipelines.")
+            if name not in PLUMBING | DRAWINGS:
+                pipelines_imports(name, seen)
+    return seen
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage.name != "report"], ids=lambda stage: stage.name)
+def test_code_dependencies_hold_all_that_a_stage_computes_with(stage: Stage):
+    needed = {f"pipelines/{name.replace('.', '/')}.py" for name in pipelines_imports(f"stages.{stage.name}", set())}
+    assert needed <= set(stage.code)
+
+
+def test_rooms_of_a_stage_hold_what_its_rooms_import():
+    for stage in STAGES:
+        rooms = {path for path in stage.code if "/" not in path} - {"pipelines"}
+        for room in rooms:
+            for path in (ROOT / room).rglob("*.py"):
+                found = set(re.findall(r"from jobcast\.(\w+)", path.read_text(encoding="utf-8")))
+                assert found <= rooms, f"{stage.name}: {path} imports {found - rooms}"
