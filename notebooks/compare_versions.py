@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Is the new version of a predictor worth promoting?
 #
-# A GPU cluster is divided into *pools*: each team owns the GPUs of its pool, its *quota*. While a team's queue is empty
-# its GPUs stand idle, and a scheduler may lend them to jobs of other pools, provided that they are free again when
-# their owners come back. The scheduler `sia` (SIA, section 5.3) therefore asks three things of predictors:
+# A GPU cluster is divided into *pools*: each team owns the GPUs of its pool, its *quota*. While a team's queue is
+# empty its GPUs stand idle, and a scheduler may lend them to jobs of other pools, provided that they are free again
+# when their owners come back. The scheduler `sia` (SIA, section 5.3) therefore asks three things of predictors:
 #
 # | question | predictor |
 # | --- | --- |
@@ -23,9 +23,9 @@
 # | If so, how many GPUs will these jobs ask for? | `new-load` |
 # | How long will this job run: up to 5 minutes, up to 60, up to 720, or longer? | `job-duration` |
 #
-# This notebook looks at a trace of jobs, trains two versions of `will-jobs-arrive`, and compares them twice on a part of
-# the trace that neither has seen: by how often they are right, and by what a scheduler makes of their answers. Only the
-# second tells whether to promote one. The closing paragraph is computed from the figures above it.
+# This notebook looks at a trace of jobs, trains two versions of `will-jobs-arrive`, and compares them twice on a
+# part of the trace that neither has seen: by how often they are right, and by what a scheduler makes of their
+# answers. Only the second tells whether to promote one. The closing paragraph is computed from the figures above it.
 
 # %% [markdown]
 # ## Settings
@@ -44,7 +44,7 @@ def setting(name: str, default: str) -> str:
 TRACE = setting("TRACE", "campus")  # a CSV or Parquet file, or "campus": generated as the next three lines say
 WEEKS = int(setting("WEEKS", "4"))
 CAMPUS_POOLS = int(setting("CAMPUS_POOLS", "6"))
-JOBS = int(setting("JOBS", "8000"))
+JOBS = int(setting("JOBS", "15000"))
 POOLS = setting("POOLS", "")  # a file of quotas (CSV: pool,gpus); empty = the generated trace's own, else derived
 POOL = setting("POOL", "")  # the pool to look at; empty = the one whose users wait most visibly for their jobs
 TRAIN_SHARE = float(setting("TRAIN_SHARE", "0.625"))  # of the trace's time, snapped to midnight; the rest is the test
@@ -78,6 +78,7 @@ from jobcast.pipelines.summaries import summaries
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import TrainSettings, train_and_register
 from jobcast.pipelines.wording import between, duration, number, percent, share, signed
+from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 from jobcast.traces.curves import cdf
 from jobcast.traces.describe import describe
 from jobcast.traces.history import pool_histories
@@ -89,22 +90,20 @@ home = Path(HOME)
 
 
 def table(rows: list[dict[str, object]]) -> None:
-    """Show rows as a table: what is a number already stands as it should be read."""
-    right = [name for name in rows[0] if name not in LEFT]
-    styled = pd.DataFrame(rows).style.hide(axis="index")
-    styled = styled.set_properties(subset=right, **{"text-align": "right"})
-    left = [name for name in rows[0] if name in LEFT]
-    display(styled.set_properties(subset=left, **{"text-align": "left"}))
+    """Show rows as a table, figures to the right."""
+    sides = {name: "left" if name in NAMES else "right" for name in rows[0]}
+    aligned = {name: [{"selector": "th, td", "props": f"text-align: {side}"}] for name, side in sides.items()}
+    display(pd.DataFrame(rows).style.hide(axis="index").set_table_styles(aligned))
 
 
-LEFT = ("pool", "version", "horizon", "rule or version", "configuration", "compared with", "predictor", "algorithm",
-        "aliases", "job_id", "user", "tag", "submit_time", "state")  # fmt: skip
+NAMES = {"pool", "version", "horizon", "rule or version", "configuration", "compared with", "predictor", "algorithm",
+         "aliases", "job_id", "user", "tag", "submit_time", "state"}  # fmt: skip
 
 # %% [markdown]
 # ## The trace
 #
-# One row a job: which pool it was submitted to and when, how many GPUs it asked for (all at once: its *width*) and for
-# how many seconds it ran on them. `user` and `tag` (an experiment) are there where the trace tells.
+# One row a job: which pool it was submitted to and when, how many GPUs it asked for (all at once: its *width*) and
+# for how many seconds it ran on them. `user` and `tag` (an experiment) are there where the trace tells.
 
 # %%
 generator = {"weeks": WEEKS, "pools": CAMPUS_POOLS, "jobs": JOBS} if TRACE == "campus" else {}
@@ -121,13 +120,17 @@ display(
         f"`{trace.source.sha256[:16]}…`."
     )
 )
-table(trace.jobs.head(5).to_dicts())
+head = trace.jobs.head(5).to_dicts()
+plain = [
+    {"submit_time": f"{row['submit_time']:%Y-%m-%d %H:%M:%S}", "duration": f"{row['duration']:,.0f}"} for row in head
+]
+table([{**row, **shorter} for row, shorter in zip(head, plain, strict=True)])
 
 # %% [markdown]
-# Pools differ widely. *Utilisation* is the share of the quota that would be at work if every job ran at once: what lies
-# below 100 % is what a scheduler could lend. The *largest burst* is the most GPUs that are asked for within five minutes,
-# over the quota: above 100 %, the pool's own GPUs cannot serve it, so that jobs wait although the pool is idle at other
-# times. Both sides of this are what SIA, section 2, sees in production.
+# Pools differ widely. *Utilisation* is the share of the quota that would be at work if every job ran at once: what
+# lies below 100 % is what a scheduler could lend. The *largest burst* is the most GPUs that are asked for within
+# five minutes, over the quota: above 100 %, the pool's own GPUs cannot serve it, so that jobs wait although the pool
+# is idle at other times. Both sides of this are what SIA, section 2, sees in production.
 
 # %%
 table(
@@ -150,8 +153,8 @@ display(SVG(plots_trace.arrivals(trace.submit_s)))
 # %% [markdown]
 # ## One pool, closely
 #
-# What could a predictor of arrivals go by? First the calendar: mean jobs an hour, by hour of the day and day of the week
-# (UTC).
+# What could a predictor of arrivals go by? First the calendar: mean jobs an hour, by hour of the day and day of the
+# week (UTC).
 
 # %%
 loops = {
@@ -187,8 +190,8 @@ display(SVG(draw(f"Submissions of {pool} by hour and weekday", paint_week, (WIDE
 
 # %% [markdown]
 # Then how long jobs run and how wide they are. Schedulers get no exact run times from `job-duration` but one of four
-# bins, whose edges (5, 60 and 720 minutes) are the dashed lines. Run times spread over several orders of magnitude, and
-# wide jobs weigh more than their number suggests.
+# bins, whose edges (5, 60 and 720 minutes) are the dashed lines. Run times spread over several orders of magnitude,
+# and wide jobs weigh more than their number suggests.
 
 # %%
 minutes, gpus = history.completion_duration_s / 60, history.arrival_gpus
@@ -215,8 +218,9 @@ def paint_jobs(figure):
 display(SVG(draw(f"Run times and widths of {pool}", paint_jobs, (WIDE[0], 3.6))))
 
 # %% [markdown]
-# Jobs come in bursts: most follow the previous one within seconds, and then nothing comes for hours. If arrivals were
-# independent of one another (a Poisson process), the standard deviation of the gaps would be their mean: a ratio of 1.
+# Jobs come in bursts: most follow the previous one within seconds, and then nothing comes for hours. If arrivals
+# were independent of one another (a Poisson process), the standard deviation of the gaps would be their mean: a
+# ratio of 1.
 
 # %%
 BURST_GAP_S = 60.0  # what follows within a minute belongs to the same burst
@@ -235,16 +239,23 @@ display(
 )
 
 # %% [markdown]
-# And last, people wait for results: a burst ends, its user looks at it, thinks, and submits the next. This *closed loop*
-# is why a completion announces arrivals. The plot counts submissions around each completion of a job. The peak just
-# before 0 is the bursts of short jobs, which are submitted shortly before they end; what rises *after* 0, above the level
-# of the hour before and after, is the loop.
+# And last, people wait for results: a user's jobs end, the user looks at them, thinks, and submits the next ones.
+# This *closed loop* is why completions announce arrivals (SIA, section 2). The plot takes each instant at which the
+# last running job of a user ends and counts what is submitted to the pool, by anybody, in the hours before and
+# after. Shortly before, that user is still waiting; then the next burst comes. A trace that names no users is taken
+# to have one a pool.
 
 # %%
-STEP_MIN, BEFORE_MIN, AFTER_MIN = 5, 120, 180
-edges_min = np.arange(-BEFORE_MIN, AFTER_MIN + STEP_MIN, STEP_MIN)
-around = submit_s.searchsorted(history.completion_s[:, None] + 60.0 * edges_min[None, :], side="right")
-rate = np.diff(around, axis=1).mean(axis=0) / (STEP_MIN / 60)
+STEP_MIN, SIDE_MIN = 10, 180
+own = trace.jobs["pool"].to_numpy() == pool
+users = trace.jobs["user"].fill_null("").to_numpy() if "user" in trace.jobs.columns else np.full(len(trace), "")
+jobs = pd.DataFrame({"user": users[own], "submit_s": submit_s, "end_s": trace.end_s[own]})
+busy_until_s = jobs.groupby("user")["end_s"].cummax()
+next_s = jobs.groupby("user")["submit_s"].shift(-1)
+results_s = busy_until_s[~(next_s <= busy_until_s)].to_numpy()  # from here on nothing of the user's runs
+edges_min = np.arange(-SIDE_MIN, SIDE_MIN + STEP_MIN, STEP_MIN)
+arrived = submit_s.searchsorted(results_s[:, None] + 60.0 * edges_min, side="right")
+rate = np.diff(arrived, axis=1).mean(axis=0) / (STEP_MIN / 60)
 average = figures.jobs / (figures.span_s / HOUR_S)
 
 
@@ -252,27 +263,29 @@ def paint_loop(figure):
     axes = figure.subplots()
     axes.bar(edges_min[:-1], rate, width=STEP_MIN * 0.9, align="edge", color=PALETTE[0])
     axes.axvline(0, color=INK, linewidth=1)
-    axes.axhline(average, color=PALETTE[1], linestyle="--", label="at a random time")
-    axes.set(xlabel="minutes after a completion", ylabel="submissions an hour")
-    axes.legend()
+    axes.axhline(average, color=PALETTE[1], linestyle="--", label="mean of the whole trace")
+    axes.set(xlabel="minutes after the last running job of a user has ended", ylabel="submissions an hour")
+    axes.margins(x=0.01)
+    axes.legend(loc="upper left")
 
 
-display(SVG(draw(f"Submissions of {pool} around completions", paint_loop, (WIDE[0], 3.4))))
+display(SVG(draw(f"Submissions of {pool} around the ends of users' bursts", paint_loop, (WIDE[0], 3.4))))
 display(
     Markdown(
-        f"Within five minutes of a completion, another job arrives in {share(figures.followed_after_completion)} of the "
-        f"cases; within five minutes of a random instant in {share(figures.followed_at_random)}."
+        f"{number(len(results_s))} such instants. Over all completions of {pool}: within five minutes, another job "
+        f"arrives after {share(figures.followed_after_completion)} of them, and after "
+        f"{share(figures.followed_at_random)} of random instants."
     )
 )
 
 # %% [markdown]
 # ## Two versions
 #
-# Time is split once: predictors learn from what lies before, and are judged on what lies after. Nothing at or after the
-# split is read in training, and no forecast for an instant uses anything that happens later.
+# Time is split once: predictors learn from what lies before, and are judged on what lies after. Nothing at or after
+# the split is read in training, and no forecast for an instant uses anything that happens later.
 #
-# `train_and_register` fits a predictor and registers it as a new version with the alias `challenger`; the first version
-# of a name is `champion` too, which is what schedulers use unless told otherwise. The store is MLflow's.
+# `train_and_register` fits a predictor and registers it as a new version with the alias `challenger`; the first
+# version of a name is `champion` too, which is what schedulers use unless told otherwise. The store is MLflow's.
 
 # %%
 settings = TrainSettings(seed=SEED)
@@ -305,14 +318,15 @@ table(
 # %% [markdown]
 # ## How often are they right?
 #
-# Every five minutes and for every pool the question is asked anew. *Base rate*: the share of windows in which a job does
-# arrive. *F1* weighs precision (of the windows declared, how many had arrivals) and recall (of those with arrivals, how
-# many were declared) at the version's own threshold, which was chosen on the end of the training time. *PR AUC* judges
-# the probabilities at all thresholds; *calibration error* (ECE) says how far they are from observed shares.
+# Every five minutes and for every pool the question is asked anew. *Base rate*: the share of windows in which a job
+# does arrive. *F1* weighs precision (of the windows declared, how many had arrivals) and recall (of those with
+# arrivals, how many were declared) at the version's own threshold, which was chosen on the end of the training time.
+# *PR AUC* judges the probabilities at all thresholds; *calibration error* (ECE) says how far they are from observed
+# shares.
 #
 # Beside them stand rules that learn nothing: jobs *always* arrive; jobs arrive when some did in the last window
-# (*persistence*); when some did at this time *yesterday*; at the *trailing rate* of the last week. A version that does
-# not beat them has learnt nothing of use.
+# (*persistence*); when some did at this time *yesterday*; at the *trailing rate* of the last week. A version that
+# does not beat them has learnt nothing of use.
 
 # %%
 scored = {
@@ -345,12 +359,22 @@ def quality(horizon: str) -> list[dict[str, object]]:
     ]
 
 
+def against_rules(algorithm: str, figure: str) -> str:
+    """The horizons at which a version beats every rule."""
+    blocks = scored[algorithm]["horizons"].items()
+    best = {horizon: max(rule.get(figure) or 0.0 for rule in block["baselines"].values()) for horizon, block in blocks}
+    return ", ".join(horizon for horizon, block in blocks if (block[figure] or 0.0) > best[horizon]) or "no horizon"
+
+
 horizons = list(next(iter(scored.values()))["horizons"])
 table([row for horizon in horizons for row in quality(horizon)])
+for algorithm in ALGORITHMS:
+    by_f1, by_auc = against_rules(algorithm, "f1"), against_rules(algorithm, "pr_auc")
+    display(Markdown(f"{name_of(algorithm)} beats every rule in F1 at {by_f1}; in PR AUC at {by_auc}."))
 
 # %% [markdown]
-# Are the probabilities honest? If jobs arrive in 30 % of the windows for which a version says 30 %, its curve lies on the
-# diagonal. Larger dots stand for more windows.
+# Are the probabilities honest? If jobs arrive in 30 % of the windows for which a version says 30 %, its curve lies
+# on the diagonal. Larger dots stand for more windows.
 
 # %%
 learnt = {name: one for name, one in pool_histories(trace).items() if name in scored[ALGORITHMS[0]]["pools"]}
@@ -365,10 +389,10 @@ for algorithm, by_horizon in curves.items():
     display(SVG(plots_predictors.reliability({name: one["reliability"] for name, one in by_horizon.items()})))
 
 # %% [markdown]
-# A scheduler does not use the threshold with the best F1. Lending GPUs to others while their owners are about to come
-# back slows jobs down; not lending them merely leaves them idle. So the predictor carries a second threshold, the *gate*:
-# the largest one that misses at most 5 % of the windows with arrivals in training. The two columns are its price and its
-# yield on the test window.
+# A scheduler does not use the threshold with the best F1. Lending GPUs to others while their owners are about to
+# come back slows jobs down; not lending them merely leaves them idle. So the predictor carries a second threshold,
+# the *gate*: the largest one that misses at most 5 % of the windows with arrivals in training. The two columns are
+# its price and its yield on the test window.
 
 # %%
 table(
@@ -385,9 +409,9 @@ table(
 )
 
 # %% [markdown]
-# The two other predictors are the same for both versions. `new-load` is conservative by design: its *coverage* is the
-# share of windows in which no more GPUs were asked for than it said. `job-duration` is scored by how often it names the
-# right one of the four bins; to forecast too short a bin is the costly error.
+# The two other predictors are the same for both versions. `new-load` is conservative by design: its *coverage* is
+# the share of windows in which no more GPUs were asked for than it said. `job-duration` is scored by how often it
+# names the right one of the four bins; to forecast too short a bin is the costly error.
 
 # %%
 loads, durations = (
@@ -408,24 +432,26 @@ rule = durations["baselines"]["majority"]
 display(
     Markdown(
         f"`job-duration` names the right bin of {', '.join(bin_labels())} for {share(durations['accuracy'])} of "
-        f"{number(durations['n'])} jobs and too short a one for {share(durations['under_predicted'])}; always naming the "
-        f"most frequent bin would be right for {share(rule['accuracy'])}."
+        f"{number(durations['n'])} jobs and too short a one for {share(durations['under_predicted'])}; always naming "
+        f"the most frequent bin would be right for {share(rule['accuracy'])}."
     )
 )
 
 # %% [markdown]
 # ## What are they worth?
 #
-# Now the jobs of the test window are replayed in a simulated cluster, once for each configuration, with the same quotas:
+# Now the jobs of the test window are replayed in a simulated cluster, once for each configuration, with the same
+# quotas:
 #
 # - `fcfs`: first come, first served within each pool, nothing is lent. The yardstick.
 # - `mmfs`: idle GPUs go to whoever waits, without forecasts. Fast, and owners pay for it.
-# - `sia` with the forecasts of either version; with the *oracle* (exact answers to the same coarse questions: the best
-#   that any predictor could do); and with *random* ones (a fair coin, a random bin). If random forecasts did as well as
-#   exact ones, the window would have too little queueing to tell good from bad.
+# - `sia` with the forecasts of either version; with the *oracle* (exact answers to the same coarse questions, which
+#   slow no job); and with *random* ones (a fair coin, a random bin). If random forecasts slowed no more jobs than exact
+#   ones, the window would have too little queueing to tell good from bad.
 #
-# A job's *speedup* is its completion time (from submission to end) under `fcfs` divided by that under the configuration;
-# means are geometric. *Slowed* jobs end later than under `fcfs`: their owners would have been better off not sharing.
+# A job's *speedup* is its completion time (from submission to end) under `fcfs` divided by that under the
+# configuration; means are geometric. *Slowed* jobs end later than under `fcfs`: their owners would have been better
+# off not sharing.
 
 # %%
 pins = {
@@ -468,18 +494,18 @@ shown = {one.cell.label: one for one in reversed(results) if one.cell.label != "
 shown = {label: shown[label] for label in worth if label in shown}
 looks = styles(["fcfs", *shown])
 speedups = {label: one.base_jct_s / one.log.jct_s for label, one in shown.items()}
-later_min = {label: (one.log.jct_s - one.base_jct_s) / 60 for label, one in shown.items()}
+later_s = {label: one.log.jct_s - one.base_jct_s for label, one in shown.items()}
+later_min = {label: np.where(later > SLOWED_TOLERANCE_S, later, 0.0) / 60 for label, later in later_s.items()}
 display(SVG(plots_backtest.speedup_cdf(speedups, looks, "fcfs")))
-display(
-    SVG(plots_backtest.slowdown_curve({label: np.where(m > 1e-3 / 60, m, 0) for label, m in later_min.items()}, looks))
-)
+display(SVG(plots_backtest.slowdown_curve(later_min, looks)))
 
 # %% [markdown]
 # ### Are the differences real?
 #
-# Each job is compared with itself under two configurations. Jobs of one day share a queue, so that days and not jobs are
-# drawn for the 95 % intervals (a bootstrap). A speedup whose interval contains 1, or a change whose interval contains 0,
-# tells nothing apart. Each row reads: the configuration is so many times as fast as what it is compared with.
+# Each job is compared with itself under two configurations. Jobs of one day share a queue, so that days and not jobs
+# are drawn for the 95 % intervals (a bootstrap). A speedup whose interval contains 1, or a change whose interval
+# contains 0, tells nothing apart. Each row reads: the configuration is so many times as fast as what it is compared
+# with.
 
 # %% tags=["gains"]
 gains = gains_between(results, draws=1000)
@@ -503,8 +529,8 @@ display(SVG(plots_backtest.gains_forest(gains)))
 # ## So, promote?
 #
 # The rule: promote the newest version if it is clearly faster than the oldest, or clearly slows fewer jobs, and is
-# clearly worse in neither. *Clearly* means that the whole interval lies on that side. Otherwise keep what is in use: a
-# change that cannot be shown to help is not worth its risk.
+# clearly worse in neither. *Clearly* means that the whole interval lies on that side. Otherwise keep what is in use:
+# a change that cannot be shown to help is not worth its risk.
 
 
 # %% tags=["closing"]
@@ -544,7 +570,8 @@ ours, exact, chance = (worth[label] for label in (old, "sia oracle", "sia random
 reached = (ours.get("speedup_gmean") or 0.0) / (exact.get("speedup_gmean") or 1.0)
 apart = (chance.get("slowed_pct") or 0.0) - (ours.get("slowed_pct") or 0.0)
 window = (
-    f"The window can tell good forecasts from bad ones: random ones slow {number(apart)} percentage points more of the jobs."
+    f"The window can tell good forecasts from bad ones: random ones slow {number(apart)} percentage points more of the "
+    f"jobs."
     if apart > 0
     else "Beware: random forecasts slow no more jobs than these. The window holds too little queueing to tell good "
     "forecasts from bad ones; choose a longer one, or tighter quotas."

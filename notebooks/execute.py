@@ -29,6 +29,8 @@ CELL_TIMEOUT_S = 600
 NOT_NOTEBOOKS = frozenset({Path(__file__).name})
 NO_NETWORK = dict.fromkeys(("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url"), "")
 """Scripts that pages would fetch; nothing in our notebooks needs them."""
+WAIT_ASLEEP = {"OMP_WAIT_POLICY": "passive"}
+"""Threads of the boosters sleep while they wait for one another: on a busy machine they else take each other's time."""
 
 
 class RunningInterpreter(KernelSpecManager):
@@ -36,7 +38,7 @@ class RunningInterpreter(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The specification that an installed kernel would bring."""
-        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
@@ -67,7 +69,8 @@ def execute(file: Path, environment: Mapping[str, str] | None = None) -> Noteboo
     client = NotebookClient(notebook, km=kernel, timeout=CELL_TIMEOUT_S, resources={"metadata": {"path": HERE.parent}})
     with tempfile.TemporaryDirectory(prefix="jobcast-kernel-") as scratch:
         # IPython keeps a profile and a history; neither is the user's business here.
-        variables = {**(os.environ if environment is None else environment), "IPYTHONDIR": scratch}
+        given = os.environ if environment is None else environment
+        variables = {**WAIT_ASLEEP, **given, "IPYTHONDIR": scratch}
         try:
             client.execute(env=variables)
         finally:

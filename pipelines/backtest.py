@@ -14,7 +14,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.simulation import Simulated, figures, simulate
+from jobcast.pipelines.simulation import Simulated, figures, simulate, warmup_end
 from jobcast.schedulers.policies import uses_forecasts
 from jobcast.simulator.log import RunLog
 
@@ -22,6 +22,7 @@ NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
 
 ENGINES = ("local", "ray")
+ORACLE = ForecastSpec("oracle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +101,23 @@ def run_matrix(
 ) -> list[CellResult]:
     """Replay all cells, `jobs` at a time; results in the order of the cells.
 
-    The baseline is replayed once a window, whether or not it is a cell itself.
+    The baseline, which is given the oracle where it asks for forecasts, is replayed once a window, whether or not
+    it is a cell itself. Raises ConfigError when the warm-up leaves no job of a window.
     """
-    base_cells = [Cell(baseline, ForecastSpec("oracle"), baseline, window) for window in range(len(scenes))]
-    todo = [*base_cells, *(cell for cell in cells if cell.policy != baseline)]
+    counted_from = [warmup_end(scene, warmup_days) for scene in scenes]
+    base_cells = [Cell(baseline, ORACLE, baseline, window) for window in range(len(scenes))]
+    todo = [*base_cells, *(cell for cell in cells if not _is_baseline(cell, baseline))]
     done = _replay_all(scenes, todo, home, jobs, engine, allow_overlap, progress)
     runs = dict(zip(todo, done, strict=True))
     bases = [runs[cell] for cell in base_cells]
     return [
-        _measured(cell, runs.get(cell, bases[cell.window]), bases[cell.window], scenes[cell.window], warmup_days)
+        _measured(cell, runs.get(cell, bases[cell.window]), bases[cell.window], counted_from[cell.window])
         for cell in cells
     ]
+
+
+def _is_baseline(cell: Cell, baseline: str) -> bool:
+    return cell.policy == baseline and (cell.spec == ORACLE or not uses_forecasts(baseline))
 
 
 def _replay_all(
@@ -169,9 +176,8 @@ def _engine(name: str) -> Iterator[None]:
         yield
 
 
-def _measured(cell: Cell, run: Simulated, base: Simulated, scene: Scene, warmup_days: float) -> CellResult:
-    warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
-    told = figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=warmup_until_s)
+def _measured(cell: Cell, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
+    told = figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=counted_from_s)
     return CellResult(cell, run, told, base.log.jct_s)
 
 

@@ -17,6 +17,7 @@ from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.scenes import Scene, build_scene, capacity
+from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
 from jobcast.traces.table import Trace
 
@@ -86,7 +87,7 @@ def run_backtest(
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
-    for note in scenes[0].notes:
+    for note in (*scenes[0].notes, *_dropped(scenes)):
         console.note(note)
     return result
 
@@ -108,6 +109,14 @@ def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
             only_pools=request.pools_only,
         )
         for since, until in windows_of(begin, end, request.windows)
+    ]
+
+
+def _dropped(scenes: list[Scene]) -> list[str]:
+    return [
+        f"dropped {count:,}: {reason} (window from {iso(scene.from_s)})"
+        for scene in scenes
+        for reason, count in scene.dropped.items()
     ]
 
 

@@ -3,6 +3,7 @@
 import importlib
 import signal
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -68,10 +69,14 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and leave with its exit code: 0 done, 2 the user's mistake, 1 our own, 130 interrupted."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    # --debug and --quiet are understood anywhere on the line.
+    first = [word for word in ("--debug", "--quiet") if word in words]
+    words = [*first, *(word for word in words if word not in first)]
     try:
-        # --debug and --quiet are understood anywhere on the line.
-        first = [word for word in ("--debug", "--quiet") if word in words]
-        code = cli.main([*first, *(word for word in words if word not in first)], standalone_mode=False)
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
+            code = cli.main(words, prog_name="jobcast", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(EXIT_USER)
@@ -89,6 +94,11 @@ def main(arguments: list[str] | None = None) -> Any:
         if debug:
             raise
         _fail(str(error), EXIT_USER if isinstance(error, UserError) else EXIT_OURS)
+    except OSError as error:
+        if debug:
+            raise
+        where = error.filename or "stdout"
+        _fail(f"{where}: cannot be used ({error.strerror or error}); check the path and its permissions", EXIT_USER)
     except Exception as error:
         if debug:
             raise

@@ -48,7 +48,7 @@ class Train(_Section):
     new_load: tuple[str, ...] = ("sliding-max",)
     job_duration: tuple[str, ...] = ("tag-pool-width",)
     miss_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.8
     seed: int = 0
 
     def algorithms(self, predictor: str) -> tuple[str, ...]:

@@ -81,7 +81,10 @@ def evaluate_registered(
     begin = version.train_until_s if from_s is None else from_s
     end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
     if begin >= end:
-        raise ConfigError(f"--from {iso(begin)} must lie before --until {iso(end)}")
+        raise ConfigError(
+            f"{trace.source.path}: nothing to score from {iso(begin)} until {iso(end)}; {version.name} version "
+            f"{version.version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
+        )
     overlap = refuse_overlap(version, begin, end, allow_overlap)
     check_tests(trace, begin, end)
     known = trace.between(None, end)

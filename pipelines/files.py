@@ -2,16 +2,24 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.files import replacing
+from jobcast.traces.files import reason, replacing
+
+STREAMS = ("/dev/stdout", "/dev/stderr")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole."""
+    """Write a text file whole; a device or a pipe is written to as it is."""
+    if is_stream(path):
+        with path.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+        return
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
@@ -19,6 +27,12 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file whole, in a form that is the same for the same value."""
     write_text(path, to_json(value))
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a device or a pipe, such as /dev/null or a shell's >(command): written to, never replaced."""
+    named = path.absolute().parent.as_posix() in ("/dev/fd", "/proc/self/fd") or path.as_posix() in STREAMS
+    return named or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -49,6 +63,47 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: a JSON object was expected, got {type(value).__name__}")
     return value
+
+
+def check_outputs(
+    files: Mapping[str, Path | None],
+    folders: Mapping[str, Path | None] = MappingProxyType({}),
+    inputs: Iterable[Path | None] = (),
+) -> None:
+    """Refuse places that results cannot be written to, before the work begins; nothing is left there.
+
+    Parameters
+    ----------
+    files, folders : option -> place; None = not asked for
+    inputs : files that must not be overwritten
+
+    Raises
+    ------
+    ConfigError
+        A place cannot be written to, is named twice, or is an input.
+    """
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for option, place in {**files, **folders}.items():
+        if place is None or is_stream(place):
+            continue
+        _check_place(option, place, option in folders)
+        if place.resolve() in taken:
+            raise ConfigError(f"{option} {place}: is {taken[place.resolve()]} too; name another place")
+        taken[place.resolve()] = option
+
+
+def _check_place(option: str, place: Path, folder: bool) -> None:
+    """Make and remove a temporary folder where `replacing` will make one, or in the nearest folder that is there."""
+    try:
+        if not folder and place.is_dir():
+            raise ConfigError(f"{option} {place}: is a folder; name a file")
+        beside = place if folder else place.parent
+        while not beside.exists():
+            beside = beside.parent
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=beside):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{option} {place}: cannot be written ({reason(error)}); check the folder") from None
 
 
 def sha256_of(path: Path) -> str:

@@ -93,12 +93,14 @@ def _probability(text: str, argument: str) -> float:
 
 
 def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
-    pairs = []
+    pairs: list[tuple[str, int]] = []
     for word in argument.split(","):
         name, _, version = word.partition("=")
-        if name not in PREDICTORS or not version.isdigit():
+        if name not in PREDICTORS or not (version.isascii() and version.isdecimal()):
             raise ConfigError(
                 f"--forecasts {text}: {word!r} is no NAME=VERSION; names are {', '.join(PREDICTORS)}, versions numbers"
             )
+        if name in dict(pairs):
+            raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")
         pairs.append((name, int(version)))
     return tuple(pairs)

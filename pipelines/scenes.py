@@ -29,7 +29,7 @@ class Scene:
     earlier : the trace before from_s, for features only
     from_s, until_s : the window, seconds from the epoch
     notes : decisions that a reader of the result should know
-    dropped : reason -> number of jobs left out
+    dropped : reason -> number of rows or jobs left out, by the reader or here
     """
 
     workload: Workload
@@ -85,17 +85,30 @@ def _read_cluster(path: Path) -> Capacity:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise PoolsError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
     try:
-        total = sum(int(node["count"]) * int(node["gpus"]) for node in raw["nodes"])
-        quotas = {str(name): int(gpus) for name, gpus in (raw.get("pools") or {}).items()}
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected") from error
-    if total < 1 or any(gpus < 1 for gpus in quotas.values()):
-        raise PoolsError(f"{path}: every node group and pool needs at least one GPU")
+        groups = [(node["count"], node["gpus"]) for node in raw["nodes"]]
+        named = [(str(name), gpus) for name, gpus in (raw.get("pools") or {}).items()]
+    except (TypeError, KeyError, AttributeError):
+        groups, named = [], []
+    if not groups:
+        raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
+    total = sum(
+        _whole(count, f"{path}, node group {i}, count") * _whole(gpus, f"{path}, node group {i}, gpus")
+        for i, (count, gpus) in enumerate(groups, 1)
+    )
+    quotas = {name: _whole(gpus, f"{path}, pool {name}") for name, gpus in named}
+    if len(quotas) < len(named):
+        raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
     if sum(quotas.values()) > total:
         raise PoolsError(f"{path}: the pools' quotas ({sum(quotas.values())}) exceed the cluster's {total} GPUs")
     if not quotas:
         return Capacity([Pool(FLAT_POOL, total)], f"cluster file {path}, one flat pool of {total} GPUs", flat=True)
     return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}")
+
+
+def _whole(value: Any, where: str) -> int:
+    if type(value) is not int or value < 1:
+        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
+    return value
 
 
 def build_scene(
@@ -124,7 +137,7 @@ def build_scene(
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     jobs, durations = window.to_jobs()
     workload = Workload(jobs, [Outcome(float(d)) for d in durations], list(pools))
-    dropped: dict[str, int] = {}
+    dropped = dict(trace.dropped)
     for asked, rule, reason in (
         (only_pools, pools_only, "of pools without capacity"),
         (drop_wide, drop_too_wide, "wider than their pool"),
@@ -132,10 +145,18 @@ def build_scene(
         if asked:
             workload, count = rule(workload)
             dropped[reason] = count
-    workload.check()
+    _check(workload, trace)
     if not workload.jobs:
         raise TraceError(f"{trace.source.path}: no job of the window is left to replay; check the pools file")
     begin = from_s if from_s is not None else float(window.submit_s[0])
     end = until_s if until_s is not None else float(window.submit_s[-1]) + 1.0
     notes = tuple(note for note in (*trace.notes, origin and f"quotas: {origin}") if note)
     return Scene(workload, trace.between(None, begin), begin, end, notes, dropped)
+
+
+def _check(workload: Workload, trace: Trace) -> None:
+    """Refuse jobs that can never run, naming the trace that they come from."""
+    try:
+        workload.check()
+    except (PoolsError, TraceError) as error:
+        raise type(error)(f"{trace.source.path}: {error}") from None

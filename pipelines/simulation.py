@@ -16,7 +16,7 @@ from jobcast.schedulers.policies import make_policy, uses_forecasts
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
 
-BASELINE = "fcfs"
+DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,20 @@ def simulate(
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)
 
 
+def warmup_end(scene: Scene, days: float) -> float | None:
+    """Instant from which on jobs count, None = all do; ConfigError when the warm-up leaves none."""
+    if not days:
+        return None
+    end_s = scene.from_s + DAY_S * days
+    last_s = scene.workload.jobs[-1].submit_s
+    if last_s < end_s:
+        raise ConfigError(
+            f"--warmup {days:g}: leaves no job to count, the last one is submitted "
+            f"{(last_s - scene.from_s) / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
+        )
+    return end_s
+
+
 def check_baseline(name: str) -> str | None:
     """`--baseline`: a policy's name, or none; ConfigError when it is neither."""
     from jobcast.schedulers.policies import POLICIES
@@ -87,7 +101,9 @@ def figures(
     }
     if base is not None:
         result |= against_baseline(run.log, base.log, warmup_until_s)
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in result.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in result.items()
+    }
 
 
 def figures_table(result: Mapping[str, Any]) -> str:

@@ -47,17 +47,13 @@ class Sources:
         makers = {
             "oracle": lambda: Chosen(Oracle(self.scene.workload)),
             "conservative": lambda: Chosen(Conservative(self.scene.workload)),
-            "random": lambda: Chosen(Random(self.scene.workload, self.seed, self._earlier().jobs)),
-            "noisy": lambda: Chosen(Noisy(self.scene.workload, spec.probability, self.seed, self._earlier().jobs)),
+            "random": lambda: Chosen(Random(self.scene.workload, self.seed, earlier_jobs(self.scene).jobs)),
+            "noisy": lambda: Chosen(
+                Noisy(self.scene.workload, spec.probability, self.seed, earlier_jobs(self.scene).jobs)
+            ),
             "registry": lambda: self._registry(spec),
         }
         return makers[spec.kind]()
-
-    def _earlier(self) -> EarlierJobs:
-        """What the trace did before the window; ends after its beginning become known as time reaches them."""
-        earlier = self.scene.earlier
-        jobs, durations = earlier.to_jobs()
-        return EarlierJobs(jobs, earlier.start_s, earlier.end_s, durations)
 
     def _registry(self, spec: ForecastSpec) -> Chosen:
         from jobcast.models.forecasts import RegistryForecasts
@@ -70,10 +66,16 @@ class Sources:
             refuse_overlap(version, self.scene.from_s, self.scene.until_s, self.allow_overlap)
             for version in versions.values()
         )
-        history = RunHistory([pool.name for pool in self.scene.workload.pools], self._earlier())
+        history = RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
         predictors = [_loaded(self.home, name, versions[name].version) for name in PREDICTORS]
         source = RegistryForecasts(history, *predictors)
         return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
+
+
+def earlier_jobs(scene: Scene) -> EarlierJobs:
+    """What the trace did before the window; ends after its beginning become known as time reaches them."""
+    jobs, durations = scene.earlier.to_jobs()
+    return EarlierJobs(jobs, scene.earlier.start_s, scene.earlier.end_s, durations)
 
 
 @lru_cache(maxsize=8)

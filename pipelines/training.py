@@ -15,7 +15,7 @@ from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.job_duration import JobDuration
-from jobcast.models.new_load import NewLoad
+from jobcast.models.new_load import COVERAGE, NewLoad
 from jobcast.models.predictors import Predictor
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
@@ -38,7 +38,7 @@ class TrainSettings:
     horizons_min: tuple[float, ...] = DEFAULT_HORIZONS_MIN
     step_s: float = STEP_S
     miss_share: float = 0.05
-    coverage: float = 0.95
+    coverage: float = COVERAGE
     seed: int = 0
     min_train_jobs: int = MIN_TRAIN_JOBS
 

@@ -5,11 +5,13 @@ from pathlib import Path
 import click
 
 from jobcast.pipelines.commands.options import (
+    check_places,
     console_of,
     json_option,
     overlap_option,
     table_or_json,
     trace_option,
+    warmup_option,
     window_options,
 )
 
@@ -23,9 +25,7 @@ from jobcast.pipelines.commands.options import (
 @click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
-@click.option(
-    "--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures."
-)
+@warmup_option
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
@@ -67,6 +67,7 @@ def command(
     from jobcast.pipelines.report import summary_table
     from jobcast.traces.readers import read_trace
 
+    check_places(json_to, (trace_path, pools_path), folders={"--out": out})
     request = BacktestRequest(
         policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
         forecasts=tuple(split_forecasts(forecasts)),

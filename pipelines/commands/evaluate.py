@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 
 from jobcast.pipelines.commands.options import (
+    check_places,
     console_of,
     json_option,
     overlap_option,
+    read_noted,
     table_or_json,
     trace_option,
     window_options,
@@ -40,11 +42,10 @@ def command(
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_registered
     from jobcast.pipelines.evaluation_tables import evaluation_table
-    from jobcast.traces.readers import read_trace
 
-    reference = parse_reference(predictor)
-    trace = read_trace(trace_path)
-    console = console_of(ctx)
+    console, reference = console_of(ctx), parse_reference(predictor)
+    check_places(json_to, (trace_path,))
+    trace = read_noted(trace_path, console)
     with console.progress(f"evaluate {predictor}") as step:
         result = evaluate_registered(
             reference, trace, from_s, until_s, home=find_home(), allow_overlap=allow_overlap, progress=step

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import console_of, json_option, table_or_json
+from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
 
 
 @click.group(name="models")
@@ -24,11 +24,17 @@ def command() -> None:
 @json_option
 @click.pass_context
 def list_models(ctx: click.Context, json_to: str | None) -> None:
-    """All registered versions with their aliases."""
+    """All registered versions with their aliases.
+
+    \b
+    Example:
+      jobcast models list --json -
+    """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import version_row, versions_table
 
+    check_places(json_to)
     versions = open_registry(find_home()).list()
     rows = [version_row(version) for version in versions]
     table_or_json({"models": rows}, json_to, versions_table(versions), console_of(ctx))
@@ -39,12 +45,18 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
 @json_option
 @click.pass_context
 def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
-    """One version: what it was trained on, its figures, its run."""
+    """One version: what it was trained on, its figures, its run.
+
+    \b
+    Example:
+      jobcast models show will-jobs-arrive@challenger
+    """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.model_tables import details, version_row
 
+    check_places(json_to)
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
     told: dict[str, Any] = {
@@ -60,7 +72,12 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
 @click.option("--alias", default="champion", show_default=True, help="Alias to move.")
 @click.pass_context
 def promote_model(ctx: click.Context, name: str, alias: str) -> None:
-    """Make a version the champion; `rollback` takes it back."""
+    """Make a version the champion; `rollback` takes it back.
+
+    \b
+    Example:
+      jobcast models promote will-jobs-arrive:2
+    """
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
@@ -77,7 +94,12 @@ def promote_model(ctx: click.Context, name: str, alias: str) -> None:
 @click.argument("name")
 @click.pass_context
 def rollback_model(ctx: click.Context, name: str) -> None:
-    """Give the alias champion back to the version that held it before."""
+    """Give the alias champion back to the version that held it before.
+
+    \b
+    Example:
+      jobcast models rollback will-jobs-arrive
+    """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
 
@@ -90,12 +112,18 @@ def rollback_model(ctx: click.Context, name: str) -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.pass_context
 def export_model(ctx: click.Context, name: str, folder: Path) -> None:
-    """Copy a version into a plain folder that loads without any database."""
+    """Copy a version into a plain folder that loads without any database.
+
+    \b
+    Example:
+      jobcast models export will-jobs-arrive@champion exported
+    """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
 
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
+    check_places(None, folders={"DIR": folder})
     registry.export(version, folder)
     console_of(ctx).result(f"{version.name} {version.version}: {folder}")

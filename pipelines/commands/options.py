@@ -1,15 +1,20 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.files import to_json, write_text
+from jobcast.pipelines.files import check_outputs, to_json, write_text
 from jobcast.pipelines.times import parse_time
+
+if TYPE_CHECKING:
+    from jobcast.traces.table import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,6 +27,17 @@ class Instant(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds from the epoch."""
         return value if isinstance(value, float) else parse_time(value, param.opts[0] if param else "time")
+
+
+class Finite(click.FloatRange):
+    """A number in a range; not-a-number and infinity are in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
 
 
 def trace_option(required: bool = True) -> Callable[[Command], Command]:
@@ -49,6 +65,13 @@ def seed_option(command: Command) -> Command:
     )
 
 
+def warmup_option(command: Command) -> Command:
+    """`--warmup DAYS`."""
+    return click.option(
+        "--warmup", "warmup_days", type=Finite(min=0), metavar="DAYS", default=0.0, help="Days left out of the figures."
+    )(command)
+
+
 def overlap_option(command: Command) -> Command:
     """`--allow-overlap`."""
     return click.option(
@@ -64,6 +87,34 @@ def strict_option(command: Command) -> Command:
 def console_of(ctx: click.Context) -> Console:
     """The console that the command line's `--quiet` asked for."""
     return Console(quiet=bool((ctx.obj or {}).get("quiet")))
+
+
+def read_noted(path: Path, console: Console, **how: Any) -> "Trace":
+    """Read a trace; what its reader decided and left out is said on stderr."""
+    from jobcast.traces.readers import read_trace
+
+    trace = read_trace(path, **how)
+    for note in (*trace.notes, *dropped_lines(trace.dropped)):
+        console.note(f"{path}: {note}")
+    return trace
+
+
+def dropped_lines(dropped: Mapping[str, int]) -> list[str]:
+    """What was left out, a line a reason."""
+    return [f"dropped {count:,}: {reason}" for reason, count in dropped.items()]
+
+
+def check_places(
+    json_to: str | None,
+    inputs: Iterable[Path | None] = (),
+    files: Mapping[str, Path | None] = MappingProxyType({}),
+    folders: Mapping[str, Path | None] = MappingProxyType({}),
+) -> None:
+    """Refuse `--json` and other places of results that cannot be written to, before the work begins."""
+    if json_to == "":
+        raise ConfigError("--json: names nothing; name a file, or - for stdout")
+    json_file = Path(json_to) if json_to and json_to != "-" else None
+    check_outputs({**files, "--json": json_file}, folders, inputs)
 
 
 def emit_json(value: dict[str, Any], json_to: str | None) -> None:

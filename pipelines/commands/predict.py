@@ -4,7 +4,15 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import Instant, console_of, json_option, table_or_json, trace_option
+from jobcast.pipelines.commands.options import (
+    Instant,
+    check_places,
+    console_of,
+    json_option,
+    read_noted,
+    table_or_json,
+    trace_option,
+)
 
 
 @click.command(name="predict")
@@ -23,7 +31,8 @@ def command(ctx: click.Context, predictor: str, trace_path: Path, at_s: float, j
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.predicting import predict_at, prediction_table
-    from jobcast.traces.readers import read_trace
 
-    result = predict_at(parse_reference(predictor), read_trace(trace_path), at_s, home=find_home())
-    table_or_json(result, json_to, prediction_table(result), console_of(ctx))
+    console, reference = console_of(ctx), parse_reference(predictor)
+    check_places(json_to, (trace_path,))
+    result = predict_at(reference, read_noted(trace_path, console), at_s, home=find_home())
+    table_or_json(result, json_to, prediction_table(result), console)

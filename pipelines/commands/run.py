@@ -27,12 +27,15 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.config import load_params
     from jobcast.pipelines.main_job import run
+    from jobcast.pipelines.run_checks import check_run
     from jobcast.pipelines.stages.context import Context
 
     home = find_home()
     default = home / "params.yaml"
     params = load_params(params_path or (default if default.is_file() else None))
-    given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value}
+    given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}
     params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
     name = Path(params.prepare.trace).stem
-    run(Context(params, (out or home / "data/runs" / name).resolve(), home, console_of(ctx)))
+    root, console = (out or home / "data/runs" / name).resolve(), console_of(ctx)
+    check_run(params, root, home, console)
+    run(Context(params, root, home, console))

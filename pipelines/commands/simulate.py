@@ -6,7 +6,9 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands.options import (
+    check_places,
     console_of,
+    dropped_lines,
     json_option,
     overlap_option,
     seed_option,
@@ -14,6 +16,7 @@ from jobcast.pipelines.commands.options import (
     settings_of,
     table_or_json,
     trace_option,
+    warmup_option,
     window_options,
 )
 
@@ -27,9 +30,7 @@ from jobcast.pipelines.commands.options import (
 @click.option("--forecasts", default="oracle", show_default=True, metavar="KIND", help="Source of forecasts.")
 @window_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
-@click.option(
-    "--warmup", "warmup_days", type=click.FloatRange(min=0), default=0.0, help="Days left out of the figures."
-)
+@warmup_option
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with, or none.")
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
@@ -72,13 +73,15 @@ def command(
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.job_table import check_job_table, write_job_table
     from jobcast.pipelines.scenes import build_scene, capacity
-    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, simulate
+    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, simulate, warmup_end
+    from jobcast.schedulers.policies import uses_forecasts
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
     spec, base_name, settings = parse_forecasts(forecasts), check_baseline(baseline), settings_of(pairs)
     if out:
         check_job_table(out)
+    check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     if from_s is not None and until_s is not None and from_s >= until_s:
         raise ConfigError("--from must lie before --until")
     trace = read_trace(trace_path)
@@ -94,6 +97,7 @@ def command(
         drop_wide=drop_too_wide,
         only_pools=pools_only,
     )
+    warmup_until_s = warmup_end(scene, warmup_days)
     home = find_home()
     with console.progress(f"simulate {policy}") as step:
         run = simulate(
@@ -101,9 +105,9 @@ def command(
         )
     base = None
     if base_name is not None:
-        same = base_name == policy
-        base = run if same else simulate(scene, base_name, parse_forecasts("oracle"), home=home, seed=seed)
-    warmup_until_s = scene.from_s + 86400 * warmup_days if warmup_days else None
+        plain = parse_forecasts("oracle")
+        same = base_name == policy and not settings and (spec == plain or not uses_forecasts(policy))
+        base = run if same else simulate(scene, base_name, plain, home=home, seed=seed)
     result: dict[str, Any] = {
         **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
         "baseline": base_name,
@@ -118,6 +122,6 @@ def command(
     if out:
         write_job_table(run.log, scene.workload, out)
         console.note(f"jobs: {out}")
-    for line in (*scene.notes, *(f"dropped {count:,} jobs {why}" for why, count in scene.dropped.items())):
+    for line in (*scene.notes, *dropped_lines(scene.dropped)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import console_of
+from jobcast.pipelines.commands.options import check_places, console_of
 
 
 @click.command(name="stage")
@@ -28,5 +28,6 @@ def command(ctx: click.Context, name: str, item: str, out: Path | None, params_p
     home = find_home()
     default = home / "params.yaml"
     params = load_params(params_path or (default if default.is_file() else None))
-    stage = find_stage(name, item)
-    stage.work(Context(params, out or home / "data", home, console_of(ctx)), item)
+    stage, root = find_stage(name, item), out or home / "data"
+    check_places(None, folders={"--out": root})
+    stage.work(Context(params, root, home, console_of(ctx)), item)

@@ -6,9 +6,12 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands.options import (
+    check_places,
     console_of,
+    dropped_lines,
     emit_json,
     json_option,
+    read_noted,
     seed_option,
     set_option,
     settings_of,
@@ -47,6 +50,7 @@ def generate_trace(
     from jobcast.traces.generators import generate
     from jobcast.traces.pools import write_pools
 
+    check_places(None, files={"--out": out, "--pools-out": pools_out})
     trace, pools = generate(kind, seed, settings_of(pairs))
     write_trace(trace, out)
     if pools_out:
@@ -84,13 +88,14 @@ def convert_trace(
 
     if len(sources) > 1:
         raise ConfigError(f"{format_name} takes one source, got {len(sources)}; convert them one by one")
+    check_places(None, sources, {"--out": out, "--pools-out": pools_out})
     trace = read_trace(sources[0], format=format_name, timezone=timezone, strict=strict)
     write_trace(trace, out)
     if pools_out:
         write_pools(derive_pools(trace), pools_out)
     console = console_of(ctx)
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows")
-    for line in (*trace.notes, *(f"dropped {count:,}: {reason}" for reason, count in trace.dropped.items())):
+    for line in (*trace.notes, *dropped_lines(trace.dropped)):
         console.note(f"  {line}")
 
 
@@ -112,16 +117,16 @@ def describe_trace(
     from jobcast.pipelines.describe_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools
-    from jobcast.traces.readers import read_trace
 
-    trace = read_trace(path)
+    console = console_of(ctx)
+    check_places(json_to, (path, pools_path), {"--html": html})
+    trace = read_noted(path, console)
     pools = read_pools(pools_path).at(float(trace.submit_s[0])) if pools_path else None
     description = describe(trace, pools)
     figures: dict[str, Any] = description.to_dict()
-    emit_json(figures, json_to)
-    console = console_of(ctx)
     if html:
         write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")
+    emit_json(figures, json_to)
     if json_to != "-":
         console.result(description_table(figures))

@@ -5,8 +5,11 @@ from pathlib import Path
 import click
 
 from jobcast.pipelines.commands.options import (
+    Finite,
+    check_places,
     console_of,
     json_option,
+    read_noted,
     seed_option,
     table_or_json,
     trace_option,
@@ -20,10 +23,8 @@ from jobcast.pipelines.commands.options import (
 @window_options
 @click.option("--algorithm", metavar="NAME", help="lightgbm or xgboost for will-jobs-arrive; default: the first.")
 @click.option("--horizons", metavar="LIST", help="Minutes between commas; default 5,60,720.")
-@click.option("--coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
-@click.option(
-    "--miss-share", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.05, show_default=True
-)
+@click.option("--coverage", type=Finite(0, 1, min_open=True, max_open=True), default=0.8, show_default=True)
+@click.option("--miss-share", type=Finite(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
 @click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
 @seed_option
 @json_option
@@ -53,8 +54,7 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import training_table
-    from jobcast.pipelines.training import TrainSettings, parse_horizons, train_and_register
-    from jobcast.traces.readers import read_trace
+    from jobcast.pipelines.training import TrainSettings, parse_horizons, recipe_of, train_and_register
 
     console = console_of(ctx)
     settings = TrainSettings(
@@ -64,9 +64,10 @@ def command(
         seed=seed,
         min_train_jobs=min_jobs,
     )
-    trace = read_trace(trace_path)
+    recipe_of(predictor, algorithm)
+    home = find_home()
+    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    trace = read_noted(trace_path, console)
     with console.progress(f"train {predictor}") as step:
-        result = train_and_register(
-            predictor, algorithm, trace, from_s, until_s, settings, home=find_home(), progress=step
-        )
+        result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
     table_or_json(result, json_to, training_table(result), console)

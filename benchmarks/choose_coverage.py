@@ -1,0 +1,70 @@
+"""How NewLoad's default coverage was chosen: SIA on two windows of October 2017 of the Philly trace, before any test.
+
+Predictors are trained on what comes before each window; quotas are derived at load 0.8 on it.
+
+    JOBCAST_DATA=traces python benchmarks/choose_coverage.py
+"""
+
+import sys
+
+from jobcast.domain.errors import UserError
+from jobcast.domain.jobs import Pool
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.pipelines.catalog import data_file
+from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.sources import earlier_jobs
+from jobcast.pipelines.times import iso, parse_time
+from jobcast.pipelines.training import TrainingData, TrainSettings, train_arrivals, train_durations, train_loads
+from jobcast.schedulers.policies import make_policy
+from jobcast.simulator.engine import replay
+from jobcast.simulator.history import RunHistory
+from jobcast.simulator.metrics import against_baseline, summary
+from jobcast.traces.pools import derive_pools
+from jobcast.traces.readers import read_trace
+from jobcast.traces.splits import MIN_TRAIN_JOBS, pools_to_learn_from
+from jobcast.traces.table import Trace
+
+TRAIN_FROM = parse_time("2017-10-02")
+WINDOWS = (("2017-10-16", "2017-10-30"), ("2017-10-23", "2017-11-06"))
+COVERAGES = (0.95, 0.9, 0.8, 0.7)
+LOAD = 0.8
+
+
+def quotas(trace: Trace, begin: float, end: float) -> list[Pool]:
+    """Quotas at a load of 0.8 on the window, of pools with enough jobs before it."""
+    busy = pools_to_learn_from(trace.between(TRAIN_FROM, begin), MIN_TRAIN_JOBS)
+    return [pool for pool in derive_pools(trace.between(begin, end), LOAD, end - begin) if pool.name in busy]
+
+
+def compare(scene: Scene, data: TrainingData) -> None:
+    base = replay(scene.workload, make_policy("fcfs", None, {}))
+    arrivals = train_arrivals(data, "lightgbm", TrainSettings(), None).predictor
+    durations = train_durations(data, "tag-pool-width", TrainSettings(), None).predictor
+    for coverage in COVERAGES:
+        loads = train_loads(data, "sliding-max", TrainSettings(coverage=coverage), None).predictor
+        history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
+        source = RegistryForecasts(history, arrivals, loads, durations)
+        log = replay(scene.workload, make_policy("sia", source, {}), source, history)
+        told = summary(log) | against_baseline(log, base)
+        print(
+            f"{iso(scene.from_s)} to {iso(scene.until_s)}  coverage {coverage:<5} windows {loads.windows_!s:<10}"
+            f" speedup {told['speedup_gmean']:.3f}  slowed {told['slowed_pct']:.3f} %"
+            f"  mean JCT {told['mean_jct_s']:,.0f} s",
+            flush=True,
+        )
+
+
+def main() -> int:
+    try:
+        trace = read_trace(data_file("philly/philly_jobs.csv"), format="philly")
+    except UserError as error:
+        print(error)
+        return 1
+    for begin, end in ((parse_time(begin), parse_time(end)) for begin, end in WINDOWS):
+        scene = build_scene(trace, quotas(trace, begin, end), from_s=begin, until_s=end, only_pools=True)
+        compare(scene, TrainingData.of(trace, TRAIN_FROM, begin, MIN_TRAIN_JOBS))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
