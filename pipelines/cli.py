@@ -31,6 +31,13 @@ COMMANDS: dict[str, str] = {
 class Commands(click.Group):
     """A group whose commands are imported when they are asked for, so that help is instant."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C ends it without the blank line that click would write."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the main job."""
         return list(COMMANDS)
@@ -103,6 +110,9 @@ def main(arguments: list[str] | None = None) -> Any:
         if debug:
             raise
         _fail(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it", EXIT_OURS)
+    finally:
+        if arguments is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt but the way out
     sys.exit(code if isinstance(code, int) else 0)
 
 

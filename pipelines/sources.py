@@ -1,19 +1,25 @@
 """Sources of forecasts for a scene: from a spec to what the engine drives."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jobcast.domain.errors import OverlapError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.times import iso
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.history import EarlierJobs, RunHistory
+
+NOBODY = "nobody"
+"""Pool of the question that warms predictors up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class Sources:
         )
         history = RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
         predictors = [_loaded(self.home, name, versions[name].version) for name in PREDICTORS]
+        _warm_up(predictors)
         source = RegistryForecasts(history, *predictors)
         return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
 
@@ -85,6 +92,19 @@ def _loaded(home: Path, name: str, version: int) -> Any:
 
     registry = open_registry(home)
     return registry.load(registry.resolve(name, version))
+
+
+def _warm_up(predictors: Sequence[Any]) -> None:
+    """Ask each predictor once about nothing: what it imports and compiles then is no part of a policy's own run."""
+    from jobcast.models.forecasts import RegistryForecasts
+
+    nothing = np.empty(0)
+    source = RegistryForecasts(RunHistory([NOBODY], EarlierJobs((), nothing, nothing, nothing)), *predictors)
+    source.advance(0.0)
+    horizon_s = 60.0 * source.horizons_min[0]
+    source.will_jobs_arrive(NOBODY, horizon_s)
+    source.new_load(NOBODY, horizon_s)
+    source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))
 
 
 def refuse_overlap(version: Any, from_s: float, until_s: float | None, allowed: bool) -> bool:
