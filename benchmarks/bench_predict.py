@@ -25,7 +25,6 @@ from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import ModelCard, Registry, open_registry
-from jobcast.models.registry.artifacts import register_scheme
 from jobcast.models.registry.layout import database_file, database_uri
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -158,6 +157,8 @@ def pyfunc_ms(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same rows by MLflow: milliseconds of the features, and of making a DataFrame and predicting."""
     import mlflow.pyfunc
+
+    from jobcast.models.registry.artifacts import register_scheme
 
     register_scheme()
     before = mlflow.get_tracking_uri()

@@ -6,12 +6,15 @@ The kernel is the interpreter that runs this script, so that no kernel needs to 
 """
 
 import argparse
+import base64
 import os
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jupytext
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -27,8 +30,13 @@ EXECUTED = HERE / "executed"
 CELL_TIMEOUT_S = 600
 """For a single cell: the first one that builds features on a machine compiles them, which takes a minute."""
 NOT_NOTEBOOKS = frozenset({Path(__file__).name})
-NO_NETWORK = dict.fromkeys(("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url"), "")
-"""Scripts that pages would fetch; nothing in our notebooks needs them."""
+PAGE = """{%- extends "index.html.j2" -%}
+{%- block html_head_js -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}"""
+"""JupyterLab's page without the scripts that it would fetch; nothing in our notebooks needs them."""
+PLOT = re.compile(r'<img alt="[^"]*"([^>]*) src="data:image/svg\+xml;base64,([^"]*)"')
+LABEL = re.compile(r'aria-label="([^"]*)"')
 WAIT_ASLEEP = {"OMP_WAIT_POLICY": "passive"}
 """Threads of the boosters sleep while they wait for one another: on a busy machine they else take each other's time."""
 
@@ -64,7 +72,7 @@ def execute(file: Path, environment: Mapping[str, str] | None = None) -> Noteboo
     CellExecutionError
         A cell raises.
     """
-    notebook = jupytext.read(file)
+    notebook: NotebookNode = jupytext.read(file)
     kernel = AsyncKernelManager(kernel_spec_manager=RunningInterpreter())
     client = NotebookClient(notebook, km=kernel, timeout=CELL_TIMEOUT_S, resources={"metadata": {"path": HERE.parent}})
     with tempfile.TemporaryDirectory(prefix="jobcast-kernel-") as scratch:
@@ -81,9 +89,17 @@ def execute(file: Path, environment: Mapping[str, str] | None = None) -> Noteboo
 
 def as_page(notebook: NotebookNode, title: str) -> str:
     """HTML of an executed notebook, self-contained."""
-    exporter = HTMLExporter(embed_images=True, **NO_NETWORK)
+    exporter: Any = HTMLExporter(embed_images=True, raw_template=PAGE)
     page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
-    return str(page)
+    return PLOT.sub(_with_words, str(page))
+
+
+def _with_words(plot: re.Match[str]) -> str:
+    """The plot with what it is called, for readers who cannot see it."""
+    attributes, drawing = plot.groups()
+    called = LABEL.search(base64.b64decode(drawing).decode())
+    alt = called[1] if called else ""
+    return f'<img alt="{alt}"{attributes} src="data:image/svg+xml;base64,{drawing}"'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

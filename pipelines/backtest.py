@@ -1,5 +1,6 @@
 """A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
 
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,11 +140,26 @@ def _replay_all(
             delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap)
             for number in order
         )
-        for number, run in Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks):
+        with _ctrl_c_blocked():
+            done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
+        for number, run in done:
             found[number] = run
             if progress:
                 progress(len(found), len(cells))
     return [found[number] for number in range(len(cells))]
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Hold SIGINT back while workers are begun. They stay deaf to it: a terminal's Ctrl-C is for the parent to handle."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _weight(cell: Cell) -> int:

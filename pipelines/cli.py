@@ -88,8 +88,9 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(error.format_message(), err=True)
         sys.exit(EXIT_USER)
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "jobcast"
-        _fail(f"{error.format_message()} See '{where} --help'.", EXIT_USER)
+        where = error.ctx.command_path if error.ctx else _named(words)
+        message = error.format_message()
+        _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'.", EXIT_USER)
     except click.ClickException as error:
         _fail(error.format_message(), EXIT_USER)
     except (click.Abort, KeyboardInterrupt):
@@ -114,6 +115,17 @@ def main(arguments: list[str] | None = None) -> Any:
         if arguments is None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt but the way out
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _named(words: list[str]) -> str:
+    """The command that a line names, for errors that click raises without one."""
+    path = ["jobcast"]
+    command: click.Command = cli
+    for word in words:
+        if isinstance(command, click.Group) and (found := command.get_command(click.Context(command), word)):
+            path.append(word)
+            command = found
+    return " ".join(path)
 
 
 def _fail(message: str, code: int) -> None:

@@ -84,24 +84,28 @@ def check_outputs(
     """
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for option, place in {**files, **folders}.items():
-        if place is None or is_stream(place):
+        if place is None or not _is_replaced(option, place, option in folders):
             continue
-        _check_place(option, place, option in folders)
         if place.resolve() in taken:
             raise ConfigError(f"{option} {place}: is {taken[place.resolve()]} too; name another place")
         taken[place.resolve()] = option
 
 
-def _check_place(option: str, place: Path, folder: bool) -> None:
-    """Make and remove a temporary folder where `replacing` will make one, or in the nearest folder that is there."""
+def _is_replaced(option: str, place: Path, folder: bool) -> bool:
+    """Whether a place will be replaced, not a stream; ConfigError when it cannot be.
+
+    A temporary folder is made and removed where `replacing` will make one, or in the nearest folder that is there.
+    """
     try:
+        if is_stream(place):
+            return False
         if not folder and place.is_dir():
             raise ConfigError(f"{option} {place}: is a folder; name a file")
         beside = place if folder else place.parent
         while not beside.exists():
             beside = beside.parent
         with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=beside):
-            pass
+            return True
     except OSError as error:
         raise ConfigError(f"{option} {place}: cannot be written ({reason(error)}); check the folder") from None
 

@@ -46,8 +46,9 @@ def _lead(known: Sequence[Summary]) -> Summary:
 
     def rank(one: Summary) -> tuple[bool, bool, bool, bool, float]:
         kind = one.kind or ""
-        registry = kind.partition(":")[0] == LEAD_KIND
-        speedup = one.get("speedup_gmean") or 0.0
+        registry = one.source == LEAD_KIND
+        # Among versions of a predictor the first one, whichever did best here: choosing by the test would flatter it.
+        speedup = 0.0 if registry else one.get("speedup_gmean") or 0.0
         return (not kind, one.policy != LEAD_POLICY, not registry, kind != LEAD_KIND, -speedup)
 
     return min(known, key=rank)
@@ -57,8 +58,8 @@ def named(one: Summary) -> str:
     """A configuration in a sentence."""
     if not one.kind:
         return one.policy
-    if one.kind.startswith(LEAD_KIND) and one.forecasts != one.kind:
-        return f"{one.policy} with the forecasts of {one.forecasts}"
+    if one.source == LEAD_KIND and " " in one.kind:
+        return f"{one.policy} with the {one.forecasts} forecasts"
     return f"{one.policy} with {forecasts_in_words(one.kind)}"
 
 

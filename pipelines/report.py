@@ -99,7 +99,7 @@ def render_report(results: ReportInput) -> str:
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
     policies = list(dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label))
-    kinds = list(dict.fromkeys(one.kind for one in rows if one.kind))
+    kinds = list(dict.fromkeys(one.source for one in rows if one.kind))
     asked = f"How much sooner do jobs finish than under {results.baseline_label}, and how many are slowed"
     owned = f"when the GPUs of {counted(len(results.pools), 'pool')} are scheduled"
     return (
@@ -203,7 +203,7 @@ def _points(evaluation: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
     policies = dict.fromkeys([baseline, *(one.policy for one in rows)])
-    kinds = {(one.kind or "").partition(":")[0] for one in rows}
+    kinds = {one.source for one in rows}
     meanings = {
         "oracle": "reads the future from the trace, coarsely: whether jobs arrive, how much load, which duration bin",
         "registry": "trained models from the registry, which know nothing after the instant that they are asked at",

@@ -27,6 +27,15 @@ class Summary:
     figures: Mapping[str, float | None]
 
     @property
+    def source(self) -> str:
+        """Where its forecasts come from, without alias, versions or algorithm: the first word of `kind`.
+
+        >>> Summary("sia registry (lightgbm)", "sia", "registry (lightgbm)", 1, {}).source
+        'registry'
+        """
+        return (self.kind or "").partition(":")[0].partition(" ")[0]
+
+    @property
     def forecasts(self) -> str:
         """What tells it from other configurations of its policy."""
         told = self.label.removeprefix(self.policy).strip() if self.label.startswith(self.policy) else self.label

@@ -1,0 +1,163 @@
+"""A command line to type into, and a small finished run with its registry: made once, copied where it is changed."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobcast.models.registry import Registry, open_registry
+from jobcast.pipelines.cli import main
+from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.generators import generate
+from jobcast.traces.pools import read_pools, write_pools
+from jobcast.traces.readers import read_trace
+
+HEADER = "job_id,pool,submit_time,duration,gpus"
+PARAMS = {
+    "prepare": {"min_pool_jobs": 50},
+    "featurize": {"horizons_min": [5, 60], "step_s": 1800.0, "min_train_jobs": 50},
+    "train": {"will_jobs_arrive": ["lightgbm"]},
+    "backtest": {
+        "cells": [{"policy": "fcfs"}, {"policy": "sia", "forecasts": ["oracle", "registry"]}],
+        "seeds": 1,
+        "draws": 100,
+    },
+}
+"""A run of seconds: two horizons, one algorithm, three simulations."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: what went in, the registry's home, what came out, and when training ended."""
+
+    trace: Path
+    pools: Path
+    params: Path
+    home: Path
+    out: Path
+    trained_until: str
+
+    @property
+    def words(self) -> list[str]:
+        """The options of `jobcast run` that it came from."""
+        return ["--trace", str(self.trace), "--pools", str(self.pools), "--params", str(self.params)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind in the terminal."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Types commands into jobcast, in this process. `home` may be set to another registry's."""
+
+    def __init__(self, home: Path, folder: Path, patch: pytest.MonkeyPatch, screen: pytest.CaptureFixture[str]) -> None:
+        self.home = home
+        self._folder, self._patch, self._screen = folder, patch, screen
+
+    def __call__(self, *words: object) -> Answer:
+        self._patch.setenv("JOBCAST_HOME", str(self.home))
+        self._screen.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        out, err = self._screen.readouterr()
+        return Answer(left.value.code, out, err)
+
+    def works(self, *words: object) -> Answer:
+        """Run a command that must end well."""
+        answer = self(*words)
+        assert answer.code == 0, answer.err
+        return answer
+
+    def json(self, *words: object) -> dict[str, Any]:
+        """The figures of a command that must end well."""
+        figures: dict[str, Any] = json.loads(self.works(*words, "--json", "-").out)
+        return figures
+
+    def refuses(self, *words: object, code: int = 2) -> str:
+        """The one line of a command that must be refused, and that must leave everything as it was."""
+        before = self.files()
+        answer = self(*words)
+        assert answer.code == code, answer
+        assert answer.out == ""
+        assert answer.err.startswith("jobcast: ")
+        assert answer.err.endswith("\n")
+        assert answer.err.count("\n") == 1, answer.err
+        assert self.files() == before
+        return answer.err.removeprefix("jobcast: ").rstrip("\n")
+
+    def files(self) -> dict[str, tuple[int, int] | None]:
+        """Size and time of every file of the test and of the registry; None for folders."""
+        found = [path for root in (self._folder, self.home) if root.is_dir() for path in sorted(root.rglob("*"))]
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None for path in found}
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished `jobcast run` on a week of three pools. Its home is for reading: see `store`."""
+    root = tmp_path_factory.mktemp("run")
+    trace, pools = generate("campus", 0, {"weeks": 1, "pools": 3, "jobs": 1200, "widest": 8})
+    made = Run(
+        root / "week.parquet",
+        root / "pools.csv",
+        root / "params.yaml",
+        root / "home",
+        root / "out",
+        "2024-01-05T00:00:00Z",
+    )
+    write_trace(trace, made.trace)
+    write_pools(pools, made.pools)
+    made.params.write_text(yaml.safe_dump(PARAMS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOBCAST_HOME", str(made.home))
+        with pytest.raises(SystemExit) as left:
+            main(["--quiet", "run", *made.words, "--out", str(made.out)])
+    assert left.value.code == 0
+    return made
+
+
+@pytest.fixture
+def shell(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """A command line in an empty folder, with the finished run's registry (for reading alone)."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path)
+    return Shell(run.home, tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def store(run: Run, shell: Shell, tmp_path: Path) -> Registry:
+    """The registry of the finished run, copied, that the command line now reads and writes."""
+    shell.home = tmp_path / "home"
+    shutil.copytree(run.home, shell.home)
+    return open_registry(shell.home)
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Callable[..., Path]:
+    """Write a trace by its rows (or another file by name, header and rows)."""
+
+    def write(*rows: str, name: str = "jobs.csv", header: str = HEADER) -> Path:
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in (header, *rows)), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def scene(run: Run) -> Scene:
+    """The part of the finished run's trace that came after training, with its quotas."""
+    trace = read_trace(run.trace)
+    return build_scene(trace, read_pools(run.pools).at(0.0), from_s=1704412800.0)

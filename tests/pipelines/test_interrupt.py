@@ -1,0 +1,167 @@
+"""Ctrl-C at any moment: one line, no half file, a registry that opens, and a second run that ends like any other."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.stages.plan import STAGES
+
+LINE = "jobcast: interrupted; nothing was left half-written, the same command can be run again\n"
+PATIENCE_S = 100.0
+
+
+def start(run, home: Path, out: Path, temporary: Path) -> subprocess.Popen:
+    """`jobcast run` in a process group of its own, as a terminal would start it."""
+    temporary.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "jobcast", "run", *run.words, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JOBCAST_HOME": str(home), "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+
+
+def interrupt(process: subprocess.Popen, at: str, after_s: float) -> str:
+    """Send SIGINT to the group a while after the stage has begun; what was said before and after."""
+    said = ""
+    for line in process.stderr:
+        said += line
+        if line.startswith(at):
+            break
+    time.sleep(after_s)
+    os.killpg(process.pid, signal.SIGINT)
+    rest_out, rest = process.communicate(timeout=PATIENCE_S)
+    assert rest_out == ""
+    return said + rest
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """Every file of a run that must be the same whenever it is run."""
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and "receipts" not in path.parts and path.name != "report.html"
+    }
+
+
+def hidden(folder: Path) -> list[Path]:
+    """Drafts, which begin with a dot."""
+    return list(folder.rglob(".*"))
+
+
+def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_other(run, shell, tmp_path):
+    shell.home, out, temporary = tmp_path / "home", tmp_path / "out", tmp_path / "scratch"
+    for stage, after_s in (("[1/8]", 0.0), ("[2/8]", 0.3), ("[3/8]", 1.0), ("[7/8]", 0.3)):
+        process = start(run, shell.home, out, temporary)
+        said = interrupt(process, stage, after_s)
+        assert process.returncode == 130, said
+        assert said.endswith(LINE)
+        assert said.count("jobcast:") == 1
+        assert "Traceback" not in said
+        assert not [line for line in said.splitlines() if not line.strip()]
+        assert hidden(out) == []
+        assert list(temporary.iterdir()) == []
+        assert shell.works("models", "list").err == ""
+        for path in out.rglob("*.json"):
+            json.loads(path.read_text())
+    process = start(run, shell.home, out, temporary)
+    said, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert f"report: {out / 'processed/report.html'}" in said
+    assert contents(out) == contents(run.out)
+    assert [str(version) for version in open_registry(shell.home).list()] == [
+        "job-duration:1",
+        "new-load:1",
+        "will-jobs-arrive:1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stage", "item"), [(stage.name, item) for stage in STAGES for item in stage.items if item != "will-jobs-arrive"]
+)
+def test_a_stage_interrupted_while_it_writes_leaves_the_old_files_or_the_new_ones(
+    run, shell, store, tmp_path, monkeypatch, stage, item
+):
+    """The finished run's files stay as they were, byte for byte, whichever of them was being replaced."""
+    out = tmp_path / "out"
+    shutil.copytree(run.out, out)
+    words = ("stage", stage, *([item] if item else []), "--out", out, "--params", run.params)
+    if stage == "prepare":
+        params = tmp_path / "params.yaml"
+        params.write_text(run.params.read_text().replace("min_pool_jobs", f"trace: {run.trace}\n  min_pool_jobs"))
+        words = (*words[:-1], params)
+    replace, left = os.replace, [0]
+
+    def interrupted(source, target):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    before = contents(out)
+    folders = 1 if stage in ("train", "backtest") else 0  # replaced before the first file
+    for files in (folders, folders + 1):
+        left[0] = files
+        answer = shell(*words)
+        assert (answer.code, answer.err[-len(LINE) :], answer.out) == (130, LINE, "")
+        after = contents(out)
+        assert after.keys() == before.keys()
+        if stage != "prepare":
+            assert after == before
+        assert hidden(out) == []
+        assert list((tmp_path / "temporary").iterdir()) == []
+    assert len(open_registry(shell.home).list()) == 3
+
+
+@pytest.mark.parametrize("moment", ["create_run", "log_batch", "create_logged_model", "create_model_version"])
+def test_an_interrupted_registration_leaves_the_versions_as_they_were(run, shell, store, tmp_path, monkeypatch, moment):
+    from mlflow import MlflowClient
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    words = ("train", "new-load", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, moment, interrupted)
+        answer = shell(*words, "--json", "figures.json")
+    assert (answer.code, answer.err, answer.out) == (130, LINE, "")
+    assert not Path("figures.json").exists()
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert [(version.version, version.aliases) for version in store.show("new-load").versions] == [
+        (1, ("challenger", "champion"))
+    ]
+    assert shell.json(*words)["version"] == 2
+
+
+def test_an_interrupted_simulation_writes_nothing(run, shell, tmp_path, monkeypatch):
+    from jobcast.schedulers.fcfs import Fcfs
+
+    decide, left = Fcfs.decide, [50]
+
+    def interrupted(self, view):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return decide(self, view)
+
+    monkeypatch.setattr(Fcfs, "decide", interrupted)
+    for words in (
+        ("simulate", "--policy", "fcfs", "--out", "out.csv"),
+        ("backtest", "--policies", "fcfs", "--jobs", 1, "--out", "out"),
+    ):
+        left[0] = 50
+        places = ("--trace", run.trace, "--pools", run.pools, "--json", "figures.json")
+        answer = shell(*words, *places)
+        assert (answer.code, answer.err, answer.out) == (130, LINE, "")
+        assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
