@@ -12,12 +12,13 @@ export MLFLOW_DISABLE_TELEMETRY := true
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-# The stamp names the checkout's own folder: a checkout that was moved installs itself anew.
+# The stamp names the checkout's own folder: a checkout that was moved makes its environment anew, since scripts in it
+# hold the old path.
 STAMP := $(VENV)/.installed
 HERE := $(CURDIR)
 
 install: $(STAMP)  ## create .venv and install the locked dependencies (uv where it is there, else venv and pip)
-	@grep -qxF "$(HERE)" $(STAMP) || { rm -f $(STAMP); $(MAKE) --no-print-directory $(STAMP); }
+	@grep -qxF "$(HERE)" $(STAMP) || { rm -rf $(VENV); $(MAKE) --no-print-directory $(STAMP); }
 
 $(STAMP): requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \

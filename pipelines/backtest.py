@@ -151,7 +151,7 @@ def _replay_all(
 
 @contextmanager
 def _ctrl_c_blocked() -> Iterator[None]:
-    """Hold SIGINT back while workers are begun. They stay deaf to it: a terminal's Ctrl-C is for the parent to handle."""
+    """Hold SIGINT back while workers are begun. They stay deaf to it: a terminal's Ctrl-C is the parent's to handle."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

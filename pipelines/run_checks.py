@@ -34,9 +34,9 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
         generator.parse(params.prepare.settings)  # its trace fits its own quotas
         return
     prepared = prepare_trace(params.prepare)
+    _check_fit(params, prepared)
     for note in prepared.trace.notes:
         console.note(f"{prepared.trace.source.path}: {note}")
-    _check_fit(params, prepared)
 
 
 def _check_names(params: Params) -> None:

@@ -9,8 +9,8 @@ from jobcast.pipelines.commands.options import (
     console_of,
     json_option,
     overlap_option,
-    read_noted,
     table_or_json,
+    tell_notes,
     trace_option,
     window_options,
 )
@@ -42,12 +42,14 @@ def command(
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_registered
     from jobcast.pipelines.evaluation_tables import evaluation_table
+    from jobcast.traces.readers import read_trace
 
     console, reference = console_of(ctx), parse_reference(predictor)
     check_places(json_to, (trace_path,))
-    trace = read_noted(trace_path, console)
+    trace = read_trace(trace_path)
     with console.progress(f"evaluate {predictor}") as step:
         result = evaluate_registered(
             reference, trace, from_s, until_s, home=find_home(), allow_overlap=allow_overlap, progress=step
         )
+    tell_notes(trace, console)
     table_or_json(result, json_to, evaluation_table(result), console)

@@ -89,14 +89,10 @@ def console_of(ctx: click.Context) -> Console:
     return Console(quiet=bool((ctx.obj or {}).get("quiet")))
 
 
-def read_noted(path: Path, console: Console, **how: Any) -> "Trace":
-    """Read a trace; what its reader decided and left out is said on stderr."""
-    from jobcast.traces.readers import read_trace
-
-    trace = read_trace(path, **how)
+def tell_notes(trace: "Trace", console: Console) -> None:
+    """Say on stderr what the trace's reader decided and left out; after the work, for a refusal is one line."""
     for note in (*trace.notes, *dropped_lines(trace.dropped)):
-        console.note(f"{path}: {note}")
-    return trace
+        console.note(f"{trace.source.path}: {note}")
 
 
 def dropped_lines(dropped: Mapping[str, int]) -> list[str]:

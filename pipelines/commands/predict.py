@@ -9,8 +9,8 @@ from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
     json_option,
-    read_noted,
     table_or_json,
+    tell_notes,
     trace_option,
 )
 
@@ -31,8 +31,11 @@ def command(ctx: click.Context, predictor: str, trace_path: Path, at_s: float, j
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.predicting import predict_at, prediction_table
+    from jobcast.traces.readers import read_trace
 
     console, reference = console_of(ctx), parse_reference(predictor)
     check_places(json_to, (trace_path,))
-    result = predict_at(reference, read_noted(trace_path, console), at_s, home=find_home())
+    trace = read_trace(trace_path)
+    result = predict_at(reference, trace, at_s, home=find_home())
+    tell_notes(trace, console)
     table_or_json(result, json_to, prediction_table(result), console)

@@ -11,11 +11,11 @@ from jobcast.pipelines.commands.options import (
     dropped_lines,
     emit_json,
     json_option,
-    read_noted,
     seed_option,
     set_option,
     settings_of,
     strict_option,
+    tell_notes,
 )
 
 
@@ -117,13 +117,15 @@ def describe_trace(
     from jobcast.pipelines.describe_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools
+    from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
     check_places(json_to, (path, pools_path), {"--html": html})
-    trace = read_noted(path, console)
+    trace = read_trace(path)
     pools = read_pools(pools_path).at(float(trace.submit_s[0])) if pools_path else None
     description = describe(trace, pools)
     figures: dict[str, Any] = description.to_dict()
+    tell_notes(trace, console)
     if html:
         write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")

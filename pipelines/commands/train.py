@@ -9,9 +9,9 @@ from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
     json_option,
-    read_noted,
     seed_option,
     table_or_json,
+    tell_notes,
     trace_option,
     window_options,
 )
@@ -55,6 +55,7 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import training_table
     from jobcast.pipelines.training import TrainSettings, parse_horizons, recipe_of, train_and_register
+    from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
     settings = TrainSettings(
@@ -67,7 +68,8 @@ def command(
     recipe_of(predictor, algorithm)
     home = find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
-    trace = read_noted(trace_path, console)
+    trace = read_trace(trace_path)
     with console.progress(f"train {predictor}") as step:
         result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
+    tell_notes(trace, console)
     table_or_json(result, json_to, training_table(result), console)

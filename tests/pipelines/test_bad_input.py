@@ -470,3 +470,14 @@ def test_refusals_leave_the_registry_as_it_was(shell, run, store):
     shell.refuses("models", "promote", "new-load:1", "--alias", "no alias!")
     after = [(version.name, version.version, version.aliases) for version in open_registry(shell.home).list()]
     assert after == before
+
+
+def test_a_refusal_is_one_line_though_the_zone_is_missing_too(shell, csv):
+    naive = csv("1,a,2024-01-01T00:00:00,60,1", "2,a,2024-01-01T05:00:00,60,9")
+    pools = csv("a,4", name="pools.csv", header="pool,gpus")
+    assert "asks for 9 GPUs" in shell.refuses("simulate", "--trace", naive, "--pools", pools, "--policy", "fcfs")
+    assert "5.0 h to train on" in shell.refuses("train", "new-load", "--trace", naive)
+    assert "nothing to score" in shell.refuses("evaluate", "new-load", "--trace", naive)
+    assert "no job was submitted by" in shell.refuses("predict", "new-load", "--trace", naive, "--at", "2023-01-01")
+    assert "too short to split" in shell.refuses("run", "--trace", naive, "--out", "out")
+    assert "pools.csv: no such file" in shell.refuses("trace", "describe", naive, "--pools", "no pools.csv")

@@ -110,8 +110,8 @@ def test_a_stage_interrupted_while_it_writes_leaves_the_old_files_or_the_new_one
 
     monkeypatch.setattr(os, "replace", interrupted)
     before = contents(out)
-    folders = 1 if stage in ("train", "backtest") else 0  # replaced before the first file
-    for files in (folders, folders + 1):
+    earlier = {"train": 1, "backtest": 2}.get(stage, 0)  # the stage's folder and what is written in it
+    for files in (earlier, earlier + 1):
         left[0] = files
         answer = shell(*words)
         assert (answer.code, answer.err[-len(LINE) :], answer.out) == (130, LINE, "")

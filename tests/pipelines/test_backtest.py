@@ -1,0 +1,208 @@
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.backtest import ENGINES, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest_results import gains_between, read_results, speedup_table, write_results
+from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.gains import paired_gains
+from jobcast.pipelines.scenes import build_scene
+from jobcast.traces.readers import read_trace
+
+ORACLE, RANDOM, REGISTRY = map(parse_forecasts, ("oracle", "random", "registry"))
+PAIRS = [
+    ("fcfs", ORACLE, "fcfs"),
+    ("fcfs", RANDOM, "fcfs"),
+    ("ssf", ORACLE, "ssf oracle"),
+    ("ssf", RANDOM, "ssf random"),
+]
+FIGURES = (
+    "jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "utilization", "events",
+    "speedup_mean", "speedup_gmean", "speedup_p5", "speedup_p95", "slowed_pct", "slowdown_total_min",
+    "slowdown_max_min",
+)  # fmt: skip
+
+
+@pytest.fixture
+def scenes(run):
+    """Two windows of the finished run's trace."""
+    trace, pools = read_trace(run.trace), [Pool("production-1", 6), Pool("research-1", 4), Pool("wide-1", 30)]
+    return [
+        build_scene(trace, pools, from_s=begin, until_s=end) for begin, end in windows_of(1704412800, 1704585600, 2)
+    ]
+
+
+def test_a_matrix_has_every_simulation_once_and_seeds_where_they_count():
+    cells = matrix(PAIRS, windows=2, seeds=3)
+    assert [(cell.label, cell.window, cell.seed) for cell in cells] == [
+        ("fcfs", 0, 0),
+        ("fcfs", 1, 0),
+        ("ssf oracle", 0, 0),
+        ("ssf oracle", 1, 0),
+        *[("ssf random", window, seed) for window in (0, 1) for seed in (0, 1, 2)],
+    ]
+    assert [cell.seed for cell in matrix(PAIRS[-1:], 1, 2, base=7)] == [7, 8]
+
+
+def test_windows_are_consecutive_and_of_equal_length():
+    assert windows_of(10.0, 40.0, 3) == [(10.0, 20.0), (20.0, 30.0), (30.0, 40.0)]
+
+
+def rows(results):
+    return [result.row() for result in results]
+
+
+def test_workers_change_nothing(scenes, tmp_path):
+    cells = matrix(PAIRS, windows=2, seeds=2)
+    alone = run_matrix(scenes, cells, home=tmp_path, jobs=1)
+    assert rows(run_matrix(scenes, cells, home=tmp_path, jobs=2)) == rows(alone)
+    assert [result.cell for result in alone] == cells
+    randoms = [result.row()["mean_jct_s"] for result in alone if result.cell.label == "ssf random"]
+    assert randoms[0] != randoms[1]
+    assert randoms[0] != randoms[2]
+
+
+def test_the_baseline_is_measured_against_itself_once_a_window(scenes, tmp_path):
+    calls = []
+    cells = matrix(PAIRS[:1], windows=2, seeds=1)
+    results = run_matrix(scenes, cells, home=tmp_path, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 2), (2, 2)]
+    assert [result.figures["speedup_gmean"] for result in results] == [1.0, 1.0]
+
+
+def test_a_baseline_that_asks_for_forecasts_is_given_the_oracle_and_nobody_takes_its_place(scenes, tmp_path):
+    cells = matrix(PAIRS[2:], windows=1, seeds=1)
+    oracle, random = run_matrix(scenes[:1], cells, home=tmp_path, baseline="ssf")
+    assert oracle.figures["speedup_gmean"] == 1.0
+    assert random.figures["speedup_gmean"] != 1.0
+    alone = run_matrix(scenes[:1], cells, home=tmp_path)
+    assert random.figures["mean_jct_s"] == alone[1].figures["mean_jct_s"] != oracle.figures["mean_jct_s"]
+
+
+def test_unknown_engines_and_warm_ups_that_leave_nothing_are_refused(scenes, tmp_path):
+    cells = matrix(PAIRS[:1], windows=2, seeds=1)
+    with pytest.raises(ConfigError, match="--engine cloud: unknown; choose from local, ray"):
+        run_matrix(scenes, cells, home=tmp_path, engine="cloud")
+    with pytest.raises(ConfigError, match="--warmup 2: leaves no job"):
+        run_matrix(scenes, cells, home=tmp_path, warmup_days=2.0)
+    assert ENGINES == ("local", "ray")
+
+
+def test_gains_compare_the_registry_with_the_other_forecasts_of_a_policy(run, scenes, tmp_path):
+    pairs = [*PAIRS[2:], ("ssf", REGISTRY, "ssf registry"), ("mmfs", ORACLE, "mmfs"), ("gssf", ORACLE, "gssf oracle")]
+    results = run_matrix(scenes, matrix(pairs, windows=2, seeds=2), home=run.home)
+    gains = gains_between(results, draws=100)
+    assert [(gain["a"], gain["b"]) for gain in gains] == [
+        ("ssf registry", "ssf oracle"),
+        ("ssf registry", "ssf random"),
+        ("ssf registry", "mmfs"),
+    ]
+    by_label = {label: [one for one in results if one.cell.label == label and one.cell.seed == 0] for label in
+                ("ssf registry", "ssf oracle")}  # fmt: skip
+    a, b = (np.concatenate([one.log.jct_s for one in of]) for of in by_label.values())
+    submit_s = np.concatenate([one.log.submit_s for one in by_label["ssf oracle"]])
+    base = np.concatenate([one.base_jct_s for one in by_label["ssf oracle"]])
+    expected = paired_gains(a, b, submit_s, seed=0, draws=100, jct_baseline=base).to_dict()
+    assert gains[0] == {"a": "ssf registry", "b": "ssf oracle", **expected}
+
+
+def test_results_are_files_that_are_the_same_each_time(scenes, tmp_path):
+    names = [pool.name for pool in scenes[0].workload.pools]
+    for folder in ("a", "b"):
+        results = run_matrix(scenes, matrix(PAIRS, 2, 2), home=tmp_path)
+        write_results(tmp_path / folder, results, names, baseline="fcfs", draws=100)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert files == ["jobs.parquet", "results.json", "utilization.parquet"]
+    for file in files:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    told, jobs, utilization = read_results(tmp_path / "a")
+    assert told["rows"] == json.loads(json.dumps(rows(results)))
+    assert len(jobs) == sum(len(result.log) for result in results)
+    assert set(jobs["pool"]) == set(names)
+    assert set(utilization["label"]) == {"fcfs", "ssf oracle", "ssf random"}
+    assert utilization["share"].is_between(0, 1 + 1e-9).all()
+
+
+def test_the_table_of_speedups_rises_and_has_a_column_a_label(scenes, tmp_path):
+    table = speedup_table(run_matrix(scenes, matrix(PAIRS, 2, 2), home=tmp_path))
+    head, *lines = (line.split(",") for line in table.splitlines())
+    assert head == ["share", "fcfs", "ssf oracle", "ssf random"]
+    values = np.array(lines, dtype=float)
+    assert (np.diff(values, axis=0) >= 0).all()
+    assert values[:, 1].tolist() == [1.0] * len(values)
+
+
+def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
+    words = (
+        "backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policies", "fcfs,sia",
+        "--forecasts", "oracle,registry,random", "--windows", 2, "--seeds", 2, "--jobs", 2,
+    )  # fmt: skip
+    answer = shell.works(*words, "--out", "results", "--json", "figures.json")
+    out = tmp_path / "results"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "figures.json",
+        "inputs.json",
+        "jobs.parquet",
+        "report.html",
+        "results.json",
+        "utilization.parquet",
+    ]
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures == json.loads((out / "figures.json").read_text())
+    assert set(figures) == {
+        "baseline", "rows", "gains", "models", "overlap_allowed", "simulated", "inputs", "seeds", "jobcast",
+    }  # fmt: skip
+    labels = [(row["label"], row["window"], row["seed"]) for row in figures["rows"]]
+    assert labels == [
+        *[("fcfs", window, 0) for window in (0, 1)],
+        *[("sia oracle", window, 0) for window in (0, 1)],
+        *[("sia registry", window, 0) for window in (0, 1)],
+        *[("sia random", window, seed) for window in (0, 1) for seed in (0, 1)],
+    ]
+    for row in figures["rows"]:
+        assert set(row) >= {*FIGURES, "wall_s", "cpu_s"}
+        assert isinstance(row["speedup_gmean"], float)
+    assert figures["models"] == {"sia registry": {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}}
+    assert figures["inputs"][0]["window"]["from"] == run.trained_until
+    assert "wall_s" not in (out / "results.json").read_text()
+    assert "sia" in answer.out
+    assert "report: results/report.html" in answer.err
+    page = (out / "report.html").read_bytes()
+    shell.works("report", "results")
+    assert (out / "report.html").read_bytes() == page
+    assert not re.search(rb'(?:src|href)="https?://', page)
+
+
+def test_rows_are_those_of_simulate(shell, run):
+    window = ("--trace", run.trace, "--pools", run.pools, "--from", "2024-01-05", "--until", "2024-01-06")
+    row = shell.json("backtest", *window, "--policies", "ssf", "--forecasts", "noisy:0.3", "--jobs", 1)["rows"][0]
+    figures = shell.json("simulate", *window, "--policy", "ssf", "--forecasts", "noisy:0.3")
+    assert {key: row[key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
+
+
+def test_versions_of_a_predictor_are_compared(shell, run, store):
+    shell.works(
+        "train", "new-load", "--trace", run.trace, "--until", "2024-01-04", "--min-jobs", 50, "--horizons", "5,60"
+    )
+    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policies", "sia")
+    told = shell.json(*words, "--forecasts", "registry,registry:new-load=2", "--jobs", 1)
+    assert {label: models["new-load"] for label, models in told["models"].items()} == {
+        "sia registry": 1,
+        "sia registry:new-load=2": 2,
+    }
+    assert [(gain["a"], gain["b"]) for gain in told["gains"]] == [("sia registry", "sia registry:new-load=2")]
+
+
+def test_jobs_of_the_folder_are_those_of_the_simulations(scenes, tmp_path):
+    results = run_matrix(scenes, matrix(PAIRS[:1], 2, 1), home=tmp_path)
+    write_results(tmp_path / "a", results, [pool.name for pool in scenes[0].workload.pools], baseline="fcfs", draws=100)
+    jobs = pl.read_parquet(tmp_path / "a/jobs.parquet").filter(window=1)
+    log = results[1].log
+    assert jobs["submit_s"].to_list() == log.submit_s.tolist()
+    assert jobs["end_s"].to_list() == log.end_s.tolist()
+    assert jobs["pool"].to_list() == [job.pool for job in scenes[1].workload.jobs]

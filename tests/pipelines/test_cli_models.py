@@ -1,0 +1,139 @@
+"""`jobcast train` and `jobcast models`: versions, aliases, and what is told of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import jobcast
+from jobcast.models.new_load import NewLoad
+from jobcast.models.registry import load_exported, open_registry
+
+
+@pytest.fixture
+def train(run):
+    """Words that train new-load in a moment."""
+    return ("train", "new-load", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
+
+
+def champion(shell, name="new-load"):
+    return open_registry(shell.home).resolve(name).version
+
+
+def test_training_tells_what_was_registered(shell, run, store, train):
+    told = shell.json(*train, "--seed", 4, "--horizons", "5,60", "--coverage", 0.9)
+    assert set(told) == {
+        "predictor", "version", "aliases", "run_id", "algorithm", "seed", "training", "validation", "inputs", "notes",
+        "home", "jobcast",
+    }  # fmt: skip
+    assert (told["predictor"], told["version"], told["aliases"]) == ("new-load", 2, ["challenger"])
+    assert (told["algorithm"], told["seed"], told["jobcast"]) == ("sliding-max", 4, jobcast.__version__)
+    assert told["training"]["train_until"] == run.trained_until
+    assert told["training"]["pool_names"] == ["production-1", "research-1", "wide-1"]
+    assert told["training"]["coverage"] == 0.9
+    assert set(told["validation"]["horizons"]) == {"5min", "60min"}
+    assert told["inputs"]["trace"]["path"] == str(run.trace)
+    assert shell.json("models", "show", "new-load:2")["run_id"] == told["run_id"]
+    assert champion(shell) == 1
+
+
+def test_the_first_version_of_a_name_is_champion_and_challenger(shell, tmp_path, train):
+    shell.home = tmp_path / "new home"
+    told = shell.json(*train)
+    assert (told["version"], told["aliases"], told["home"]) == (1, ["challenger", "champion"], str(shell.home))
+
+
+@pytest.mark.parametrize("predictor", ["will-jobs-arrive", "job-duration"])
+def test_every_predictor_is_trained_and_the_same_data_give_the_same_model(shell, run, store, predictor):
+    words = ("train", predictor, "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
+    short = ("--horizons", "60")
+    if predictor == "will-jobs-arrive":
+        short = (*short, "--from", "2024-01-03T12:00:00Z")
+    first, second = (shell.json(*words, *short)["version"] for _ in range(2))
+    assert (first, second) == (2, 3)
+    shas = [shell.json("models", "show", f"{predictor}:{version}")["content_sha256"] for version in (first, second)]
+    assert shas[0] == shas[1]
+
+
+def test_nothing_at_or_after_until_is_read(shell, run, store, train):
+    """A trace that ends where training ends gives the same model."""
+    import polars as pl
+
+    until = pl.lit(run.trained_until).str.to_datetime(time_zone="UTC")
+    pl.read_parquet(run.trace).filter(pl.col("submit_time") < until).write_parquet("early.parquet")
+    shell.works(*train)
+    shell.works("train", "new-load", "--trace", "early.parquet", *train[4:])
+    whole, early = (shell.json("models", "show", f"new-load:{version}") for version in (2, 3))
+    assert whole["content_sha256"] == early["content_sha256"]
+    assert whole["trace_sha256"] != early["trace_sha256"]
+
+
+def test_the_list_has_a_row_a_version(shell, run):
+    told = shell.json("models", "list")["models"]
+    assert [(one["name"], one["version"], one["aliases"]) for one in told] == [
+        ("job-duration", 1, ["challenger", "champion"]),
+        ("new-load", 1, ["challenger", "champion"]),
+        ("will-jobs-arrive", 1, ["challenger", "champion"]),
+    ]
+    assert {one["trained_until"] for one in told} == {run.trained_until}
+    lines = shell.works("models", "list").out.splitlines()
+    assert lines[0].split() == ["model", "version", "aliases", "algorithm", "trace", "trained", "until"]
+    assert [line.split()[0] for line in lines[1:]] == ["job-duration", "new-load", "will-jobs-arrive"]
+
+
+def test_an_empty_registry_says_what_to_do_and_is_not_made(shell, tmp_path):
+    shell.home = tmp_path / "nothing"
+    assert shell.json("models", "list") == {"models": []}
+    assert "no models yet; run `jobcast run`" in shell.works("models", "list").out
+    assert not shell.home.exists()
+
+
+def test_a_version_is_shown_with_parameters_and_metrics(shell):
+    told = shell.json("models", "show", "new-load")
+    assert {"name", "version", "aliases", "run_id", "content_sha256", "parameters", "metrics"} <= set(told)
+    assert told["parameters"]["algorithm"] == "sliding-max"
+    assert told["metrics"]["validation/horizons/5min/coverage"] <= 1
+    out = shell.works("models", "show", "new-load@champion").out
+    assert "new-load" in out
+    assert "sliding-max" in out
+
+
+def test_promotion_and_rollback(shell, store, train):
+    shell.works(*train, "--coverage", 0.9)
+    shell.works(*train, "--coverage", 0.7)
+    assert shell.works("models", "promote", "new-load:2").out == "new-load: champion is version 2\n"
+    assert shell.works("models", "promote", "new-load:3").out == "new-load: champion is version 3\n"
+    assert shell.works("models", "promote", "new-load:3").out == "new-load: champion is version 3\n"
+    assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 2 again\n"
+    assert shell.works("models", "rollback", "new-load").out == "new-load: champion is version 1 again\n"
+    assert "no earlier champion to go back to" in shell.refuses("models", "rollback", "new-load")
+    assert champion(shell) == 1
+
+
+def test_other_aliases_are_moved_and_used(shell, run, store, train):
+    shell.works(*train, "--coverage", 0.9)
+    shell.works("models", "promote", "new-load:2", "--alias", "careful")
+    assert champion(shell) == 1
+    words = ("--trace", run.trace, "--at", "2024-01-06")
+    assert shell.json("predict", "new-load@careful", *words)["version"] == 2
+    assert shell.json("predict", "new-load", *words)["version"] == 1
+    assert "alias name" in shell.refuses("models", "promote", "new-load:2", "--alias", "not one!")
+
+
+def test_an_export_loads_without_a_database(shell, tmp_path):
+    assert shell.works("models", "export", "new-load@champion", "deep/exported").out == ("new-load 1: deep/exported\n")
+    assert isinstance(load_exported(tmp_path / "deep/exported"), NewLoad)
+    card = json.loads(Path("deep/exported/jobcast.json").read_text())
+    assert (card["name"], card["version"]) == ("new-load", 1)
+    assert "exists already" in shell.refuses("models", "export", "new-load", "deep/exported")
+    assert [path.name for path in Path("deep").iterdir()] == ["exported"]
+
+
+def test_the_home_is_the_nearest_project_when_the_variable_is_not_set(shell, run, tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    (project / "deep/er").mkdir(parents=True)
+    (project / "dvc.yaml").write_text("stages: {}\n")
+    (project / "mlruns").symlink_to(run.home / "mlruns")
+    monkeypatch.chdir(project / "deep/er")
+    shell.home = ""
+    assert len(shell.json("models", "list")["models"]) == 3

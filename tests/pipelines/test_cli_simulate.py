@@ -1,0 +1,207 @@
+"""`jobcast simulate`: its figures, its table of jobs, its options."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import jobcast
+
+OWN = (
+    "policy", "jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "utilization", "events",
+    "wall_s", "cpu_s",
+)  # fmt: skip
+AGAINST = (
+    "speedup_mean", "speedup_gmean", "speedup_p5", "speedup_p95", "slowed_pct", "slowdown_total_min",
+    "slowdown_max_min",
+)  # fmt: skip
+PROVENANCE = (
+    "forecasts", "baseline", "simulated", "inputs", "configuration", "seed", "models", "overlap_allowed", "jobcast",
+)  # fmt: skip
+COLUMNS = ["job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions", "dedicated"]
+
+
+@pytest.fixture
+def small(csv):
+    """Three jobs on four GPUs: the second is long and waits, the third is short and submitted after it."""
+    trace = csv("01,a,0,100,4", "02,a,10,50,4", "03,a,20,10,2")
+    pools = csv("a,4", name="pools.csv", header="pool,gpus")
+    return ("simulate", "--trace", trace, "--pools", pools, "--policy")
+
+
+def test_the_figures_are_those_of_the_contract(shell, small):
+    figures = shell.json(*small, "ssf")
+    assert set(figures) == {*OWN, *AGAINST, *PROVENANCE}
+    assert set(shell.json(*small, "ssf", "--baseline", "none")) == {*OWN, *PROVENANCE}
+
+
+def test_the_figures_are_right(shell, small):
+    """First come first served: [0, 100), [100, 150), [150, 160). Shortest first: the third runs in [100, 110)."""
+    figures = shell.json(*small, "fcfs", "--baseline", "none")
+    assert {key: figures[key] for key in OWN[:9]} == {
+        "policy": "fcfs",
+        "jobs": 3,
+        "makespan_s": 160.0,
+        "mean_jct_s": pytest.approx((100 + 140 + 140) / 3),
+        "p50_jct_s": 140.0,
+        "p99_jct_s": 140.0,
+        "mean_wait_s": pytest.approx((0 + 90 + 130) / 3),
+        "utilization": pytest.approx((400 + 200 + 20) / (4 * 160)),
+        "events": 6,
+    }
+    figures = shell.json(*small, "ssf", "--forecasts", "oracle")
+    speedups = np.array([1.0, 140 / 150, 140 / 90])
+    assert {key: figures[key] for key in AGAINST} == {
+        "speedup_mean": pytest.approx(speedups.mean()),
+        "speedup_gmean": pytest.approx(np.exp(np.log(speedups).mean())),
+        "speedup_p5": pytest.approx(np.percentile(speedups, 5)),
+        "speedup_p95": pytest.approx(np.percentile(speedups, 95)),
+        "slowed_pct": pytest.approx(100 / 3),
+        "slowdown_total_min": pytest.approx(10 / 60),
+        "slowdown_max_min": pytest.approx(10 / 60),
+    }
+    assert (figures["policy"], figures["forecasts"], figures["baseline"]) == ("ssf", "oracle", "fcfs")
+
+
+def test_results_name_what_they_come_from(shell, small):
+    figures = shell.json(*small, "ssf", "--set", "backfill=yes", "--seed", 3, "--limit", 2, "--from", 5)
+    assert figures["inputs"]["trace"]["rows"] == 3
+    assert len(figures["inputs"]["trace"]["sha256"]) == 64
+    assert figures["inputs"]["pools"] == {"a": 4}
+    assert figures["inputs"]["window"]["from"] == "1970-01-01T00:00:05Z"
+    assert figures["configuration"] == {"settings": {"backfill": "yes"}, "limit": 2, "warmup_days": 0.0}
+    assert (figures["seed"], figures["simulated"], figures["overlap_allowed"]) == (3, True, False)
+    assert (figures["models"], figures["jobcast"]) == ({}, jobcast.__version__)
+
+
+def test_jobs_come_as_csv_with_seconds_from_the_epoch(shell, small):
+    shell.works(*small, "ssf", "--out", "jobs.out.csv")
+    assert Path("jobs.out.csv").read_text() == (
+        "job_id,pool,submit_time,start_time,end_time,gpus,duration,preemptions,dedicated\n"
+        "01,a,0,0,100,4,100,0,true\n"
+        "02,a,10,110,160,4,50,0,true\n"
+        "03,a,20,100,110,2,10,0,true\n"
+    )
+
+
+def test_times_in_csv_are_exact_to_the_microsecond_and_ids_are_kept(shell, csv):
+    trace = csv(
+        "007,ü,2024-01-01T00:00:00.123456Z,0.000001,1",
+        f"{'x' * 3000},ü,1704067200.654321,1.5,1",
+        '"a, ""b""",ü,1704067201,2.25,1',
+        header="job_id,pool,submit_time,duration,gpus",
+    )
+    trace.write_text(trace.read_text().replace("2024-01-01T00:00:00.123456Z", "1704067200.123456"))
+    shell.works("simulate", "--trace", trace, "--gpus", 3, "--policy", "fcfs", "--out", "out.csv")
+    rows = pl.read_csv("out.csv", infer_schema=False).rows()
+    assert [row[0] for row in rows] == ["007", "x" * 3000, 'a, "b"']
+    assert [row[2:5] for row in rows] == [
+        ("1704067200.123456", "1704067200.123456", "1704067200.123457"),
+        ("1704067200.654321", "1704067200.654321", "1704067202.154321"),
+        ("1704067201", "1704067201", "1704067203.25"),
+    ]
+
+
+def test_jobs_come_as_parquet_with_timestamps(shell, small):
+    shell.works(*small, "fcfs", "--out", "jobs.out.parquet")
+    table = pl.read_parquet("jobs.out.parquet")
+    assert table.columns == COLUMNS
+    assert table.schema["end_time"] == pl.Datetime("us", "UTC")
+    assert table["end_time"].to_list()[1] == datetime(1970, 1, 1, 0, 2, 30, tzinfo=UTC)
+    assert table["job_id"].to_list() == ["01", "02", "03"]
+
+
+def test_every_job_of_a_real_window_is_in_the_table_once_and_runs_its_duration(shell, run):
+    words = ("--trace", run.trace, "--pools", run.pools, "--from", run.trained_until)
+    figures = shell.json("simulate", *words, "--policy", "sia", "--forecasts", "registry", "--out", "out.csv")
+    assert figures["models"] == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    table = pl.read_csv("out.csv", schema_overrides={"job_id": pl.String})
+    assert table.columns == COLUMNS
+    assert len(table) == figures["jobs"] == table["job_id"].n_unique()
+    assert (table["end_time"] - table["start_time"] - table["duration"]).abs().max() < 2e-6
+    assert (table["start_time"] >= table["submit_time"]).all()
+    assert (table["end_time"] - table["submit_time"]).mean() == pytest.approx(figures["mean_jct_s"], abs=1e-5)
+    assert table["preemptions"].sum() == 0
+    assert figures["makespan_s"] == pytest.approx(table["end_time"].max() - table["submit_time"].min(), abs=1e-5)
+    assert figures["slowdown_total_min"] >= figures["slowdown_max_min"] >= 0
+
+
+def test_the_same_command_gives_the_same_bytes_and_another_seed_others(shell, run):
+    words = ("--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--forecasts", "random")
+    tables = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        shell.works("simulate", *words, "--seed", seed, "--out", f"{name}.csv")
+        tables.append(Path(f"{name}.csv").read_bytes())
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_policies_without_forecasts_take_any_and_ignore_them(shell, small):
+    figures = shell.json(*small, "fcfs", "--forecasts", "registry")
+    assert (figures["forecasts"], figures["models"], figures["speedup_mean"]) == (None, {}, 1.0)
+    assert shell.json(*small, "ssf", "--forecasts", "noisy:0")["mean_jct_s"] == pytest.approx(340 / 3)
+
+
+def test_a_baseline_that_asks_for_forecasts_is_given_the_oracle(shell, run):
+    """Also where it is the policy itself: the gain of the oracle over noise is told."""
+    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "ssf", "--baseline", "ssf")
+    assert shell.json(*words, "--forecasts", "oracle")["speedup_mean"] == 1.0
+    noisy = shell.json(*words, "--forecasts", "noisy:1")
+    oracle = shell.json(*words[:-2], "--forecasts", "oracle")
+    base = shell.json(*words[:-2], "--forecasts", "noisy:1")
+    assert noisy["speedup_mean"] != 1.0
+    assert noisy["mean_jct_s"] == base["mean_jct_s"] != oracle["mean_jct_s"]
+
+
+def test_warm_up_leaves_the_first_days_out_of_the_figures(shell, csv):
+    trace = csv("1,a,0,100,1", "2,a,43200,200,1", "3,a,86400,300,1", "4,a,90000,400,1")
+    words = ("simulate", "--trace", trace, "--gpus", 4, "--policy", "fcfs")
+    assert shell.json(*words)["mean_jct_s"] == 250.0
+    figures = shell.json(*words, "--warmup", 1)
+    assert (figures["jobs"], figures["mean_jct_s"]) == (2, 350.0)
+    assert figures["configuration"]["warmup_days"] == 1.0
+
+
+def test_flat_and_cluster_files_and_derived_quotas(shell, csv, tmp_path):
+    trace = csv("1,a,0,100,2", "2,b,0,100,2", "3,b,100,100,1")
+    words = ("simulate", "--trace", trace, "--policy", "fcfs")
+    assert shell.json(*words, "--gpus", 4)["inputs"]["pools"] == {"all": 4}
+    (tmp_path / "cluster.yaml").write_text("nodes: [{count: 1, gpus: 4}]\npools: {a: 2, b: 2}\n")
+    assert shell.json(*words, "--cluster", "cluster.yaml")["inputs"]["pools"] == {"a": 2, "b": 2}
+    derived = shell.works(*words, "--json", "figures.json")
+    # 200 GPU-seconds in 100 s at 0.8 in a, 300 in b.
+    assert json.loads(Path("figures.json").read_text())["inputs"]["pools"] == {"a": 3, "b": 4}
+    assert "quotas: derived from the trace: max(widest job, ceil(GPU-time / span / 0.8)) GPUs a pool" in derived.err
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "gssf", "mmfs", "sia"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["1,a,100,5,1"],
+        [f"{i},a,100,5,1" for i in range(20)],
+        ["1,a,0.1,0.25,1", "2,a,0.25,0.5,2", "3,a,0.5,1e-9,1"],
+        ["1,a,-5,10,3", "2,b,0,10,1", "3,a,0,10,3"],
+    ],
+    ids=["a single job", "all at once", "fractions of seconds", "before the epoch"],
+)
+def test_odd_traces_run_to_completion(shell, csv, policy, rows):
+    for forecasts in ("oracle", "random", "conservative", "noisy:0.5"):
+        words = ("--trace", csv(*rows), "--policy", policy, "--forecasts", forecasts)
+        figures = shell.json("simulate", *words, "--out", "out.csv")
+        table = pl.read_csv("out.csv")
+        assert figures["jobs"] == len(table) == len(rows)
+        assert table["end_time"].null_count() == 0
+
+
+def test_a_table_for_people_goes_to_stdout_and_notes_to_stderr(shell, small):
+    answer = shell.works(*small, "ssf", "--json", "figures.json", "--out", "out.csv")
+    lines = dict(line.split(maxsplit=1) for line in answer.out.splitlines())
+    assert lines["policy"] == "ssf"
+    assert lines["mean_jct_s"] == "113.3"
+    assert set(lines) <= {*OWN, *AGAINST, *PROVENANCE}
+    assert answer.err.splitlines()[0] == "jobs: out.csv"
+    assert json.loads(Path("figures.json").read_text())["jobs"] == 3
+    assert not shell.works(*small, "ssf", "--json", "-").out.startswith("policy")

@@ -1,0 +1,149 @@
+"""`jobcast evaluate`: the contract's figures, and that they are those of the trace."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.evaluating import evaluate_registered, scored_pools
+from jobcast.traces.readers import read_trace
+
+FROM_S = 1704412800.0  # 2024-01-05, where training ended
+TOP = {
+    "predictor", "version", "aliases", "algorithm", "pools", "window", "trained", "overlap_allowed", "inputs", "notes",
+    "simulated", "jobcast",
+}  # fmt: skip
+DETECTION = {"precision", "recall", "f1"}
+
+
+@pytest.fixture(scope="module")
+def trace(run):
+    return read_trace(run.trace)
+
+
+@pytest.fixture(scope="module")
+def told(run, trace):
+    """Figures of all predictors over the part after training."""
+    names = ("will-jobs-arrive", "new-load", "job-duration")
+    return {name: evaluate_registered((name, None), trace, None, None, home=run.home) for name in names}
+
+
+def test_arrivals_have_the_contracts_figures(told):
+    figures = told["will-jobs-arrive"]
+    assert set(figures) == {*TOP, "horizons"}
+    assert list(figures["horizons"]) == ["5min", "60min"]
+    plain = {"n", "base_rate", *DETECTION, "pr_auc", "roc_auc", "ece", "threshold", "idle", "gate"}
+    for block in figures["horizons"].values():
+        assert set(block) == {*plain, "baselines", "by_pool"}
+        assert set(block["idle"]) == DETECTION
+        assert set(block["gate"]) >= {"miss_rate", "freed_idle_share"}
+        assert set(block["baselines"]) >= {"always", "persistence", "yesterday"}
+        for rule in block["baselines"].values():
+            assert set(rule) >= DETECTION
+        assert set(block["by_pool"]) == set(figures["pools"])
+        for one in block["by_pool"].values():
+            assert set(one) == plain
+        assert sum(one["n"] for one in block["by_pool"].values()) == block["n"]
+
+
+def windows(trace, horizon_s):
+    """Arrivals in (t, t + k] at every tick whose window ends in time, in (t - k, t], and in the same a day ago."""
+    until_s = trace.submit_s[-1] + 1.0
+    ticks_s = np.arange(FROM_S, until_s, 300.0)
+    ticks_s = ticks_s[ticks_s + horizon_s <= until_s]
+    found = []
+    for pool in trace.pools:
+        times = trace.submit_s[(trace.jobs["pool"] == pool).to_numpy()]
+
+        def within(since_s, times=times):
+            ends, begins = (np.searchsorted(times, at_s, side="right") for at_s in (since_s + horizon_s, since_s))
+            return ends > begins
+
+        found.append([within(ticks_s), within(ticks_s - horizon_s), within(ticks_s - 86400.0)])
+    return np.concatenate(found, axis=1)
+
+
+def f1(truth, declared):
+    hits = (truth & declared).sum()
+    return 2 * hits / (truth.sum() + declared.sum())
+
+
+@pytest.mark.parametrize(("name", "horizon_s"), [("5min", 300.0), ("60min", 3600.0)])
+def test_windows_and_baselines_are_those_of_the_trace(told, trace, name, horizon_s):
+    block = told["will-jobs-arrive"]["horizons"][name]
+    arrives, before, yesterday = windows(trace, horizon_s)
+    assert block["n"] == len(arrives)
+    assert block["base_rate"] == pytest.approx(arrives.mean())
+    rules = block["baselines"]
+    assert rules["always"]["precision"] == pytest.approx(arrives.mean())
+    assert rules["always"]["recall"] == 1.0
+    assert rules["persistence"]["f1"] == pytest.approx(f1(arrives, before))
+    assert rules["yesterday"]["f1"] == pytest.approx(f1(arrives, yesterday))
+    assert 0.5 < block["roc_auc"] <= 1.0
+    precision, recall = block["precision"], block["recall"]
+    assert block["f1"] == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_loads_have_the_contracts_figures(told):
+    figures = told["new-load"]
+    assert set(figures) == {*TOP, "horizons"}
+    contract = {"coverage", "coverage_nonzero", "over", "missed", "worst_pool"}
+    for block in figures["horizons"].values():
+        assert set(block) >= {*contract, "n", "baselines", "by_pool"}
+        assert 0 <= block["worst_pool"] <= block["coverage"] <= 1
+        assert block["worst_pool"] == min(one["coverage"] for one in block["by_pool"].values())
+        assert {"last_window", "max_of_week"} <= set(block["baselines"])
+    assert figures["horizons"]["5min"]["n"] == told["will-jobs-arrive"]["horizons"]["5min"]["n"]
+
+
+def test_durations_have_the_contracts_figures_at_the_top_with_the_rule_beside_them(told, trace):
+    figures = told["job-duration"]
+    assert set(figures) >= {*TOP, "accuracy", "macro_f1", "log_loss", "ece", "under_predicted", "baselines"}
+    for rule in figures["baselines"].values():
+        assert set(rule) >= {"accuracy", "macro_f1", "under_predicted"}
+    later = trace.between(FROM_S, None)
+    ended = later.end_s <= trace.submit_s[-1] + 1.0
+    assert (figures["n"], figures["unknown"]) == (ended.sum(), (~ended).sum())
+    bins = np.searchsorted([300.0, 3600.0], later.duration_s[ended])
+    assert {name: one["n"] for name, one in figures["by_bin"].items()} == dict(
+        zip(("<=5min", "5-60min", ">60min"), np.bincount(bins, minlength=3).tolist(), strict=True)
+    )
+
+
+def test_results_name_version_window_and_input(told, run, trace):
+    for name, figures in told.items():
+        assert (figures["predictor"], figures["version"], figures["simulated"]) == (name, 1, False)
+        assert figures["aliases"] == ["challenger", "champion"]
+        assert figures["window"]["from"] == figures["trained"]["until"] == run.trained_until
+        assert figures["inputs"]["trace"]["sha256"] == trace.source.sha256
+        assert figures["overlap_allowed"] is False
+
+
+def test_what_comes_after_until_changes_nothing(run, trace):
+    until_s = FROM_S + 86400.0
+    for name in ("will-jobs-arrive", "new-load", "job-duration"):
+        given = ((name, 1), trace.between(None, until_s), None, until_s)
+        whole = ((name, 1), trace, None, until_s)
+        short, full = (evaluate_registered(*words, home=run.home) for words in (given, whole))
+        assert short == full
+
+
+def test_only_pools_with_a_hundred_training_jobs_are_scored(trace):
+    assert scored_pools(trace, trace.submit_s[0], FROM_S) == tuple(trace.pools)
+    counts = trace.between(None, trace.submit_s[599]).jobs["pool"].value_counts()
+    big = sorted(counts.filter(counts["count"] >= 100)["pool"])
+    assert list(scored_pools(trace, trace.submit_s[0], trace.submit_s[599])) == big
+    assert scored_pools(trace, 0.0, 1.0) == tuple(trace.pools)  # a trace without the training time
+
+
+def test_a_trace_that_ends_before_training_did_says_so(run, trace):
+    with pytest.raises(ConfigError, match=r"nothing to score from 2024-01-05T00:00:00Z until .*new-load version"):
+        evaluate_registered(("new-load", None), trace.between(None, FROM_S - 3600), None, None, home=run.home)
+
+
+def test_the_table_shows_the_model_beside_its_baselines(shell, run):
+    out = shell.works("evaluate", "will-jobs-arrive", "--trace", run.trace).out
+    assert out.startswith("will-jobs-arrive 1 on 2024-01-05T00:00:00Z to ")
+    for word in ("base_rate", "5min", "60min", "always", "persistence", "yesterday", "gate: misses"):
+        assert word in out
+    assert "accuracy" in shell.works("evaluate", "job-duration:1", "--trace", run.trace).out
+    assert "coverage" in shell.works("evaluate", "new-load@champion", "--trace", run.trace).out

@@ -1,0 +1,97 @@
+from types import SimpleNamespace
+
+import pytest
+
+from jobcast.domain.errors import OverlapError, RegistryError
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.sources import Sources, refuse_overlap
+from jobcast.traces.pools import read_pools
+from jobcast.traces.readers import read_trace
+
+
+@pytest.mark.parametrize("text", ["oracle", "conservative", "random", "noisy:0.3"])
+def test_sources_without_models_answer_for_every_pool(scene, tmp_path, text):
+    chosen = Sources(scene, home=tmp_path).make(parse_forecasts(text))
+    assert (chosen.history, dict(chosen.models), chosen.overlap) == (None, {}, False)
+    chosen.source.advance(scene.from_s)
+    for pool in scene.workload.pools:
+        assert chosen.source.will_jobs_arrive(pool.name, 300.0) in (True, False)
+        assert chosen.source.new_load(pool.name, 300.0) >= 0
+    job = scene.workload.jobs[0]
+    assert 0 <= chosen.source.duration_bin(job) <= len(chosen.source.horizons_min)
+    assert chosen.source.duration_s(job) > 0
+
+
+def answers(source, scene):
+    told = []
+    for hour in range(24):
+        source.advance(scene.from_s + 3600.0 * hour)
+        told += [source.will_jobs_arrive(pool.name, 300.0) for pool in scene.workload.pools]
+    return told + [source.duration_bin(job) for job in scene.workload.jobs]
+
+
+def test_draws_are_those_of_the_seed(scene, tmp_path):
+    def drawn(seed):
+        return answers(Sources(scene, home=tmp_path, seed=seed).make(parse_forecasts("random")).source, scene)
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_noise_of_probability_0_is_the_oracle(scene, tmp_path):
+    sources = Sources(scene, home=tmp_path)
+    noisy, oracle = (sources.make(parse_forecasts(text)).source for text in ("noisy:0", "oracle"))
+    assert answers(noisy, scene) == answers(oracle, scene)
+
+
+def test_the_load_before_the_window_is_known_to_what_draws(scene, tmp_path):
+    source = Sources(scene, home=tmp_path).make(parse_forecasts("random")).source
+    source.advance(scene.from_s)
+    busiest = max(scene.workload.pools, key=lambda pool: scene.earlier.jobs["pool"].to_list().count(pool.name))
+    assert source.new_load(busiest.name, 12 * 3600.0) > 0
+
+
+def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scene, monkeypatch):
+    """Each predictor has been asked before the replay begins: what it compiles is no part of the policy's own time."""
+    asked = []
+    for predictor, question in ((WillJobsArrive, "predict_proba"), (NewLoad, "predict"), (JobDuration, "predict")):
+        answer = getattr(predictor, question)
+        monkeypatch.setattr(
+            predictor, question, lambda self, *given, answer=answer: asked.append(self.name) or answer(self, *given)
+        )
+    chosen = Sources(scene, home=run.home).make(parse_forecasts("registry"))
+    assert asked == ["will-jobs-arrive", "new-load", "job-duration"]
+    assert chosen.models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    assert chosen.overlap is False
+    assert chosen.source.horizons_min == (5, 60)
+    assert chosen.history is not None
+
+
+def test_what_is_not_pinned_is_of_the_alias(run, scene):
+    sources = Sources(scene, home=run.home)
+    assert sources.make(parse_forecasts("registry:challenger")).models["new-load"] == 1
+    assert sources.make(parse_forecasts("registry:new-load=1")).models["will-jobs-arrive"] == 1
+    with pytest.raises(RegistryError, match="new-load has no version 7"):
+        sources.make(parse_forecasts("registry:new-load=7"))
+    with pytest.raises(RegistryError, match="no model 'will-jobs-arrive'"):
+        Sources(scene, home=run.home / "nosuch").make(parse_forecasts("registry"))
+
+
+def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):
+    early = build_scene(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412799.0)
+    with pytest.raises(OverlapError, match=r"will-jobs-arrive version 1 .* until 2024-01-05T00:00:00Z, which reaches"):
+        Sources(early, home=run.home).make(parse_forecasts("registry"))
+    assert Sources(early, home=run.home, allow_overlap=True).make(parse_forecasts("registry")).overlap is True
+
+
+def test_overlap_is_training_that_ends_after_the_window_begins():
+    version = SimpleNamespace(name="new-load", version=3, train_until_s=100.0)
+    assert refuse_overlap(version, 100.0, None, allowed=False) is False
+    assert refuse_overlap(version, 99.0, 200.0, allowed=True) is True
+    with pytest.raises(OverlapError, match="to the end; choose another version or a later --from"):
+        refuse_overlap(version, 99.0, float("inf"), allowed=False)
+    with pytest.raises(OverlapError, match="new-load version 3"):
+        refuse_overlap(version, 10.0, 50.0, allowed=False)  # trained on what came after the window, too

@@ -1,0 +1,112 @@
+"""The main job: its files, its receipts, and the same stages one by one."""
+
+import json
+import re
+import shutil
+
+import polars as pl
+import pytest
+
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.stages.plan import STAGES, steps
+
+RUN_DEPENDENT = re.compile(rb'"(?:run_id|wall_s|cpu_s|train_s|registered|home|root|path)":')
+
+
+def files(out) -> set[str]:
+    return {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+
+
+def contents(out, names) -> dict[str, bytes]:
+    return {name: (out / name).read_bytes() for name in names}
+
+
+def test_a_run_writes_what_the_plan_says_and_nothing_else(run):
+    expected = {
+        path.replace("{item}", item)
+        for stage in STAGES
+        for item in stage.items
+        for path in (*stage.outs, *stage.metrics, stage.receipt)
+    }
+    found = files(run.out)
+    assert {path for path in expected if (run.out / path).is_file()} <= found
+    assert all((run.out / path).exists() for path in expected)
+    folders = tuple(f"{path}/" for path in expected if (run.out / path).is_dir())
+    assert [path for path in found - expected if not path.startswith(folders)] == []
+
+
+def test_figures_that_differ_from_run_to_run_are_in_receipts_alone(run):
+    for name in files(run.out):
+        if name.endswith(".json") and "receipts" not in name:
+            assert not RUN_DEPENDENT.search((run.out / name).read_bytes()), name
+    receipt = json.loads((run.out / "processed/receipts/backtest.json").read_text())
+    assert {"stage", "jobcast", "home", "root", "models", "input", "runs"} <= set(receipt)
+    assert {"cpu_s", "wall_s", "models"} <= set(receipt["runs"][0])
+    assert len(receipt["input"]["sha256"]) == 64
+    assert [model["name"] for model in receipt["models"]] == ["will-jobs-arrive", "new-load", "job-duration"]
+
+
+def test_metrics_are_the_headlines(run):
+    evaluate = json.loads((run.out / "processed/metrics/evaluate.json").read_text())
+    assert set(evaluate) == {"will-jobs-arrive", "new-load", "job-duration"}
+    assert set(evaluate["will-jobs-arrive"]["lightgbm"]) == {"5min", "60min"}
+    assert {"precision", "recall", "f1", "pr_auc"} <= set(evaluate["will-jobs-arrive"]["lightgbm"]["60min"])
+    backtest = json.loads((run.out / "processed/metrics/backtest.json").read_text())
+    assert list(backtest) == ["fcfs", "sia oracle", "sia registry (lightgbm)"]
+    assert backtest["fcfs"]["speedup_gmean"] == 1.0
+    assert backtest["sia oracle"]["slowed_pct"] >= 0
+    cdf = pl.read_csv(run.out / "processed/plots/speedup_cdf.csv")
+    assert cdf.columns == ["share", *backtest]
+
+
+def test_stages_one_by_one_write_the_same_and_register_nothing_twice(shell, run, store, tmp_path):
+    """In another folder, with a registry that knows these models already: it keeps their versions."""
+    params = tmp_path / "params.yaml"
+    there = f"trace: {run.trace}\n  pools: {run.pools}\n  min_pool_jobs"
+    params.write_text(run.params.read_text().replace("min_pool_jobs", there))
+    out = tmp_path / "out"
+    for stage, item in steps():
+        answer = shell.works("stage", stage.name, *([item] if item else []), "--params", params, "--out", out)
+        assert answer.out == ""
+        assert answer.err.startswith(stage.name)
+    names = {name for name in files(run.out) if "receipts" not in name and not name.endswith("report.html")}
+    assert {name for name in files(out) if "receipts" not in name and not name.endswith("report.html")} == names
+    assert contents(out, names) == contents(run.out, names)
+    assert [str(version) for version in open_registry(shell.home).list()] == [
+        "job-duration:1",
+        "new-load:1",
+        "will-jobs-arrive:1",
+    ]
+
+
+def test_the_report_is_written_again_from_the_files(shell, run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.out, copy)
+    page = copy / "processed/report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert shell.works("report", copy).err == f"report: {page}\n"
+    assert page.read_bytes() == before
+    (copy / "processed/evaluation.json").unlink()
+    assert "holds no finished run or backtest" in shell.refuses("report", copy)
+
+
+def test_a_file_of_a_run_that_was_damaged_is_named(shell, run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.out, copy)
+    (copy / "interim/split.json").write_text("{half")
+    line = shell.refuses("report", copy)
+    assert line.startswith(f"{copy / 'interim/split.json'}: cannot be read as JSON")
+
+
+@pytest.mark.parametrize("quota", ["derived", "given"])
+def test_a_run_prepares_the_trace_with_quotas_and_split(shell, run, tmp_path, quota):
+    params, out = tmp_path / "params.yaml", tmp_path / "out"
+    pools = f"\n  pools: {run.pools}" if quota == "given" else ""
+    params.write_text(f"prepare:\n  trace: {run.trace}\n  min_pool_jobs: 50{pools}\n")
+    shell.works("stage", "prepare", "--params", params, "--out", out)
+    split = json.loads((out / "interim/split.json").read_text())
+    assert split["train_until"] == run.trained_until
+    assert split["name"] == "week"
+    assert split["pools_origin"].startswith("derived: " if quota == "derived" else "the pools file pools.csv")
+    assert split["jobs"] == len(pl.read_parquet(out / "raw/jobs.parquet"))
