@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 
 from jobcast.models.registry import open_registry
+from jobcast.pipelines.config import load_params
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.run_checks import check_run
 from jobcast.pipelines.stages.plan import STAGES, steps
 
 RUN_DEPENDENT = re.compile(rb'"(?:run_id|wall_s|cpu_s|train_s|registered|home|root|path)":')
@@ -110,3 +113,13 @@ def test_a_run_prepares_the_trace_with_quotas_and_split(shell, run, tmp_path, qu
     assert split["name"] == "week"
     assert split["pools_origin"].startswith("derived: " if quota == "derived" else "the pools file pools.csv")
     assert split["jobs"] == len(pl.read_parquet(out / "raw/jobs.parquet"))
+
+
+def test_a_run_says_which_zone_it_reads_times_in_before_it_begins(run, tmp_path, capsys):
+    naive = tmp_path / "naive.parquet"
+    pl.read_parquet(run.trace).with_columns(pl.col("submit_time").dt.replace_time_zone(None)).write_parquet(naive)
+    params = load_params(run.params)
+    prepare = params.prepare.model_copy(update={"trace": str(naive), "pools": str(run.pools)})
+    check_run(params.model_copy(update={"prepare": prepare}), tmp_path / "out", tmp_path / "home", Console())
+    assert capsys.readouterr().err == f"{naive}: submit_time: times without an offset read as UTC\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["naive.parquet"]
