@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY := true
+export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test repro lint bench notebooks lock clean

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -140,7 +140,7 @@ def _replay_all(
             delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap)
             for number in order
         )
-        with _ctrl_c_blocked():
+        with _ctrl_c_blocked() if jobs > 1 else nullcontext():
             done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
         for number, run in done:
             found[number] = run
@@ -155,6 +155,9 @@ def _ctrl_c_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # else it would be begun with the workers, which lets SIGINT through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

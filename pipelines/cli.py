@@ -1,9 +1,11 @@
 """The command line: finds the command, turns errors into one line and an exit code."""
 
 import importlib
+import os
 import signal
 import sys
 import warnings
+from types import FrameType
 from typing import Any
 
 import click
@@ -11,7 +13,10 @@ import click
 from jobcast import __version__
 from jobcast.domain.errors import JobcastError, UserError
 
+PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
+"""Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
 EXIT_OURS, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 128 + signal.SIGINT
+INTERRUPTED = "jobcast: interrupted; nothing was left half-written, the same command can be run again"
 
 COMMANDS: dict[str, str] = {
     "run": "The main job: prepare, featurize, train, register, evaluate, backtest, report.",
@@ -75,46 +80,69 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line and leave with its exit code: 0 done, 2 the user's mistake, 1 our own, 130 interrupted."""
     words = sys.argv[1:] if arguments is None else arguments
+    os.environ.setdefault(*PATIENT_THREADS)
     debug = "--debug" in words
     # --debug and --quiet are understood anywhere on the line.
     first = [word for word in ("--debug", "--quiet") if word in words]
     words = [*first, *(word for word in words if word not in first)]
+    heard = _listen() if arguments is None else []
     try:
         with warnings.catch_warnings():
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        sys.exit(EXIT_USER)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else _named(words)
-        message = error.format_message()
-        _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'.", EXIT_USER)
-    except click.ClickException as error:
-        _fail(error.format_message(), EXIT_USER)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted; nothing was left half-written, the same command can be run again", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(EXIT_OURS)
-    except JobcastError as error:
-        if debug:
+    except (KeyboardInterrupt, Exception) as error:
+        if heard or isinstance(error, KeyboardInterrupt | click.Abort):
+            told, code = INTERRUPTED, EXIT_INTERRUPTED
+        elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
             raise
-        _fail(str(error), EXIT_USER if isinstance(error, UserError) else EXIT_OURS)
-    except OSError as error:
-        if debug:
-            raise
-        where = error.filename or "stdout"
-        _fail(f"{where}: cannot be used ({error.strerror or error}); check the path and its permissions", EXIT_USER)
-    except Exception as error:
-        if debug:
-            raise
-        _fail(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it", EXIT_OURS)
+        else:
+            told, code = _told(error, words)
+        if told:
+            click.echo(told, err=True)
     finally:
         if arguments is None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt but the way out
+            exec("")  # CPython leaves by a signal if Ctrl-C came while it executed a text, as dataclasses do
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _listen() -> list[int]:
+    """Note each Ctrl-C: a library may turn the KeyboardInterrupt that it raises into an error of its own."""
+    heard: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return heard
+
+
+def _told(error: Exception, words: list[str]) -> tuple[str, int]:
+    """What to say about an error, and the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message(), EXIT_USER
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else _named(words)
+        message = error.format_message()
+        return _line(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'."), EXIT_USER
+    if isinstance(error, click.ClickException):
+        return _line(error.format_message()), EXIT_USER
+    if isinstance(error, BrokenPipeError):
+        sys.stderr.close()  # whoever read the results has left; nothing is wrong
+        return "", EXIT_OURS
+    if isinstance(error, JobcastError):
+        return _line(str(error)), EXIT_USER if isinstance(error, UserError) else EXIT_OURS
+    if isinstance(error, OSError):
+        where, why = error.filename or "stdout", error.strerror or error
+        return _line(f"{where}: cannot be used ({why}); check the path and its permissions"), EXIT_USER
+    return _line(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it"), EXIT_OURS
+
+
+def _line(message: str) -> str:
+    return f"jobcast: {' '.join(message.split())}"
 
 
 def _named(words: list[str]) -> str:
@@ -126,8 +154,3 @@ def _named(words: list[str]) -> str:
             path.append(word)
             command = found
     return " ".join(path)
-
-
-def _fail(message: str, code: int) -> None:
-    click.echo(f"jobcast: {' '.join(message.split())}", err=True)
-    sys.exit(code)

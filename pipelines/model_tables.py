@@ -45,11 +45,11 @@ def details(figures: Mapping[str, Any], indent: str = "") -> str:
         if isinstance(value, Mapping):
             lines += [f"{indent}{key}", details(value, indent + "  ")] if value else []
         elif isinstance(value, float):
-            lines.append(f"{indent}{key:<20}{value:.4g}")
+            lines.append(f"{indent}{key:<24} {value:.4g}")
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            lines.append(f"{indent}{key:<20}{', '.join(map(str, value))}")
+            lines.append(f"{indent}{key:<24} {', '.join(map(str, value))}")
         elif value is not None:
-            lines.append(f"{indent}{key:<20}{value}")
+            lines.append(f"{indent}{key:<24} {value}")
     return "\n".join(lines)
 
 

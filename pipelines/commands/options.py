@@ -81,7 +81,9 @@ def overlap_option(command: Command) -> Command:
 
 def strict_option(command: Command) -> Command:
     """`--strict`."""
-    return click.option("--strict", is_flag=True, help="Any row or time that is not plain is an error.")(command)
+    return click.option(
+        "--strict", is_flag=True, help="Refuse rows that would be dropped, and canonical times without an offset."
+    )(command)
 
 
 def console_of(ctx: click.Context) -> Console:

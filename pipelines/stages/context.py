@@ -1,7 +1,7 @@
 """What a stage works with, and the files that stages share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,9 @@ class Context:
         return self.root / "processed/models" / predictor / algorithm
 
     def trace(self) -> Trace:
-        """Read the trace of the run."""
-        return read_trace(self.jobs, format="canonical")
+        """Read the trace of the run, under the name that it came with."""
+        name = read_json(self.root / "interim/split.json")["name"]
+        return replace(read_trace(self.jobs, format="canonical"), name=name)
 
     def split(self) -> tuple[Split, dict[str, Any]]:
         """The split in time, and all that prepare wrote beside it (names, origins, notes)."""

@@ -11,6 +11,7 @@ import pytest
 
 from jobcast.features import arrivals
 from jobcast.models.registry import open_registry
+from jobcast.pipelines import sources
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 ROW = "1,a,2024-01-01T00:00:00Z,60,1"
@@ -173,8 +174,8 @@ def test_a_registry_without_the_model_asked_for(shell, run, tmp_path):
 
 
 def test_a_model_whose_features_do_not_match(shell, run, monkeypatch):
-    other = ("load_1", "load_2")
-    monkeypatch.setattr(arrivals, "feature_names", lambda: other)
+    monkeypatch.setattr(arrivals, "feature_names", lambda: ("load_1", "load_2"))
+    sources._loaded.cache_clear()  # a process loads a version once
     for words in (
         ("evaluate", "will-jobs-arrive", "--trace", run.trace, "--json", "figures.json"),
         ("predict", "will-jobs-arrive", "--trace", run.trace, "--at", "2024-01-06", "--json", "figures.json"),
