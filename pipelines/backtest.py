@@ -18,6 +18,7 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, figures, simulate, warmup_end
 from jobcast.schedulers.policies import uses_forecasts
 from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import after_warmup
 
 NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
@@ -39,12 +40,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """A finished cell and its figures against the baseline of the same window."""
+    """A finished cell against the baseline of the same window.
+
+    Attributes
+    ----------
+    figures : those of `simulation.figures`
+    base_jct_s : (n_jobs,) completion times under the baseline
+    counted : (n_jobs,) jobs submitted after the warm-up
+    """
 
     cell: Cell
     run: Simulated
     figures: Mapping[str, Any]
     base_jct_s: NDArray[np.float64]
+    counted: NDArray[np.bool_]
 
     @property
     def log(self) -> RunLog:
@@ -197,7 +206,7 @@ def _engine(name: str) -> Iterator[None]:
 
 def _measured(cell: Cell, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
     told = figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=counted_from_s)
-    return CellResult(cell, run, told, base.log.jct_s)
+    return CellResult(cell, run, told, base.log.jct_s, after_warmup(run.log, counted_from_s))
 
 
 def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:

@@ -114,9 +114,9 @@ def gains_between(results: Sequence[CellResult], *, draws: int) -> list[dict[str
 
 
 def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[str, Any]:
-    jct_a, jct_b = (np.concatenate([one.log.jct_s for one in group]) for group in (a, b))
-    base = np.concatenate([one.base_jct_s for one in a])
-    submit_s = np.concatenate([one.log.submit_s for one in a])
+    jct_a, jct_b = (np.concatenate([one.log.jct_s[one.counted] for one in group]) for group in (a, b))
+    base = np.concatenate([one.base_jct_s[one.counted] for one in a])
+    submit_s = np.concatenate([one.log.submit_s[one.counted] for one in a])
     gains = paired_gains(jct_a, jct_b, submit_s, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=base)
     return gains.to_dict()
 
@@ -126,7 +126,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
     shares = np.linspace(0.0, 1.0, CDF_POINTS)
     columns: dict[str, Any] = {"share": shares.round(4)}
     for result in results:
-        speedups = result.base_jct_s / result.log.jct_s
+        speedups = (result.base_jct_s / result.log.jct_s)[result.counted]
         columns.setdefault(result.cell.label, np.quantile(speedups, shares))
     text = io.StringIO()
     pl.DataFrame(columns).write_csv(text)

@@ -131,14 +131,22 @@ def _told(error: Exception, words: list[str]) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return _line(error.format_message()), EXIT_USER
     if isinstance(error, BrokenPipeError):
-        sys.stderr.close()  # whoever read the results has left; nothing is wrong
-        return "", EXIT_OURS
+        _discard_stdout()
+        return "", EXIT_OURS  # whoever read the results has left; nothing is wrong
     if isinstance(error, JobcastError):
         return _line(str(error)), EXIT_USER if isinstance(error, UserError) else EXIT_OURS
     if isinstance(error, OSError):
+        if error.filename is None:
+            _discard_stdout()
         where, why = error.filename or "stdout", error.strerror or error
         return _line(f"{where}: cannot be used ({why}); check the path and its permissions"), EXIT_USER
     return _line(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it"), EXIT_OURS
+
+
+def _discard_stdout() -> None:
+    """Let go of what could not be written, or Python would try once more on its way out and say so."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _line(message: str) -> str:

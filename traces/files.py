@@ -78,13 +78,15 @@ def replacing(path: PathLike) -> Iterator[Path]:
         room = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
+    draft, old = room / target.name, room / "old"
     try:
-        draft = room / target.name
         yield draft
         if target.is_dir() and draft.is_dir():
-            target.rename(room / "old")
+            target.rename(old)
         os.replace(draft, target)
     except OSError as error:
         raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
     finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
         shutil.rmtree(room, ignore_errors=True)

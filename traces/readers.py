@@ -106,4 +106,6 @@ def _reader_for(path: PathLike) -> Reader:
     if not found:
         raise TraceError(f"{os.fspath(path)}: neither CSV text nor Parquet; give a trace in one of these")
     needed = "; or ".join(f"{', '.join(reader.needs)} ({name})" for name, reader in READERS.items())
-    raise TraceError(f"{os.fspath(path)}: no known format, found columns {found}; needed are {needed}")
+    missing = min(([c for c in reader.needs if c not in header_of(head)] for reader in READERS.values()), key=len)
+    lacks = f"no known format, column {' and '.join(missing)} missing" if missing else "no known format"
+    raise TraceError(f"{os.fspath(path)}: {lacks}; found columns {found}; needed are {needed}")

@@ -55,3 +55,20 @@ def test_what_is_no_json_object_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ConfigError, match=r"x\.json"):
         read_json(tmp_path / "x.json")
+
+
+def test_a_folder_stays_when_its_successor_cannot_take_its_place(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.mkdir()
+    (path / "old.txt").write_text("old")
+
+    def interrupted(source, target):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jobcast.traces.files.os.replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):  # noqa: SIM117 - the interruption comes between two renames
+            with replacing(path) as draft:
+                draft.mkdir()
+    assert [item.name for item in path.iterdir()] == ["old.txt"]
+    assert [item.name for item in tmp_path.iterdir()] == ["model"]
