@@ -28,8 +28,9 @@ def settings_of(context: Context) -> TrainSettings:
 def work(context: Context, item: str) -> None:
     """Train a predictor. A model whose files are already registered keeps its version."""
     settings, (split, told) = settings_of(context), context.split()
+    trace = context.trace()
     data = TrainingData.of(
-        context.trace(), split.train_from_s, split.train_until_s, settings.min_train_jobs, Corpus.read(context.corpus)
+        trace, split.train_from_s, split.train_until_s, settings.min_train_jobs, Corpus.read(context.corpus)
     )
     metrics: dict[str, Any] = {}
     receipts: dict[str, Any] = {}
@@ -42,7 +43,7 @@ def work(context: Context, item: str) -> None:
                 trained = recipe(data, name, settings, step)
             trained.predictor.save(folder / name)
             version = registered_already(context.home, item, folder / name) or register(
-                context.home, folder / name, trained, name, data, settings, context.trace()
+                context.home, folder / name, trained, name, data, settings, trace
             )
             metrics[name] = {"validation": trained.validation}
             receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}
