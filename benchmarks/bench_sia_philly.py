@@ -18,10 +18,11 @@ from jobcast.pipelines.backtest import CellResult, label_of, matrix, run_matrix
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.recipes import TrainSettings
 from jobcast.pipelines.report import summary_table
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.times import parse_time
-from jobcast.pipelines.training import TrainSettings, train_and_register
+from jobcast.pipelines.training import train_and_register
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 

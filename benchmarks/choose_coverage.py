@@ -11,10 +11,13 @@ from jobcast.domain.errors import UserError
 from jobcast.domain.jobs import Pool
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.pipelines.catalog import data_file
+from jobcast.pipelines.recipes import TrainingData, TrainSettings
+from jobcast.pipelines.recipes.arrivals import train_arrivals
+from jobcast.pipelines.recipes.durations import train_durations
+from jobcast.pipelines.recipes.loads import train_loads
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import iso, parse_time
-from jobcast.pipelines.training import TrainingData, TrainSettings, train_arrivals, train_durations, train_loads
 from jobcast.schedulers.policies import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory

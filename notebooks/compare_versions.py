@@ -73,10 +73,11 @@ from jobcast.pipelines.config import Prepare
 from jobcast.pipelines.evaluating import evaluate_registered
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
+from jobcast.pipelines.recipes import TrainSettings
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.summaries import summaries
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.training import TrainSettings, train_and_register
+from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.wording import between, duration, number, percent, share, signed
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 from jobcast.traces.curves import cdf

@@ -9,9 +9,9 @@ from jobcast.pipelines.config import Params
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import check_outputs
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.recipes import recipe_of
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import warmup_end
-from jobcast.pipelines.training import recipe_of
 from jobcast.schedulers.policies import find_factory
 from jobcast.traces.generators import GENERATORS
 from jobcast.traces.splits import pools_to_learn_from

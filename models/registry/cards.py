@@ -26,7 +26,8 @@ class ModelCard:
     feature_names : columns that the model reads, in order
     parameters : what else it was fitted with, scalars by name
     metrics : scores by horizon and pool, nested as `jobcast evaluate --json` writes them
-    plots : files to keep beside the run
+    series : values by step, by metric, for MLflow's history, such as what each trial of a search reached
+    files : drawings (.svg, .png) and tables to keep beside the run
     description : one line for people
     """
 
@@ -41,7 +42,8 @@ class ModelCard:
     feature_names: tuple[str, ...] = ()
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
-    plots: tuple[Path, ...] = ()
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
     description: str = ""
 
 

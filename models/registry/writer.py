@@ -4,6 +4,7 @@ The version is made last, so that whoever is interrupted leaves at most a run th
 """
 
 import json
+import math
 import platform
 import tempfile
 import time
@@ -28,6 +29,7 @@ METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
 PARAMS_A_BATCH = 100
 DIGEST_LENGTH = 36  # of a data set, MLflow's column
 MS_PER_S = 1000.0
+DRAWINGS = frozenset({".svg", ".png"})
 
 
 def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
@@ -98,6 +100,8 @@ def _log_figures(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
     params = [Param(name, str(value)) for name, value in facts.items() if value is not None]
     now_ms = int(time.time() * MS_PER_S)
     metrics = [Metric(name, value, now_ms, 0) for name, value in flatten_metrics(card.metrics).items()]
+    for name, values in card.series.items():
+        metrics += [Metric(name, value, now_ms, step) for step, value in enumerate(values) if math.isfinite(value)]
     for some in _batches(params, PARAMS_A_BATCH):
         client.log_batch(run_id, params=some)
     for few in _batches(metrics, METRICS_A_BATCH):
@@ -121,8 +125,8 @@ def _log_data_set(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
 
 def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
     client.log_dict(run_id, {"features": list(card.feature_names)}, "features.json")
-    for plot in card.plots:
-        client.log_artifact(run_id, str(plot), "plots")
+    for file in card.files:
+        client.log_artifact(run_id, str(file), "plots" if file.suffix in DRAWINGS else "tables")
 
 
 def _log_model(

@@ -81,18 +81,16 @@ def convert_trace(
     Example:
       jobcast trace convert philly philly_jobs.csv --out philly.parquet --timezone America/Los_Angeles
     """
-    from jobcast.domain.errors import ConfigError
     from jobcast.traces.canonical import write_trace
     from jobcast.traces.pools import derive_pools, write_pools
-    from jobcast.traces.readers import read_trace
+    from jobcast.traces.readers import read_sources
 
-    if len(sources) > 1:
-        raise ConfigError(f"{format_name} takes one source, got {len(sources)}; convert them one by one")
     check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    trace = read_trace(sources[0], format=format_name, timezone=timezone, strict=strict)
+    reading = read_sources(sources, format=format_name, timezone=timezone, strict=strict)
+    trace = reading.trace
     write_trace(trace, out)
     if pools_out:
-        write_pools(derive_pools(trace), pools_out)
+        write_pools(reading.pools or derive_pools(trace), pools_out)
     console = console_of(ctx)
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows")
     for line in (*trace.notes, *dropped_lines(trace.dropped)):

@@ -54,7 +54,8 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import training_table
-    from jobcast.pipelines.training import TrainSettings, parse_horizons, recipe_of, train_and_register
+    from jobcast.pipelines.recipes import TrainSettings, parse_horizons, recipe_of
+    from jobcast.pipelines.training import train_and_register
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)

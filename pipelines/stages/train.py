@@ -7,8 +7,9 @@ from jobcast.features.corpus import Corpus
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.training import TrainingData, TrainSettings, recipe_of, register, registered_already
+from jobcast.pipelines.training import register, registered_already
 from jobcast.traces.files import replacing
 
 
@@ -43,7 +44,7 @@ def work(context: Context, item: str) -> None:
                 trained = recipe(data, name, settings, step)
             trained.predictor.save(folder / name)
             version = registered_already(context.home, item, folder / name) or register(
-                context.home, folder / name, trained, name, data, settings, trace
+                context.home, folder / name, trained, data, settings
             )
             metrics[name] = {"validation": trained.validation}
             receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}

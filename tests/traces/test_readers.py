@@ -4,8 +4,8 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces import readers
-from jobcast.traces.canonical import CanonicalReader
-from jobcast.traces.readers import READERS, format_names, read_trace
+from jobcast.traces.readers import format_names, read_trace, reader_named
+from jobcast.traces.readers.canonical import CanonicalReader
 
 
 class ShoutingReader(CanonicalReader):
@@ -16,10 +16,11 @@ class ShoutingReader(CanonicalReader):
     def recognises(self, path, head):
         return head.startswith(b"JOBS!")
 
-    def read(self, path, timezone=None, strict=False):
+    def read(self, sources, timezone=None, strict=False):
+        path = sources[0]
         rest = path.with_name("rest.csv")
         rest.write_text(path.read_text().partition("\n")[2])
-        return super().read(rest, timezone, strict)
+        return super().read([rest], timezone, strict)
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def plugin(monkeypatch):
     return install
 
 
-def test_ours_are_tried_first():
-    assert list(READERS) == ["canonical", "philly"]
-    assert all(READERS[name].name == name for name in READERS)
+def test_the_canonical_form_is_tried_first():
+    assert format_names()[0] == "canonical"
+    assert all(reader_named(name).name == name for name in format_names())
 
 
 def test_another_packages_reader_is_found_by_content_and_by_name(plugin, tmp_path):

@@ -4,6 +4,7 @@ Microsoft, 2017 (Jeon et al., USENIX ATC 2019), as flattened in the artifact of 
 Timestamps are wall-clock times of submission without an offset; durations are seconds.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -13,6 +14,7 @@ from jobcast.traces.check import Place, require_columns
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import PathLike, read_file
+from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import typed_columns
@@ -33,12 +35,12 @@ class PhillyReader:
         """Whether a file that begins with `head` has the flat file's columns."""
         return set(RENAMED) <= set(header_of(head))
 
-    def read(self, path: PathLike, timezone: str | None = None, strict: bool = False) -> Trace:
+    def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
         """Read the flat file; job ids are the row numbers from 0, zero-padded.
 
         Parameters
         ----------
-        path : the file
+        sources : the one file
         timezone : IANA zone of the times; None reads the wall clock as UTC, and a note says so
         strict : make rows that would be left out an error
 
@@ -47,17 +49,17 @@ class PhillyReader:
         TraceError
             The file cannot be read, or a row of it cannot be used; the line names the first such row.
         ConfigError
-            The zone is not known.
+            The zone is not known, or there are several files.
         """
         clock = Clock(timezone)
-        file = read_file(path)
+        file = read_file(only_source(sources, self.name))
         frame, place = read_csv(file)
         require_columns(frame.columns, place, self.needs)
         place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
         typed = typed_columns(_canonical_names(frame), place, clock)
         line = place.row
         kept, dropped, rows = _usable(typed.frame, place, strict)
-        return Trace.from_frame(
+        trace = Trace.from_frame(
             kept,
             name=file.name,
             source=Source(file.path, file.sha256, frame.height),
@@ -65,6 +67,7 @@ class PhillyReader:
             dropped=dropped,
             place=replace(place, row=lambda index: line(rows[index])),
         )
+        return Reading(trace)
 
 
 def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:

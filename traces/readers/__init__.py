@@ -1,4 +1,4 @@
-"""Readers by the format's name; other packages add theirs through the entry point group "jobcast.readers"."""
+"""Readers by the format's name, found through the entry point group "jobcast.readers": ours and other packages'."""
 
 import os
 from collections.abc import Sequence
@@ -6,10 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.canonical import CanonicalReader
 from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.philly import PhillyReader
+from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace
 
 ENTRY_POINT_GROUP = "jobcast.readers"
@@ -27,20 +26,24 @@ class Reader(Protocol):
 
     @property
     def needs(self) -> Sequence[str]:
-        """Columns that a file of this format has, for the message to those whose file has not."""
+        """Columns that a file of this format has, for the message to those whose file has not; none where it has no
+        header."""
         ...
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` is of this format."""
         ...
 
-    def read(self, path: PathLike, timezone: str | None, strict: bool) -> Trace:
-        """Read a trace; `timezone` is that of times without an offset, `strict` makes bad rows an error."""
+    def read(self, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:
+        """Read a trace from its file or files, in any order: a format may come in several tables.
+
+        `timezone` is that of times without an offset, `strict` makes bad rows an error.
+        """
         ...
 
 
-READERS: dict[str, Reader] = {reader.name: reader for reader in (CanonicalReader(), PhillyReader())}
-"""The readers that come with the project; the first that recognises a file reads it."""
+FIRST = "canonical"
+"""The format that is tried before all others."""
 
 
 def read_trace(
@@ -62,8 +65,18 @@ def read_trace(
     ConfigError
         The format or the zone is not known.
     """
-    reader = reader_named(format) if format is not None else _reader_for(path)
-    return reader.read(path, timezone, strict)
+    return read_sources([path], format=format, timezone=timezone, strict=strict).trace
+
+
+def read_sources(
+    sources: Sequence[PathLike], *, format: str | None = None, timezone: str | None = None, strict: bool = False
+) -> Reading:
+    """Read a trace, and its quotas where they are told, from one file or the several tables that a format has.
+
+    Parameters and errors as `read_trace`; without a format the first file is looked at.
+    """
+    reader = reader_named(format) if format is not None else _reader_for(sources[0])
+    return reader.read(sources, timezone, strict)
 
 
 def reader_named(name: str) -> Reader:
@@ -74,17 +87,16 @@ def reader_named(name: str) -> Reader:
     ConfigError
         There is none of that name, or it cannot be loaded.
     """
-    if name in READERS:
-        return READERS[name]
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
         return _loaded(entry)
     raise ConfigError(f"format {name!r} is not known; give one of {', '.join(format_names())}")
 
 
 def format_names() -> list[str]:
-    """Names of all formats, ours first."""
-    others = {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)} - set(READERS)
-    return [*READERS, *sorted(others)]
+    """Names of all formats: canonical, then by name."""
+    return sorted(
+        {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}, key=lambda name: (name != FIRST, name)
+    )
 
 
 def _loaded(entry: EntryPoint) -> Reader:
@@ -102,10 +114,12 @@ def _reader_for(path: PathLike) -> Reader:
         reader = reader_named(name)
         if reader.recognises(path, head):
             return reader
-    found = ", ".join(header_of(head))
+    found = header_of(head)
     if not found:
-        raise TraceError(f"{os.fspath(path)}: neither CSV text nor Parquet; give a trace in one of these")
-    needed = "; or ".join(f"{', '.join(reader.needs)} ({name})" for name, reader in READERS.items())
-    missing = min(([c for c in reader.needs if c not in header_of(head)] for reader in READERS.values()), key=len)
-    lacks = f"no known format, column {' and '.join(missing)} missing" if missing else "no known format"
-    raise TraceError(f"{os.fspath(path)}: {lacks}; found columns {found}; needed are {needed}")
+        raise TraceError(f"{os.fspath(path)}: of no known format; give one of {', '.join(format_names())}")
+    lacking = {name: [c for c in reader_named(name).needs if c not in found] for name in format_names()}
+    nearest = min((name for name in lacking if lacking[name]), key=lambda name: len(lacking[name]), default=FIRST)
+    raise TraceError(
+        f"{os.fspath(path)}: no known format; nearest is {nearest}, column {' and '.join(lacking[nearest])} missing, "
+        f"found columns {', '.join(found)}; give one of {', '.join(format_names())}"
+    )

@@ -1,0 +1,29 @@
+"""How each predictor is trained, by its name."""
+
+from collections.abc import Mapping
+
+from jobcast.domain.errors import ConfigError
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.recipes import arrivals, durations, loads
+from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
+
+__all__ = ["RECIPES", "Recipe", "TrainSettings", "Trained", "TrainingData", "parse_horizons", "recipe_of"]
+
+RECIPES: Mapping[str, tuple[tuple[str, ...], Recipe]] = {
+    WillJobsArrive.name: (arrivals.ALGORITHMS, arrivals.train_arrivals),
+    NewLoad.name: (loads.ALGORITHMS, loads.train_loads),
+    JobDuration.name: (durations.ALGORITHMS, durations.train_durations),
+}
+"""Predictor -> its algorithms, the default first, and how it is trained."""
+
+
+def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:
+    """Algorithm and recipe; ConfigError lists what there is."""
+    if predictor not in RECIPES:
+        raise ConfigError(f"{predictor!r} is no predictor; choose from {', '.join(RECIPES)}")
+    algorithms, recipe = RECIPES[predictor]
+    if algorithm is not None and algorithm not in algorithms:
+        raise ConfigError(f"--algorithm {algorithm}: {predictor} knows {', '.join(algorithms)}")
+    return algorithm or algorithms[0], recipe

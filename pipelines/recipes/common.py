@@ -1,0 +1,124 @@
+"""What every recipe shares: the data and settings of a training, and what comes out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.features.corpus import STEP_S, Corpus
+from jobcast.models.new_load import COVERAGE
+from jobcast.models.predictors import Predictor
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.curves import CurvePoints
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, pools_to_learn_from
+from jobcast.traces.table import Trace
+
+VALIDATION_SHARE = 0.2
+"""Last part of the training time; a twin that has not seen it is scored on it, for the run's figures in MLflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """What a predictor is trained with, whatever the data.
+
+    Attributes
+    ----------
+    horizons_min : horizons in minutes, and the inner edges of the duration bins
+    step_s : grid of the training rows
+    miss_share : of the windows with arrivals that the gate may miss
+    coverage : of the windows whose load the estimate shall reach
+    seed : of all draws
+    min_train_jobs : that a pool needs to count
+    tune : trials of a search for the model's settings; 0 takes the defaults
+    """
+
+    horizons_min: tuple[float, ...] = DEFAULT_HORIZONS_MIN
+    step_s: float = STEP_S
+    miss_share: float = 0.05
+    coverage: float = COVERAGE
+    seed: int = 0
+    min_train_jobs: int = MIN_TRAIN_JOBS
+    tune: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """A trace that ends where training ends, the window to learn from, and the corpus where it is known already.
+
+    Attributes
+    ----------
+    trace : jobs submitted before until_s, those before from_s as history
+    from_s, until_s : training window, seconds from the epoch
+    pools : those with enough jobs in the window
+    corpus : features of at least the window; None: built when needed
+    """
+
+    trace: Trace
+    from_s: float
+    until_s: float
+    pools: tuple[str, ...]
+    corpus: Corpus | None = None
+
+    @classmethod
+    def of(
+        cls, trace: Trace, from_s: float | None, until_s: float | None, min_jobs: int, corpus: Corpus | None = None
+    ) -> "TrainingData":
+        """Cut the training data out of a trace. Raises TrainingError when they are too short or too few."""
+        check_training(trace, from_s, until_s)
+        known = trace.between(None, until_s)
+        begin = float(known.submit_s[0]) if from_s is None else from_s
+        end = float(known.submit_s[-1]) + 1.0 if until_s is None else until_s
+        return cls(known, begin, end, pools_to_learn_from(known.between(begin, end), min_jobs), corpus)
+
+    @property
+    def validation_from_s(self) -> float:
+        """Where the last part of the training time begins."""
+        return self.until_s - VALIDATION_SHARE * (self.until_s - self.from_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A fitted predictor and what is to be told of it.
+
+    Attributes
+    ----------
+    predictor : fitted on all of the training time
+    algorithm : the concrete one, also where `auto` chose it
+    validation : what its twin scored on the end of the training time
+    parameters : what it was fitted with, scalars by name, for the registry
+    curves : that twin's
+    tables : file name (`tuning.csv`) -> CSV text to keep beside the run: out-of-fold scores, the trials of a search
+    series : metric -> values by step, for MLflow's history: the value of each trial
+    """
+
+    predictor: Predictor
+    algorithm: str
+    validation: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    curves: CurvePoints = field(default_factory=CurvePoints)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+Recipe = Callable[[TrainingData, str, TrainSettings, Step | None], Trained]
+"""Trains: (data, algorithm, settings, progress)."""
+
+
+def parse_horizons(text: str | None) -> tuple[float, ...]:
+    """`--horizons 5,60,720`; ConfigError unless they are positive and ascend.
+
+    >>> parse_horizons("5,60")
+    (5, 60)
+    """
+    if text is None:
+        return DEFAULT_HORIZONS_MIN
+    try:
+        values = [float(word) for word in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or values[0] <= 0 or values != sorted(set(values)) or not np.isfinite(values[-1]):
+        raise ConfigError(f"--horizons {text}: write ascending minutes between commas, as in 5,60,720")
+    return tuple(int(value) if value.is_integer() else value for value in values)
