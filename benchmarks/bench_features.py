@@ -22,9 +22,10 @@ from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.corpus import build_corpus
-from jobcast.features.durations import duration_history
-from jobcast.features.finished import FinishedTracker
+from jobcast.features.durations import duration_rows
+from jobcast.features.finished import DurationTracker
 from jobcast.features.kernels import FALLBACK_DURATION_S, LIKE_JOBS, LOOKBACKS, PERIODS_BACK, PERIODS_S
+from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -149,19 +150,19 @@ def live_figures(trace: Trace, histories: dict[str, PoolHistory]) -> list[Figure
 
 def duration_figures(trace: Trace) -> list[Figure]:
     jobs, durations = trace.to_jobs()
-    pools, tags = [job.pool for job in jobs], [job.tag for job in jobs]
 
     def batch() -> object:
-        return duration_history(trace.submit_s, trace.end_s, durations, trace.gpus, pools, tags)
+        return duration_rows(trace)
 
     batch()
-    tracker = FinishedTracker()
-    for job, duration in zip(jobs, durations.tolist(), strict=True):
-        tracker.add(SimpleNamespace(job=job, end_s=job.submit_s + duration, duration_s=duration))
+    history = RunHistory(trace.pools, EarlierJobs(jobs, trace.start_s, trace.end_s, durations))
+    history.advance(float(trace.submit_s[-1]))
+    tracker = DurationTracker()
+    tracker.catch_up(history)
     live = cpu_s(lambda: [tracker.row(job) for job in jobs[:10_000]], repeat=3) / 10_000
     return [
-        Figure(f"duration history of {len(jobs):,} jobs", cpu_s(batch, repeat=3), "s", bar=2),
-        Figure("duration history of one job, live", 1e6 * live, "us", bar=20),
+        Figure(f"duration rows of {len(jobs):,} jobs", cpu_s(batch, repeat=3), "s", bar=2),
+        Figure("duration row of one job, live", 1e6 * live, "us", bar=30),
     ]
 
 

@@ -29,6 +29,10 @@ class RegistryError(UserError):
     """A model, alias or version that the registry does not hold, or that does not fit what asks for it."""
 
 
+class PromotionError(UserError):
+    """A version that did worse than the one whose place it would take."""
+
+
 class OverlapError(UserError):
     """A model whose training data reach into the window that it is asked about."""
 

@@ -1,105 +1,153 @@
-"""Run times of the jobs most like a newly submitted one, among those that have finished: the batch way.
+"""What was known, when a job was submitted, of jobs like it: the batch way.
 
-`finished.FinishedTracker` is the live way; both give the same rows.
+`finished.DurationTracker` is the live way; both fill rows by the same compiled functions.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
+from jobcast.traces.history import pool_histories, rows_by_pool
+from jobcast.traces.table import Trace
 
-GROUPS: tuple[str, ...] = ("tag", "pool_width", "pool", "all")
-"""Finished jobs of the same tag; of the same pool and width; of the same pool; all. SIA, section 5.4.2."""
-LAST_FINISHED = 50
-"""How many finished jobs of a group count."""
+GROUPS: tuple[str, ...] = ("tag", "user", "user_width", "pool_width", "pool", "all")
+"""Finished jobs of the same tag; user; user and width; pool and width; pool; all. SIA, section 5.4.2."""
+DEPTHS: tuple[int, ...] = (5, 20, 50)
+"""How many of a group's last finished jobs are counted by bin; as in `duration_kernels`."""
 MINUTE_S = 60.0
-NO_KEY = -1
-"""Group of a job that belongs to none: one without a tag."""
+NO_GROUP = -1
+"""Group of a job that belongs to none: one without a tag or user."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DurationHistory:
-    """What was known of finished jobs when each job was submitted.
+def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tuple[str, ...]:
+    """Names of the columns of a row.
 
-    Attributes
-    ----------
-    counts : (N, 4, B) int64, finished jobs by group (`GROUPS`) and duration bin, B = horizons + 1
-    log_mean_s : (N, 4) float64, mean log of their run times in seconds; not-a-number where none has finished
+    - `GROUP last N BIN`: of the group's last N finished jobs, those of a duration bin
+    - `GROUP log mean s`, `GROUP log last s`: mean log run time of the last 50, log run time of the last one
+    - `GROUP log since s`: log(1 + seconds since the group's last completion)
+    - `log2 gpus`: the job's width
+    - `pool ended BIN`, `pool running BIN`: of the pool's last 50 started jobs, those that have ended by bin of their
+      run time, and those that run by bin of their run time so far: short jobs do not hide the long ones here
+    - `pool log since arrival s`, `pool log since like s`: time since the pool's last arrival, and the last of the width
+    - `pool like arrivals`: of the pool's last 20 arrivals, those of the job's width
+    - `pool log arrivals 5min`, `... 60min`: log(1 + arrivals of the pool in the last 5 and 60 minutes)
+
+    >>> len(duration_columns()), duration_columns((5, 60))[:4]
+    (104, ('tag last 5 <=5min', 'tag last 5 5-60min', 'tag last 5 >60min', 'tag last 20 <=5min'))
     """
+    bins = bin_labels(horizons_min)
+    names = []
+    for group in GROUPS:
+        names += [f"{group} last {depth} {label}" for depth in DEPTHS for label in bins]
+        names += [f"{group} log mean s", f"{group} log last s", f"{group} log since s"]
+    names.append("log2 gpus")
+    names += [f"pool {what} {label}" for what in ("ended", "running") for label in bins]
+    arrivals = ("log since arrival s", "log since like s", "like arrivals", "log arrivals 5min", "log arrivals 60min")
+    return (*names, *(f"pool {what}" for what in arrivals))
 
-    counts: Ints
-    log_mean_s: Floats
+
+def group_width(n_bins: int) -> int:
+    """Columns of a group: counts by depth and bin, and three more."""
+    return len(DEPTHS) * n_bins + 3
 
 
-def duration_history(
-    submit_s: ArrayLike,
-    end_s: ArrayLike,
-    duration_s: ArrayLike,
-    gpus: ArrayLike,
-    pools: Sequence[str],
-    tags: Sequence[str],
-    horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-    last_n: int = LAST_FINISHED,
-) -> DurationHistory:
-    """Class counts and mean log run time of the last finished jobs of each group, for every job at submission.
+def group_counts(rows: Floats, group: str, depth: int, n_bins: int) -> Floats:
+    """Counts by bin of a group's last finished jobs, (n_jobs, B), as a view of rows."""
+    first = GROUPS.index(group) * group_width(n_bins) + DEPTHS.index(depth) * n_bins
+    return rows[:, first : first + n_bins]
 
-    A job sees those that ended by its submission (at one instant completions come before arrivals), the last
-    `last_n` of each group by (end, row). Nothing that ends later changes its row.
+
+def edges_s(horizons_min: Sequence[float]) -> Floats:
+    """Inner edges of the duration bins, (B - 1,) seconds."""
+    return MINUTE_S * np.asarray(horizons_min, np.float64)
+
+
+def duration_rows(
+    trace: Trace, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN, wanted: Bools | None = None
+) -> Floats:
+    """Rows of jobs at their submission, (n_wanted, F); columns as `duration_columns` names them.
+
+    A job sees those that ended by its submission (at one instant completions come before arrivals), by (end, row),
+    and what its pool had started and been asked for before it. Nothing that happens later changes its row.
 
     Parameters
     ----------
-    submit_s, end_s : (N,) seconds from the epoch in the trace's order; end inf where a job has not ended
-    duration_s : (N,) run times in seconds; ignored where the end is inf
-    gpus : (N,) widths
-    pools, tags : (N,) names; a job with an empty tag has no group of the same tag
+    trace : all jobs: history and those asked about
     horizons_min : inner edges of the duration bins, see `domain.horizons.duration_bin`
-    last_n : finished jobs of a group that count, at least 1
-
-    Raises
-    ------
-    ValueError
-        last_n is not positive.
+    wanted : (n_jobs,) whose rows to give; None = all
     """
-    from jobcast.features.duration_kernels import sweep
+    from jobcast.features import duration_kernels as kernels
 
-    if last_n < 1:
-        raise ValueError(f"last_n must be at least 1, got {last_n}")
-    submitted, ended = np.asarray(submit_s, np.float64), np.asarray(end_s, np.float64)
-    lasted = np.asarray(duration_s, np.float64)
+    wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
+    rows_of = np.where(wanted, np.cumsum(wanted) - 1, NO_GROUP).astype(np.int64)
+    rows = np.empty((int(wanted.sum()), len(duration_columns(horizons_min))))
+    submit_s, edges = trace.submit_s, edges_s(horizons_min)
     # A job whose end rounds to its submission ended after it all the same: it must not see itself.
-    ended = np.maximum(ended, np.nextafter(submitted, np.inf))
-    finished = np.isfinite(ended)
-    keys, sizes = group_keys(np.asarray(gpus).tolist(), pools, tags)
-    counts, log_mean_s = sweep(
-        submitted,
-        ended,
-        np.argsort(submitted, kind="stable"),
-        np.argsort(ended, kind="stable"),
-        keys,
-        np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
-        np.searchsorted(MINUTE_S * np.asarray(horizons_min, np.float64), lasted, side="left"),
-        np.array([math.log(d) if f else 0.0 for d, f in zip(lasted.tolist(), finished.tolist(), strict=True)]),
-        len(horizons_min) + 1,
-        last_n,
+    end_s = np.maximum(trace.end_s, np.nextafter(submit_s, np.inf))
+    groups, n_groups = _group_numbers(trace)
+    order = np.argsort(submit_s, kind="stable"), np.argsort(end_s, kind="stable")
+    kernels.sweep(
+        *empty_state(n_groups), submit_s, end_s, np.ascontiguousarray(trace.duration_s), *order, groups, edges,
+        rows_of, rows,
+    )  # fmt: skip
+    widths = trace.gpus.astype(np.float64)
+    of_pool = rows_by_pool(trace)
+    for pool, history in pool_histories(trace).items():
+        jobs = of_pool[pool]
+        events = history.start_s, history.end_s, history.arrival_s, history.arrival_gpus
+        kernels.pool_rows(*events, submit_s[jobs], widths[jobs], edges, rows_of[jobs], NO_GROUP, rows)
+    return rows
+
+
+def group_keys(pool: str, gpus: int, user: str, tag: str) -> tuple[Key | None, ...]:
+    """What names a job's group of each kind, in the order of `GROUPS`; None where it belongs to none.
+
+    >>> group_keys("a", 2, "", "x")
+    (('tag', 'x'), None, None, ('pool_width', 'a', 2), ('pool', 'a'), ('all',))
+    """
+    return (
+        ("tag", tag) if tag else None,
+        ("user", user) if user else None,
+        ("user_width", user, gpus) if user else None,
+        ("pool_width", pool, gpus),
+        ("pool", pool),
+        ("all",),
     )
-    return DurationHistory(counts, log_mean_s)
 
 
-def group_keys(gpus: Sequence[int], pools: Sequence[str], tags: Sequence[str]) -> tuple[Ints, Ints]:
-    """Number of each job's group, (4, N), counted through all kinds of groups, and the groups' sizes."""
-    numbers: dict[tuple[object, ...], int] = {}
-    rows = [
-        [numbers.setdefault(("tag", tag), len(numbers)) if tag else NO_KEY for tag in tags],
-        [numbers.setdefault(("pool_width", *both), len(numbers)) for both in zip(pools, gpus, strict=True)],
-        [numbers.setdefault(("pool", pool), len(numbers)) for pool in pools],
-        [numbers.setdefault(("all",), len(numbers))] * len(pools),
+def _group_numbers(trace: Trace) -> tuple[Ints, int]:
+    """Number of each job's group of each kind, (n_jobs, G), counted through all kinds, and how many there are."""
+    numbers: dict[Key, int] = {}
+    listed = zip(
+        trace.jobs["pool"].to_list(), trace.gpus.tolist(), _names(trace, "user"), _names(trace, "tag"), strict=True
+    )
+    groups = [
+        [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in group_keys(*job)]
+        for job in listed
     ]
-    keys = np.array(rows, np.int64)
-    return keys, np.bincount(keys[keys != NO_KEY], minlength=len(numbers)).astype(np.int64)
+    return np.array(groups, np.int64).reshape(len(groups), len(GROUPS)), len(numbers)
+
+
+def _names(trace: Trace, column: str) -> list[str]:
+    if column not in trace.jobs.columns:
+        return [""] * len(trace)
+    names: list[str] = trace.jobs[column].fill_null("").to_list()
+    return names
+
+
+def empty_state(n_groups: int) -> tuple[Ints, Floats, Ints, Floats]:
+    """Rings of bins and log run times, numbers of finished jobs, and last ends of that many groups."""
+    deepest = DEPTHS[-1]
+    return (
+        np.zeros((n_groups, deepest), np.int64),
+        np.zeros((n_groups, deepest)),
+        np.zeros(n_groups, np.int64),
+        np.zeros(n_groups),
+    )

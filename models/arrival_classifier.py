@@ -1,4 +1,4 @@
-"""The boosters as a scikit-learn classifier on a plain matrix, for use outside the predictors."""
+"""The algorithms of arrivals as a scikit-learn classifier on a plain matrix, for use outside the predictors."""
 
 from typing import Any
 
@@ -8,26 +8,26 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jobcast.models.boosters import BoosterSettings, fit_booster
+from jobcast.models.algorithms import Settings, fit_classifier
 
 
 class ArrivalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Binary classifier: small, regularised gradient-boosted trees; see `boosters`.
+    """Binary classifier: one of the algorithms of arrivals; see `algorithms`.
 
     Parameters
     ----------
-    algorithm : key of `boosters.ALGORITHMS`
-    seed : of the columns that each tree may look at
-    settings : size and regularisation; None takes the defaults
+    algorithm : key of `algorithms.ALGORITHMS`
+    seed : of all draws
+    settings : of the algorithm; None takes its defaults
 
     Attributes
     ----------
     classes_ : (n_classes,) at most two labels, ascending
-    booster_ : the trained trees, or a constant where y held one class
+    classifier_ : what was trained, or a constant where y held one class
     n_features_in_ : columns of X
     """
 
-    def __init__(self, algorithm: str = "lightgbm", seed: int = 0, settings: BoosterSettings | None = None):
+    def __init__(self, algorithm: str = "lightgbm", seed: int = 0, settings: Settings | None = None):
         self.algorithm = algorithm
         self.seed = seed
         self.settings = settings
@@ -48,7 +48,7 @@ class ArrivalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Only binary classification is supported. The type of the target is multiclass; "
                 f"y holds {len(self.classes_)} classes."
             )
-        self.booster_ = fit_booster(self.algorithm, X, codes.astype(bool), self.seed, self.settings)
+        self.classifier_ = fit_classifier(self.algorithm, X, codes.astype(bool), self.seed, self.settings)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -57,7 +57,7 @@ class ArrivalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
         if len(self.classes_) == 1:
             return np.ones((len(X), 1))
-        later = self.booster_.predict_proba(X)
+        later = self.classifier_.predict_proba(X)
         return np.column_stack([1.0 - later, later])
 
     def predict(self, X: Any) -> NDArray[Any]:

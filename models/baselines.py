@@ -1,29 +1,26 @@
 """Rules to beat: what one would forecast without learning anything."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import Corpus
-from jobcast.features.durations import GROUPS
-from jobcast.features.loads import window_loads
-from jobcast.models.scores import likeliest_bin
+from jobcast.features.loads import sliding_max, window_loads
 
 HOUR_S = 3600.0
 MINUTE_S = 60.0
-WEEK_S = 7 * 24 * HOUR_S
+DAY_S = 24 * HOUR_S
+WEEK_S = 7 * DAY_S
 EVEN_ODDS = 0.5
 """From which probability on a rule says that jobs arrive."""
-LIKE_WIDTH = 20
-"""Finished jobs of the same pool and width that the rule of durations counts."""
+RECENT = 10
+"""Windows that the rule of the largest recent load looks back."""
 Floats = NDArray[np.float64]
 ArrivalRule: TypeAlias = Callable[[Corpus, int], Floats]
-Ints = NDArray[np.int64]
 LoadRule: TypeAlias = Callable[[PoolHistory, ArrayLike, float], Floats]
-DurationRule: TypeAlias = Callable[[NDArray[Any], Floats], Ints]
 
 
 def always(corpus: Corpus, horizon: int) -> Floats:
@@ -61,6 +58,18 @@ def last_window(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> F
     return window_loads(history, ticks_s, horizon_s, 1)[:, 0]
 
 
+def same_window_yesterday(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
+    """Load of (t - 24 h, t - 24 h + k], clipped at t, GPUs, shape (T,)."""
+    length_s = min(horizon_s, DAY_S)
+    ticks = np.asarray(ticks_s, np.float64)
+    return window_loads(history, ticks - DAY_S + length_s, length_s, 1)[:, 0]
+
+
+def max_of_recent(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
+    """Largest load of the last `RECENT` windows, GPUs, shape (T,): the rule of SIA, section 5.4.1."""
+    return sliding_max(history, ticks_s, horizon_s, RECENT)
+
+
 def max_of_week(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
     """Largest load of a k among the whole ones of the last 7 days (one at least), GPUs, shape (T,)."""
     windows = max(1, int(WEEK_S // horizon_s))
@@ -68,26 +77,13 @@ def max_of_week(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> F
     return largest
 
 
-LOAD_RULES: Mapping[str, LoadRule] = {"last_window": last_window, "max_of_week": max_of_week}
+LOAD_RULES: Mapping[str, LoadRule] = {
+    "persistence": last_window,
+    "yesterday": same_window_yesterday,
+    "max_of_10": max_of_recent,
+    "max_of_week": max_of_week,
+}
 """Name -> rule of (history, instants, horizon in seconds)."""
-
-
-def majority(counts: NDArray[Any], prior: Floats) -> Ints:
-    """The training data's most frequent bin for every job, shape (n_jobs,)."""
-    return likeliest_bin(np.broadcast_to(prior, (len(counts), len(prior))))
-
-
-def like_width(counts: NDArray[Any], prior: Floats) -> Ints:
-    """Most frequent bin among the last finished jobs of the same pool and width, shape (n_jobs,).
-
-    The longer bin of equals; the training data's most frequent one where none has finished.
-    """
-    votes = counts[:, GROUPS.index("pool_width")]
-    return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, prior))
-
-
-DURATION_RULES: Mapping[str, DurationRule] = {"majority": majority, "last_20_pool_width": like_width}
-"""Name -> rule of (finished jobs by group and bin (n_jobs, 4, B), class shares of the training data (B,))."""
 
 
 def _column(corpus: Corpus, horizon: int, name: str) -> Floats:

@@ -89,16 +89,17 @@ class RegistryForecasts:
         if column is None:
             raise _no_horizon(self._loads, horizon_s)
         answer = self._answer(pool)
-        if answer.load_gpus is None:  # policies ask for the load of few pools: those with arrivals ahead
-            answer.load_gpus = self._loads.predict(self._history.pool(pool), [answer.at_s])[0].tolist()
+        if answer.load_gpus is None:
+            self._compute_loads(pool, answer)
+        assert answer.load_gpus is not None
         return answer.load_gpus[column]
 
     def duration_bin(self, job: Job) -> int:
-        """The likeliest bin, from what had finished when the job was first asked about."""
+        """The bin of least expected cost, from what had happened when the job was first asked about."""
         known = self._bins.get(job.seq)
         if known is None:
             self._tracker.catch_up(self._history)
-            known = self._bins[job.seq] = int(self._durations.predict(self._tracker.row(job)[None])[0])
+            known = self._bins[job.seq] = int(self._durations.choose(self._tracker.row(job)[None])[0])
         return known
 
     def duration_s(self, job: Job) -> float:
@@ -131,6 +132,19 @@ class RegistryForecasts:
         if first == 0 or arrival_s[first] - arrival_s[first - 1] > QUIET_S:
             self._answers[pool] = self._compute([pool], float(arrival_s[first]))[0]
             self._answers[pool].settled = True
+
+    def _compute_loads(self, asked: str, answer: "_Answer") -> None:
+        """Loads of a pool, and with it of the others of the same instant that may be asked about: those of arrivals."""
+        at_s = answer.at_s
+        others = [
+            pool
+            for pool, other in self._answers.items()
+            if other.load_gpus is None and other.at_s == at_s and any(other.arrives) and pool != asked
+        ]
+        pools = [asked, *others]
+        rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        for pool, gpus in zip(pools, self._loads.predict_rows(rows).tolist(), strict=True):
+            self._answers[pool].load_gpus = gpus
 
     def _compute(self, pools: Sequence[str], at_s: float) -> "list[_Answer]":
         tick = np.array([at_s])

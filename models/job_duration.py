@@ -1,50 +1,71 @@
 """JobDuration: which duration bin a submitted job will fall into. SIA, section 5.4.2."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.features.durations import GROUPS, LAST_FINISHED, duration_history
-from jobcast.features.finished import FinishedTracker
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.features.durations import duration_columns, duration_rows
+from jobcast.features.finished import DurationTracker
+from jobcast.models.duration_blend import Blend, best_blend
+from jobcast.models.duration_booster import MODEL, DurationBooster, DurationSettings
+from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
+from jobcast.models.duration_data import DurationData, shares_of_bins
+from jobcast.models.duration_folds import OutOfFold, out_of_fold
+from jobcast.models.duration_rules import RULES, Rule, shares
+from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin
 from jobcast.traces.table import Trace
 
 MINUTE_S = 60.0
 PRIOR_WEIGHT = 8.0
 """Least log loss on Philly from 22 October to 5 November 2017, learnt on the three weeks before."""
+FLOOR = 0.002
+"""Share of a learnt forecast that is spread evenly over the bins: nothing is impossible."""
 SHORTEST_S = 1.0
 """Lower edge of the first bin where its middle is sought."""
 LONGEST_FACTOR = 4.0
 """Upper edge of the last bin, in lower edges, where its middle is sought."""
+LEARNT = ("blended", "lightgbm")
+ALGORITHMS = (*LEARNT, *RULES)
+"""Names of the algorithms, the default first."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 class JobDuration:
-    """Majority among the last finished jobs most like the submitted one.
+    """Duration bins from finished jobs like the submitted one, and from what its pool has started.
 
-    Like means: of the same experiment tag where at least `min_same_tag` of them have finished, else of the same
-    pool and width, else of the same pool, else any job of the training data. Of equally frequent bins the longer one is
-    the forecast: a job that outlasts its bin holds GPUs that their owners come for.
+    - `tag-pool-width`: majority of the last 50 finished jobs of the same tag where at least 3 have finished, else of
+      the same pool and width, else of the same pool: the rule of SIA, section 5.4.2
+    - `last-n`: the same without tags
+    - `lightgbm`: class probabilities learnt from all columns of `features.durations.duration_columns`
+    - `blended`: those, tempered and blended with the shares of the rule's jobs, as did best on later jobs
+
+    No pool, user or tag is known by name: new ones are answered like any other.
 
     Parameters
     ----------
     horizons_min : inner edges of the bins in minutes
-    last_n : how many finished jobs of a group count
-    min_same_tag : how many of them the tag's group needs
-    prior_weight : weight, in jobs, of the training data's class shares in the probabilities
+    algorithm : one of the above
+    under_cost : what a bin too short costs `choose`, in bins too long
+    use_tags : whether the group of the same tag is read
+    settings : of the booster; None takes the defaults
+    seed : of the booster
+    prior_weight : weight, in jobs, of the training data's class shares beside the shares of finished jobs
 
     Attributes
     ----------
     prior_ : (B,) share of the training jobs in each bin, B = horizons + 1
     bin_duration_s_ : (B,) geometric mean of the run times of each bin's training jobs, seconds; where there is
         none, that of the bin's edges
+    blend_ : how booster and shares go together
+    booster_ : the booster, None for a rule
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
     """
@@ -54,90 +75,143 @@ class JobDuration:
     def __init__(
         self,
         horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
-        last_n: int = LAST_FINISHED,
-        min_same_tag: int = 3,
+        algorithm: str = ALGORITHMS[0],
+        under_cost: float = UNDER_COST,
+        use_tags: bool = True,
+        settings: DurationSettings | None = None,
+        seed: int = 0,
         prior_weight: float = PRIOR_WEIGHT,
     ):
+        if algorithm not in ALGORITHMS:
+            raise RegistryError(f"algorithm {algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         self.horizons_min = tuple(horizons_min)
-        self.last_n = last_n
-        self.min_same_tag = min_same_tag
+        self.algorithm = algorithm
+        self.under_cost = under_cost
+        self.use_tags = use_tags
+        self.settings = settings
+        self.seed = seed
         self.prior_weight = prior_weight
 
-    def fit(self, trace: Trace, until_s: float) -> Self:
-        """Learn class shares and the bins' run times from the jobs that ended before an instant.
+    def fit(self, trace: Trace, until_s: float, from_s: float | None = None) -> Self:
+        """Learn from the jobs submitted from one instant on that ended before another.
 
         Parameters
         ----------
         trace : jobs; may reach past `until_s`, and what ends then is not read
-        until_s : seconds from the epoch
+        until_s, from_s : seconds from the epoch; earlier jobs are history of the later ones
 
         Raises
         ------
         TrainingError
             No job ended before `until_s`.
         """
-        ended = trace.end_s < until_s
-        duration_s = trace.duration_s[ended]
-        if not len(duration_s):
-            raise TrainingError(f"{self.name}: no job of {trace.name} ended in the training time; widen the window")
-        self.trained_from_s_ = float(trace.submit_s[ended].min())
+        return self.fit_data(DurationData.of(trace.between(None, until_s), self.horizons_min, from_s), until_s)
+
+    def fit_data(self, data: DurationData, until_s: float, blend: Blend | None = None) -> Self:
+        """As `fit`, from jobs whose rows are known; those that ended at or after `until_s` are not read.
+
+        `blended` takes the blend if it is known already from forecasts out of fold.
+        """
+        known = data.ended(until_s)
+        self.trained_from_s_ = float(known.submit_s[0])
         self.trained_until_s_ = float(until_s)
-        self.rows_ = len(duration_s)
-        bins = bins_of(duration_s, self.horizons_min)
-        n_bins = len(self.horizons_min) + 1
-        counts = np.bincount(bins, minlength=n_bins)
-        self.prior_ = counts / counts.sum()
-        logs = np.bincount(bins, weights=np.log(duration_s), minlength=n_bins)
-        means = np.exp(logs / np.maximum(counts, 1))
-        self.bin_duration_s_ = np.where(counts > 0, means, _middles_s(self.horizons_min))
+        self.rows_ = len(known)
+        self.prior_ = shares_of_bins(known.bins, data.n_bins)
+        self.bin_duration_s_ = _bin_durations_s(known)
+        self.booster_, self.blend_ = None, Blend()
+        if self.algorithm in LEARNT:
+            self.booster_ = self.fitted_booster(known, until_s)
+        if self.algorithm == "blended":
+            self.blend_ = self.best_blend(self.out_of_fold(known, until_s)) if blend is None else blend
         return self
 
-    def votes(self, counts: NDArray[Any]) -> Ints:
-        """Counts of the group that decides, (n_jobs, B): zeros where none of its jobs has finished.
+    def fitted_booster(self, known: DurationData, until_s: float) -> DurationBooster:
+        """A booster with this estimator's settings, trained on jobs that have all ended."""
+        booster = DurationBooster(known.n_bins, self.settings or DurationSettings(), self.seed, self.use_tags)
+        return booster.fit(known.rows, known.bins, until_s - known.submit_s)
 
-        Parameters
-        ----------
-        counts : (n_jobs, 4, B), finished jobs by group and bin; see `features.durations.DurationHistory`
-        """
-        counts = np.asarray(counts, np.int64)
-        by_group = {group: counts[:, GROUPS.index(group)] for group in ("tag", "pool_width", "pool")}
-        tag, pool_width = by_group["tag"], by_group["pool_width"]
-        wider = np.where(pool_width.any(axis=1, keepdims=True), pool_width, by_group["pool"])
-        return np.where(tag.sum(axis=1, keepdims=True) >= self.min_same_tag, tag, wider)
+    def out_of_fold(self, data: DurationData, until_s: float) -> OutOfFold:
+        """Later jobs as the parts of `blended` forecast them, having learnt from earlier ones: `booster`, `shares`."""
+        return out_of_fold(data, until_s, {"booster": self.booster_forecast, "shares": self.rule_forecast})
 
-    def predict_proba(self, counts: NDArray[Any]) -> Floats:
-        """Probabilities of the bins, (n_jobs, B): (votes + weight x prior) / (all votes + weight)."""
-        votes = self.votes(counts)
-        total = votes.sum(axis=1, keepdims=True)
-        proba: Floats = (votes + self.prior_weight * self.prior_) / (total + self.prior_weight)
+    @staticmethod
+    def best_blend(scored: OutOfFold) -> Blend:
+        """The blend that does best on what `out_of_fold` gave."""
+        return best_blend(scored.proba["booster"], scored.proba["shares"], scored.bins)
+
+    def booster_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
+        """Probabilities of later jobs by a booster that learns from earlier ones; a `Forecaster`."""
+        return self.fitted_booster(known, from_s).predict_proba(scored.rows)
+
+    def rule_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
+        """Probabilities of later jobs by the rule; a `Forecaster`."""
+        return shares(self.votes(scored.rows), shares_of_bins(known.bins, known.n_bins), self.prior_weight)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule by which finished jobs vote, for the learnt algorithms the paper's."""
+        name = self.algorithm if self.algorithm in RULES else "tag-pool-width"
+        return RULES[name if self.use_tags else "last-n"]
+
+    def votes(self, rows: Floats) -> Floats:
+        """Counts of the group that decides, (n_jobs, B): zeros where none of its jobs has finished."""
+        return self.rule(rows, len(self.horizons_min) + 1)
+
+    def predict_proba(self, rows: Floats) -> Floats:
+        """Probabilities of the bins, (n_jobs, B), from rows (n_jobs, F)."""
+        if self.booster_ is None:
+            return shares(self.votes(rows), self.prior_, self.prior_weight)
+        booster = self.booster_.predict_proba(rows)
+        voted = shares(self.votes(rows), self.prior_, self.prior_weight) if self.blend_.weight else np.zeros(1)
+        proba: Floats = (1.0 - FLOOR) * self.blend_(booster, voted) + FLOOR / booster.shape[1]
         return proba
 
-    def predict(self, counts: NDArray[Any]) -> Ints:
-        """Index of the bin with most votes, (n_jobs,): the longer of equals; the training data's where none voted."""
-        votes = self.votes(counts)
+    def predict(self, rows: Floats) -> Ints:
+        """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
+        if self.booster_ is not None:
+            return likeliest_bin(self.predict_proba(rows))
+        votes = self.votes(rows)
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
-    def predict_duration_s(self, counts: NDArray[Any]) -> Floats:
-        """Run time in seconds that stands for the forecast bin, (n_jobs,)."""
-        durations: Floats = self.bin_duration_s_[self.predict(counts)]
+    def choose(self, rows: Floats) -> Ints:
+        """Index of the bin to tell a scheduler, (n_jobs,): the least expected cost; see `duration_costs`."""
+        return cheapest_bin(self.predict_proba(rows), self.under_cost)
+
+    def predict_duration_s(self, rows: Floats) -> Floats:
+        """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
+        durations: Floats = self.bin_duration_s_[self.predict(rows)]
         return durations
 
-    def tracker(self) -> FinishedTracker:
-        """An empty tracker of finished jobs whose rows `predict` reads: the live way."""
-        return FinishedTracker(self.horizons_min, self.last_n)
+    def tracker(self) -> DurationTracker:
+        """An empty tracker of finished jobs, which gives rows: the live way."""
+        return DurationTracker(self.horizons_min)
 
-    def counts(self, trace: Trace) -> Ints:
-        """Rows of every job of a trace at its submission, (n_jobs, 4, B): the batch way."""
-        return group_counts(trace, self.horizons_min, self.last_n)
+    def rows(self, trace: Trace, wanted: NDArray[np.bool_] | None = None) -> Floats:
+        """Rows of the jobs of a trace at their submission, (n_wanted, F): the batch way."""
+        return duration_rows(trace, self.horizons_min, wanted)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of rows, (F,)."""
+        return duration_columns(self.horizons_min)
+
+    @property
+    def feature_importances(self) -> dict[str, float]:
+        """Gain by column, of a learnt algorithm; empty for a rule."""
+        return {} if self.booster_ is None else self.booster_.gain(self.horizons_min)
 
     def save(self, folder: Path) -> None:
-        """Write `metadata.json`, which is all of it."""
+        """Write `metadata.json`, and the booster as LightGBM's text."""
         told = {
             "horizons_min": list(self.horizons_min),
             "bins": bin_labels(self.horizons_min),
-            "last_n": self.last_n,
-            "min_same_tag": self.min_same_tag,
+            "algorithm": self.algorithm,
+            "under_cost": self.under_cost,
+            "use_tags": self.use_tags,
+            "settings": None if self.settings is None else asdict(self.settings),
+            "seed": self.seed,
             "prior_weight": self.prior_weight,
+            "blend": asdict(self.blend_),
             "prior": self.prior_.tolist(),
             "bin_duration_s": self.bin_duration_s_.tolist(),
             "trained_from_s": self.trained_from_s_,
@@ -145,35 +219,32 @@ class JobDuration:
             "rows": self.rows_,
         }
         write_metadata(folder, self.name, told)
+        if self.booster_ is not None:
+            (folder / MODEL).write_text(self.booster_.to_text(), encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model."""
         told = read_metadata(folder, cls.name)
-        model = cls(told["horizons_min"], told["last_n"], told["min_same_tag"], told["prior_weight"])
+        if "algorithm" not in told:
+            raise RegistryError(f"{folder}: a job-duration model of an older version of jobcast; train it again")
+        settings = None if told["settings"] is None else DurationSettings(**told["settings"])
+        how = (told["under_cost"], told["use_tags"], settings, told["seed"], told["prior_weight"])
+        model = cls(told["horizons_min"], told["algorithm"], *how)
         model.prior_, model.bin_duration_s_ = np.array(told["prior"]), np.array(told["bin_duration_s"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
-        model.rows_ = told["rows"]
+        model.rows_, model.blend_, model.booster_ = told["rows"], Blend(**told["blend"]), None
+        if model.algorithm in LEARNT:
+            text = read_text(folder / MODEL)
+            model.booster_ = DurationBooster.from_text(text, len(model.horizons_min) + 1, model.use_tags)
         return model
 
 
-def group_counts(trace: Trace, horizons_min: Sequence[float], last_n: int) -> Ints:
-    """Finished jobs like each job at its submission, by group and bin, (n_jobs, 4, B)."""
-    tagged = "tag" in trace.jobs.columns
-    tags = trace.jobs["tag"].fill_null("").to_list() if tagged else [""] * len(trace)
-    pools = trace.jobs["pool"].to_list()
-    return duration_history(
-        trace.submit_s, trace.end_s, trace.duration_s, trace.gpus, pools, tags, horizons_min, last_n
-    ).counts
-
-
-def bins_of(duration_s: NDArray[Any], horizons_min: Sequence[float]) -> Ints:
-    """Indices of the duration bins, shape of `duration_s`; see `domain.horizons.duration_bin`.
-
-    >>> bins_of(np.array([300.0, 300.5, 43201.0]), (5, 60, 720)).tolist()
-    [0, 1, 3]
-    """
-    return np.searchsorted(MINUTE_S * np.asarray(horizons_min, np.float64), duration_s, side="left").astype(np.int64)
+def _bin_durations_s(known: DurationData) -> Floats:
+    counts = np.bincount(known.bins, minlength=known.n_bins)
+    logs = np.bincount(known.bins, weights=np.log(known.duration_s), minlength=known.n_bins)
+    means = np.exp(logs / np.maximum(counts, 1))
+    return np.where(counts > 0, means, _middles_s(known.horizons_min))
 
 
 def _middles_s(horizons_min: Sequence[float]) -> Floats:

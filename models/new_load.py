@@ -2,56 +2,66 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
-from jobcast.features.corpus import STEP_S, grid
-from jobcast.features.loads import sliding_max, window_loads
-from jobcast.features.targets import load_within
+from jobcast.models.load_data import LoadData
+from jobcast.models.load_demand import COVERAGE, LOADED_COVERAGE
+from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.metadata import read_metadata, write_metadata
 
-CANDIDATE_WINDOWS: tuple[int, ...] = (1, 2, 4, 6, 8)
-"""How many past windows the maximum may run over; "the recent few" of SIA, section 5.4.1."""
-COVERAGE = 0.8
-"""Share of the windows whose load is covered. In backtests of SIA on October 2017 of the Philly trace a lower share
-than .95 lent more and slowed no job more: `benchmarks/choose_coverage.py`."""
-MINUTE_S = 60.0
+ALGORITHMS: Mapping[str, type[QuantileLoad] | type[SlidingMax]] = {
+    rule.algorithm: rule for rule in (QuantileLoad, SlidingMax)
+}
+"""Estimates by the name that users give."""
 Floats = NDArray[np.float64]
 
 
 class NewLoad:
-    """Largest load of the last n windows as wide as the horizon.
-
-    The number of windows is chosen for each horizon on the training data: the smallest whose estimate covers the
-    load of a share `coverage` of all windows (of all pools, every 5 minutes), else the largest candidate.
+    """Load that is passed by few windows: `coverage` of all, and `loaded_coverage` of those with load, hold no more.
 
     Parameters
     ----------
-    coverage : share of windows whose load the estimate shall reach, in (0, 1]
+    algorithm : `quantile`, a calibrated quantile of the load's distribution (`load_quantile`), or `sliding-max`, the
+        largest of the last windows (`load_sliding`, the paper's)
+    coverage, loaded_coverage : shares to cover, in (0, 1]
+    seed : of the trees
+    settings : size of the trees; None takes the defaults
 
     Attributes
     ----------
     horizons_min_ : (H,) horizons in minutes
-    windows_ : (H,) number of past windows
-    coverages_ : (H,) share of the training windows that this number covers
-    trained_from_s_, trained_until_s_ : the window that it was chosen on, seconds from the epoch
-    pools_ : pools that it was chosen on
+    rule_ : the fitted estimate; `rule_.coverages_` states the coverage of windows that it had not learnt from
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
+    pools_ : pools that it has learnt from; any pool is answered
     """
 
     name: ClassVar[str] = "new-load"
 
-    def __init__(self, coverage: float = COVERAGE):
+    def __init__(
+        self,
+        algorithm: str = QuantileLoad.algorithm,
+        coverage: float = COVERAGE,
+        loaded_coverage: float = LOADED_COVERAGE,
+        seed: int = 0,
+        settings: QuantileSettings | None = None,
+    ):
+        self.algorithm = algorithm
         self.coverage = coverage
+        self.loaded_coverage = loaded_coverage
+        self.seed = seed
+        self.settings = settings
 
     def fit(
         self, histories: Mapping[str, PoolHistory], from_s: float, until_s: float, horizons_min: Sequence[float]
     ) -> Self:
-        """Choose the number of windows.
+        """Learn from the windows of [from, until).
 
         Parameters
         ----------
@@ -63,27 +73,50 @@ class NewLoad:
         ------
         TrainingError
             There is no pool, or a horizon is longer than the window.
+        RegistryError
+            There is no such algorithm.
         """
-        self.horizons_min_ = tuple(horizons_min)
-        self.trained_from_s_, self.trained_until_s_ = float(from_s), float(until_s)
+        if not histories:
+            raise TrainingError(f"{self.name}: no pool has enough jobs in the training time; widen the window")
         self.pools_ = tuple(sorted(histories))
-        chosen = [self._chosen(histories, MINUTE_S * horizon_min) for horizon_min in horizons_min]
-        self.windows_ = tuple(windows for windows, _ in chosen)
-        self.coverages_ = tuple(coverage for _, coverage in chosen)
+        return self.fit_data(LoadData.of(histories, from_s, until_s, horizons_min))
+
+    def fit_data(self, data: LoadData) -> Self:
+        """Learn from rows that are built already; see `fit`. Pools are not named by these."""
+        for horizon, horizon_min in enumerate(data.horizons_min):
+            if not data.learnt(horizon, data.until_s).any():
+                raise TrainingError(
+                    f"{self.name}: no window of {horizon_label(horizon_min)} in the training time; train on a longer "
+                    f"trace or leave the horizon out"
+                )
+        self.horizons_min_ = data.horizons_min
+        self.trained_from_s_, self.trained_until_s_ = data.from_s, data.until_s
+        self.rule_ = self._rule().fit(data, self.coverage, self.loaded_coverage)
         return self
 
-    def _chosen(self, histories: Mapping[str, PoolHistory], horizon_s: float) -> tuple[int, float]:
-        ticks_s = grid(self.trained_from_s_, self.trained_until_s_, STEP_S)
-        ticks_s = ticks_s[ticks_s + horizon_s < self.trained_until_s_]
-        if not len(ticks_s) or not histories:
-            raise TrainingError(
-                f"{self.name}: no window of {horizon_label(horizon_s / MINUTE_S)} in the training time of "
-                f"{len(histories)} pools; train on a longer trace or leave the horizon out"
-            )
-        covered = np.array([_covered(histories[pool], ticks_s, horizon_s) for pool in self.pools_]).mean(axis=0)
-        enough = np.flatnonzero(covered >= self.coverage)
-        best = int(enough[0]) if len(enough) else len(CANDIDATE_WINDOWS) - 1
-        return CANDIDATE_WINDOWS[best], float(covered[best])
+    def _rule(self) -> QuantileLoad | SlidingMax:
+        if self.algorithm not in ALGORITHMS:
+            raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
+        return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of what it reads for each horizon."""
+        return self.rule_.columns
+
+    @property
+    def coverages_(self) -> tuple[float | None, ...]:
+        """(H,) coverage of windows in the training time; for `quantile` of such as it had not learnt from."""
+        return self.rule_.coverages_
+
+    def rows(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
+        """What it reads at some instants of one pool, (T, H, F)."""
+        return self.rule_.rows(history, np.asarray(ticks_s, np.float64), self.horizons_min_)
+
+    def predict_rows(self, X: NDArray[Any]) -> Floats:
+        """GPUs from rows (n, H, F), (n, H). A longer window never holds less than a shorter one."""
+        by_horizon = [self.rule_.estimate(X[:, horizon], horizon) for horizon in range(len(self.horizons_min_))]
+        return np.maximum.accumulate(np.stack(by_horizon, axis=1), axis=1)
 
     def predict(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
         """GPUs (sum of widths) that may arrive in (t, t + k].
@@ -91,46 +124,57 @@ class NewLoad:
         Parameters
         ----------
         history : events of one pool; may reach past the instants, which changes nothing
-        ticks_s : (T,) instants, seconds from the epoch
+        ticks_s : (T,) ascending instants, seconds from the epoch
 
         Returns
         -------
         (T, H)
         """
-        by_horizon = [
-            sliding_max(history, ticks_s, MINUTE_S * horizon_min, windows)
-            for horizon_min, windows in zip(self.horizons_min_, self.windows_, strict=True)
-        ]
-        return np.stack(by_horizon, axis=1)
+        return self.predict_rows(self.rows(history, ticks_s))
 
     def save(self, folder: Path) -> None:
-        """Write `metadata.json`, which is all of it."""
+        """Write `metadata.json` and what the algorithm keeps beside it; equal models, equal bytes."""
         told = {
+            "algorithm": self.algorithm,
             "coverage": self.coverage,
+            "loaded_coverage": self.loaded_coverage,
+            "seed": self.seed,
             "horizons_min": list(self.horizons_min_),
-            "windows": list(self.windows_),
-            "coverages": list(self.coverages_),
+            "rule": self.rule_.told(),
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "pools": list(self.pools_),
         }
         write_metadata(folder, self.name, told)
+        self.rule_.write(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder does not hold such a model."""
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        RegistryError
+            The folder does not hold such a model, or one that reads other features than this version builds.
+        """
         told = read_metadata(folder, cls.name)
-        model = cls(told["coverage"])
-        model.horizons_min_, model.windows_ = tuple(told["horizons_min"]), tuple(told["windows"])
-        model.coverages_, model.pools_ = tuple(told["coverages"]), tuple(told["pools"])
+        if told.get("algorithm") not in ALGORITHMS:
+            raise RegistryError(f"{folder}: a model of an older version of {cls.name}; train it again")
+        model = cls(told["algorithm"], told["coverage"], told["loaded_coverage"], told["seed"])
+        rule = ALGORITHMS[model.algorithm].read(told["rule"], folder)
+        if tuple(told["rule"].get("columns", rule.columns)) != rule.columns:
+            raise RegistryError(f"{folder}: {cls.name} reads other features than this version builds; train it again")
+        model.rule_, model.settings = rule, getattr(rule, "settings", None)
+        model.horizons_min_, model.pools_ = tuple(told["horizons_min"]), tuple(told["pools"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model
 
 
-def _covered(history: PoolHistory, ticks_s: Floats, horizon_s: float) -> Floats:
-    """Share of the windows whose load the maximum over n past ones reaches, for each candidate n."""
-    load = load_within(history, ticks_s, [horizon_s])
-    largest = np.maximum.accumulate(window_loads(history, ticks_s, horizon_s, CANDIDATE_WINDOWS[-1]), axis=1)
-    estimates = largest[:, np.array(CANDIDATE_WINDOWS) - 1]
-    covered: Floats = (load <= estimates).mean(axis=0)
-    return covered
+def total_new_load(arrives: NDArray[np.bool_], estimate: NDArray[Any]) -> Floats:
+    """TotalNewLoad: the estimate where jobs are forecast to arrive, else nothing. SIA, section 5.4.1.
+
+    >>> total_new_load(np.array([True, False]), np.array([4.0, 8.0])).tolist()
+    [4.0, 0.0]
+    """
+    total: Floats = np.where(arrives, estimate, 0.0)
+    return total

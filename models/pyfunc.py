@@ -11,7 +11,7 @@ import numpy as np
 
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import bin_labels, horizon_label
-from jobcast.features.durations import GROUPS
+from jobcast.domain.jobs import Job
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -71,72 +71,81 @@ class ServedWillJobsArrive:
         probability = np.empty(len(frame))
         for index in np.unique(asked):
             rows = asked == index
-            probability[rows] = self.predictor.boosters_[index].predict_proba(X[rows])
+            probability[rows] = self.predictor.horizon_proba(X[rows], int(index))
         gates = np.asarray(self.predictor.thresholds_gate_)[asked]
         return pd.DataFrame({"probability": probability, "will_arrive": probability >= gates}, index=frame.index)
 
 
 class ServedNewLoad:
-    """One row an instant, pool and horizon: `horizon_min` and the GPUs that arrived in each past window.
+    """One row an instant, pool and horizon: `horizon_min` and the columns that the model reads.
 
-    `load_1` is the window of one horizon that ends at t, `load_2` the one before it, and so on; the model reads as
-    many as `windows_` says for the horizon, the rest may be empty. Answers `load_gpus`.
+    For `sliding-max` these are the GPUs that arrived in past windows: `load_1` is the window of one horizon that ends
+    at t, `load_2` the one before it, and so on. For `quantile` they are `features.load_features`. Answers `load_gpus`,
+    of each row by itself.
     """
 
     outputs: Mapping[str, str] = {"load_gpus": "double"}
 
     def __init__(self, predictor: NewLoad) -> None:
         self.predictor = predictor
-        self.columns = [f"load_{i + 1}" for i in range(int(max(predictor.windows_)))]
+        self.columns = list(predictor.columns)
         self.inputs = {HORIZON: "double", **dict.fromkeys(self.columns, "double")}
 
     def example(self) -> "pd.DataFrame":
-        """A row a horizon: 8 GPUs in the window before the last, none otherwise."""
+        """A row a horizon, all columns zero."""
         import pandas as pd
 
-        loads = {column: 8.0 if column == "load_2" else 0.0 for column in self.columns}
-        return pd.DataFrame({HORIZON: [float(k) for k in self.predictor.horizons_min_], **loads})
+        horizons = [float(k) for k in self.predictor.horizons_min_]
+        return pd.DataFrame({HORIZON: horizons, **dict.fromkeys(self.columns, 0.0)})
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `Served`."""
         import pandas as pd
 
-        read = np.asarray(self.predictor.windows_)[_horizon_index(self.predictor, frame)]
-        loads = frame[self.columns].to_numpy(np.float64)
-        loads = np.where(np.arange(len(self.columns)) < read[:, None], loads, -np.inf)
-        return pd.DataFrame({"load_gpus": loads.max(axis=1)}, index=frame.index)
+        asked = _horizon_index(self.predictor, frame)
+        X = frame[self.columns].to_numpy(np.float64)
+        gpus = np.empty(len(frame))
+        for index in np.unique(asked):
+            rows = asked == index
+            gpus[rows] = self.predictor.rule_.estimate(X[rows], int(index))
+        return pd.DataFrame({"load_gpus": gpus}, index=frame.index)
 
 
 class ServedJobDuration:
-    """One row a job: how many of the last finished jobs of each group fell into each duration bin.
+    """One row a job: what was known of jobs like it when it was submitted.
 
-    Columns are named `GROUP BIN`: `tag <=5min` counts finished jobs of the same tag that took up to 5 minutes;
-    groups as in `features.durations.GROUPS`. Answers a probability for each bin, the forecast `bin`, and
-    `duration_s`, the run time that stands for it.
+    Columns are those of `features.durations.duration_columns`: `tag last 5 <=5min` counts, of the last 5 finished jobs
+    of the same tag, those that took up to 5 minutes. Answers a probability for each bin, the likeliest `bin`, `chosen`,
+    the bin to tell a scheduler, and `duration_s`, the run time that stands for the likeliest bin.
     """
 
     def __init__(self, predictor: JobDuration) -> None:
         self.predictor = predictor
         self.bins = bin_labels(predictor.horizons_min)
-        self.inputs = {f"{group} {label}": "long" for group in GROUPS for label in self.bins}
-        self.outputs = {**dict.fromkeys(self.bins, "double"), "bin": "string", "duration_s": "double"}
+        self.inputs = dict.fromkeys(predictor.columns, "double")
+        self.outputs = {
+            **dict.fromkeys(self.bins, "double"),
+            "bin": "string",
+            "chosen": "string",
+            "duration_s": "double",
+        }
 
     def example(self) -> "pd.DataFrame":
-        """One job that is the first of its tag; ten have finished, all in the first bin."""
+        """The first job of a run: one GPU, and nothing has happened before it."""
         import pandas as pd
 
-        first = self.bins[0]
-        counts = {column: 10 if column.endswith(f" {first}") else 0 for column in self.inputs}
-        return pd.DataFrame([{**counts, f"{GROUPS[0]} {first}": 0}])
+        row = self.predictor.tracker().row(Job(0, "0", "pool", 0.0, 1))
+        return pd.DataFrame([row], columns=list(self.inputs))
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `Served`."""
         import pandas as pd
 
-        counts = frame[list(self.inputs)].to_numpy(np.int64).reshape(len(frame), len(GROUPS), len(self.bins))
-        answers = pd.DataFrame(self.predictor.predict_proba(counts), columns=self.bins, index=frame.index)
-        answers["bin"] = [self.bins[index] for index in self.predictor.predict(counts)]
-        answers["duration_s"] = self.predictor.predict_duration_s(counts)
+        rows = frame[list(self.inputs)].to_numpy(np.float64)
+        answers = pd.DataFrame(self.predictor.predict_proba(rows), columns=self.bins, index=frame.index)
+        answers["bin"] = [self.bins[index] for index in self.predictor.predict(rows)]
+        answers["chosen"] = [self.bins[index] for index in self.predictor.choose(rows)]
+        answers["duration_s"] = self.predictor.predict_duration_s(rows)
         return answers
 
 

@@ -1,7 +1,6 @@
 """WillJobsArrive: will any job arrive in a pool within the next k minutes? SIA, section 5.4.1."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -13,42 +12,49 @@ from numpy.typing import NDArray
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import Corpus, Mask
-from jobcast.models.boosters import Booster, BoosterSettings, fit_booster, read_booster
-from jobcast.models.metadata import read_metadata, read_text, write_metadata
-from jobcast.models.thresholds import UNINFORMED_F1, UNINFORMED_GATE, best_f1_threshold, gate_threshold
+from jobcast.models.algorithms import (
+    Settings,
+    algorithm_named,
+    read_classifier,
+    settings_from_dict,
+    settings_to_dict,
+)
+from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
+from jobcast.models.bots import bot_pools
+from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.thresholds import best_f1_threshold, half_week, lasting_gate
 
-FITTING_SHARE = 0.7
-"""Share of the training time whose model chooses thresholds on what comes after it."""
-THINNED_HORIZON_MIN = 5.0
-TRAINING_STRIDE = 3
-"""Up to that horizon one grid instant in so many trains; 2 would fall in step with jobs every 600 s."""
 Floats = NDArray[np.float64]
 
 
 class WillJobsArrive:
-    """One booster a horizon, one model across pools, and two thresholds for each horizon.
+    """One classifier a horizon, one model across pools, and thresholds for each horizon.
 
-    Thresholds are chosen out of time but within the training data: a first model learns from the first 70 % of
-    the training time and forecasts the rest; then all of it trains the model that is kept.
+    Thresholds are chosen out of time but within the training data, on forecasts of several weeks, each made by what
+    was learnt from the time before it (see `arrival_folds`); then all of the training time trains what is kept.
 
     Parameters
     ----------
-    algorithm : "lightgbm" or "xgboost"; see `boosters.ALGORITHMS`
+    algorithm : key of `algorithms.ALGORITHMS`
     miss_share : share of the windows with arrivals that the gate may miss, in [0, 1)
-    seed : of the columns that each tree may look at
-    settings : size and regularisation of the trees; None takes the defaults
+    seed : of all draws
+    settings : of the algorithm; None takes its defaults
+    columns : names of the features that it may read, in any order; None: all. Rows keep all columns
 
     Attributes
     ----------
     horizons_min_ : (H,) horizons in minutes
-    feature_names_ : (F,) names of the columns that it reads
-    boosters_ : (H,) trained boosters
+    feature_names_ : (F,) names of the columns of the rows that it takes
+    classifiers_ : (H,) trained classifiers
     thresholds_f1_ : (H,) probability from which on to say "jobs arrive", best F1; for reporting
-    thresholds_gate_ : (H,) the largest that misses at most `miss_share` of the windows with arrivals; for a
-        scheduler, which may give GPUs away below it
+    thresholds_f1_others_ : (H,) the same chosen on the pools that are no bots, for reports without those
+    thresholds_gate_ : (H,) below it a scheduler may give GPUs away: what keeps the missed windows with arrivals at
+        `miss_share` of them, see `thresholds.lasting_gate`
+    bot_pools_ : pools whose arrivals ran like clockwork in training, see `bots`
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     pools_ : pools that it has learnt from
     rows_, base_rates_ : (H,) training rows, and the share of windows with arrivals in them
+    unfolded_ : horizons in minutes for which the training time held no fold, whose thresholds are not chosen on data
     """
 
     name: ClassVar[str] = "will-jobs-arrive"
@@ -58,25 +64,30 @@ class WillJobsArrive:
         algorithm: str = "lightgbm",
         miss_share: float = 0.05,
         seed: int = 0,
-        settings: BoosterSettings | None = None,
+        settings: Settings | None = None,
+        columns: Sequence[str] | None = None,
     ):
         self.algorithm = algorithm
         self.miss_share = miss_share
         self.seed = seed
         self.settings = settings
+        self.columns = columns
 
-    def fit(self, corpus: Corpus, until_s: float) -> Self:
+    def fit(self, corpus: Corpus, until_s: float, forecasts: Sequence[OutOfFold] | None = None) -> Self:
         """Train on the rows of a corpus whose windows lie before an instant.
 
         Parameters
         ----------
         corpus : rows of all pools; may reach past `until_s`
         until_s : seconds from the epoch; no window that reaches it is read
+        forecasts : (H,) this algorithm's forecasts out of fold on the same corpus, where they are known already
 
         Raises
         ------
         TrainingError
             A horizon has no row whose window ends before `until_s`.
+        RegistryError
+            There is no such algorithm, the settings are another's, or `columns` names what there is not.
         """
         seen = corpus.until(until_s)
         self.horizons_min_ = tuple(corpus.horizons_min)
@@ -84,29 +95,48 @@ class WillJobsArrive:
         self.trained_from_s_ = float(corpus.tick_s[seen].min()) if seen.any() else until_s
         self.trained_until_s_ = float(until_s)
         self.pools_ = tuple(corpus.pools[i] for i in np.unique(corpus.pool_index[seen]))
-        horizons = range(len(self.horizons_min_))
-        chosen = [self._thresholds(corpus, horizon) for horizon in horizons]
-        self.thresholds_f1_ = np.array([best_f1 for best_f1, _ in chosen])
-        self.thresholds_gate_ = np.array([gate for _, gate in chosen])
-        rows = [self._training_rows(corpus, horizon) for horizon in horizons]
+        self.bot_pools_ = bot_pools(corpus, seen)
+        rows = [self._training_rows(corpus, horizon) for horizon in range(len(self.horizons_min_))]
+        if forecasts is None:
+            forecasts = out_of_fold(self.learner, corpus, self.trained_from_s_, until_s)
+        self._choose_thresholds(corpus, forecasts)
         self.rows_ = tuple(int(mask.sum()) for mask in rows)
         self.base_rates_ = tuple(float(corpus.arrives[mask, h].mean()) for h, mask in enumerate(rows))
-        self.boosters_ = [self._fitted(corpus, mask, h) for h, mask in enumerate(rows)]
+        self.classifiers_ = [self.learner.fitted(corpus, h, mask) for h, mask in enumerate(rows)]
         return self
 
-    def _thresholds(self, corpus: Corpus, horizon: int) -> tuple[float, float]:
-        """Best-F1 and gate thresholds on the last part of the training time, as forecast from the first."""
-        split_s = self.trained_from_s_ + FITTING_SHARE * (self.trained_until_s_ - self.trained_from_s_)
-        earlier = _thinned(corpus, corpus.purged(split_s, horizon), horizon)
-        later = ~corpus.until(split_s) & corpus.purged(self.trained_until_s_, horizon)
-        if not earlier.any() or not later.any():
-            return UNINFORMED_F1, UNINFORMED_GATE
-        X, arrives = corpus.horizon_matrix(horizon, later)
-        probability = self._fitted(corpus, earlier, horizon).predict_proba(X)
-        return best_f1_threshold(arrives, probability), gate_threshold(arrives, probability, self.miss_share)
+    @property
+    def learner(self) -> Learner:
+        """How its classifiers are trained; once `feature_names_` are known."""
+        return Learner(self.algorithm, self.seed, self.settings, self._positions())
+
+    def _positions(self) -> tuple[int, ...] | None:
+        """Of the columns that it may read, in the rows' order."""
+        if self.columns is None:
+            return None
+        unknown = sorted(set(self.columns) - set(self.feature_names_))
+        if unknown or not self.columns:
+            named = ", ".join(unknown) or "none"
+            raise RegistryError(f"{self.name}: columns: {named}; choose from {', '.join(self.feature_names_)}")
+        return tuple(i for i, name in enumerate(self.feature_names_) if name in set(self.columns))
+
+    def _choose_thresholds(self, corpus: Corpus, forecasts: Sequence[OutOfFold]) -> None:
+        bots = [i for i, pool in enumerate(corpus.pools) if pool in self.bot_pools_]
+        human = [told.picked(~np.isin(corpus.pool_index[told.row], bots)) for told in forecasts]
+        best = [best_f1_threshold(told.arrives, told.probability) for told in forecasts]
+        others = [best_f1_threshold(told.arrives, told.probability) for told in human]
+        self.thresholds_f1_ = np.array(best)
+        self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
+        self.thresholds_gate_ = np.array(
+            [
+                lasting_gate(told.arrives, told.probability, half_week(corpus.tick_s[told.row]), self.miss_share)
+                for told in forecasts
+            ]
+        )
+        self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
 
     def _training_rows(self, corpus: Corpus, horizon: int) -> Mask:
-        rows = _thinned(corpus, corpus.purged(self.trained_until_s_, horizon), horizon)
+        rows = training_rows(corpus, horizon, self.trained_until_s_)
         if not rows.any():
             until = datetime.fromtimestamp(self.trained_until_s_, UTC).isoformat()
             raise TrainingError(
@@ -114,10 +144,6 @@ class WillJobsArrive:
                 f"train on a longer trace or leave the horizon out"
             )
         return rows
-
-    def _fitted(self, corpus: Corpus, rows: Mask, horizon: int) -> Booster:
-        X, arrives = corpus.horizon_matrix(horizon, rows)
-        return fit_booster(self.algorithm, X, arrives, self.seed, self.settings)
 
     def predict_proba(self, X: NDArray[Any]) -> Floats:
         """Probability that any job arrives in (t, t + k].
@@ -141,8 +167,11 @@ class WillJobsArrive:
                 f"{self.name}: reads rows of shape (n, {expected[0]}, {expected[1]}), got {X.shape}; "
                 f"build the features with the model's horizons {list(self.horizons_min_)} or train it again"
             )
-        by_horizon = [booster.predict_proba(X[:, h]) for h, booster in enumerate(self.boosters_)]
-        return np.stack(by_horizon, axis=1)
+        return np.stack([self.horizon_proba(X[:, h], h) for h in range(len(self.horizons_min_))], axis=1)
+
+    def horizon_proba(self, X: NDArray[Any], horizon: int) -> Floats:
+        """Probabilities of one horizon, (n_rows,), of rows of all columns, (n_rows, F)."""
+        return self.classifiers_[horizon].predict_proba(self.learner.read(X))
 
     def predict(self, X: NDArray[Any], *, gate: bool = False) -> Mask:
         """Whether jobs will arrive, (n_rows, H): from the gate's thresholds, or those with the best F1."""
@@ -166,37 +195,39 @@ class WillJobsArrive:
 
     @property
     def feature_importances(self) -> dict[str, dict[str, float]]:
-        """Gain of each feature by horizon: what its splits took off the training loss."""
+        """Importance of each feature that it may read by horizon, in its algorithm's own measure."""
+        positions = self._positions()
+        names = self.feature_names_ if positions is None else [self.feature_names_[i] for i in positions]
         return {
-            horizon_label(horizon_min): dict(zip(self.feature_names_, booster.gain.tolist(), strict=True))
-            for horizon_min, booster in zip(self.horizons_min_, self.boosters_, strict=True)
+            horizon_label(horizon_min): dict(zip(names, classifier.gain.tolist(), strict=True))
+            for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True)
         }
 
     def save(self, folder: Path) -> None:
-        """Write `metadata.json` and a text file a horizon in its library's own format; equal models, equal bytes."""
-        files = [
-            f"{horizon_label(horizon_min)}.{booster.suffix}"
-            for horizon_min, booster in zip(self.horizons_min_, self.boosters_, strict=True)
-        ]
+        """Write `metadata.json` and files a horizon in the algorithms' own formats; equal models, equal bytes."""
         told = {
             "algorithm": self.algorithm,
             "miss_share": self.miss_share,
             "seed": self.seed,
-            "settings": asdict(self.settings or BoosterSettings()),
+            "settings": settings_to_dict(self.settings or algorithm_named(self.algorithm).settings()),
+            "columns": None if self.columns is None else list(self.columns),
             "feature_names": list(self.feature_names_),
             "horizons_min": list(self.horizons_min_),
-            "boosters": files,
             "thresholds_f1": self.thresholds_f1_.tolist(),
+            "thresholds_f1_others": self.thresholds_f1_others_.tolist(),
             "thresholds_gate": self.thresholds_gate_.tolist(),
+            "bot_pools": list(self.bot_pools_),
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "pools": list(self.pools_),
             "rows": list(self.rows_),
             "base_rates": list(self.base_rates_),
+            "unfolded": list(self.unfolded_),
         }
         write_metadata(folder, self.name, told)
-        for file, booster in zip(files, self.boosters_, strict=True):
-            (folder / file).write_text(booster.to_text(), encoding="utf-8", newline="")
+        for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True):
+            for name, content in classifier.files(horizon_label(horizon_min)).items():
+                (folder / name).write_bytes(content)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -208,26 +239,21 @@ class WillJobsArrive:
             The folder does not hold such a model. Whether its features are today's is `check_features`' to say.
         """
         told = read_metadata(folder, cls.name)
-        model = cls(told["algorithm"], told["miss_share"], told["seed"], BoosterSettings(**told["settings"]))
+        algorithm = told["algorithm"]
+        settings = settings_from_dict(algorithm, told["settings"])
+        model = cls(algorithm, told["miss_share"], told["seed"], settings, told["columns"])
         model.feature_names_ = tuple(told["feature_names"])
         model.horizons_min_ = tuple(told["horizons_min"])
         model.thresholds_f1_ = np.array(told["thresholds_f1"])
+        model.thresholds_f1_others_ = np.array(told["thresholds_f1_others"])
         model.thresholds_gate_ = np.array(told["thresholds_gate"])
+        model.bot_pools_ = tuple(told["bot_pools"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
-        model.pools_ = tuple(told["pools"])
+        model.pools_, model.unfolded_ = tuple(told["pools"]), tuple(told["unfolded"])
         model.rows_, model.base_rates_ = tuple(told["rows"]), tuple(told["base_rates"])
-        texts = [read_text(folder / file) for file in told["boosters"]]
-        model.boosters_ = [read_booster(model.algorithm, text) for text in texts]
+        stems = [horizon_label(horizon_min) for horizon_min in model.horizons_min_]
+        model.classifiers_ = [read_classifier(algorithm, folder, stem) for stem in stems]
         return model
-
-
-def _thinned(corpus: Corpus, rows: Mask, horizon: int) -> Mask:
-    """Of the rows, those on one grid instant in `TRAINING_STRIDE` where the horizon is short."""
-    if corpus.horizons_min[horizon] > THINNED_HORIZON_MIN:
-        return rows
-    instants = np.unique(corpus.tick_s, return_inverse=True)[1]
-    thinned: Mask = rows & (instants % TRAINING_STRIDE == 0)
-    return thinned
 
 
 def _shown(name: str | None) -> str:

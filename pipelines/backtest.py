@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, figures, simulate, warmup_end
 from jobcast.schedulers.policies import uses_forecasts
@@ -29,13 +30,14 @@ ORACLE = ForecastSpec("oracle")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulation of the matrix; `window` is the position of its scene."""
+    """One simulation of the matrix; `window` is the position of its scene, `settings` are the policy's."""
 
     policy: str
     spec: ForecastSpec
     label: str
     window: int = 0
     seed: int = 0
+    settings: Settings = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,23 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     ]
 
 
+def with_settings(cells: Sequence[Cell], settings: Mapping[str, str]) -> list[Cell]:
+    """The cells, and after each one whose policy knows some of the settings the same with those.
+
+    >>> plain = [Cell("fcfs", ORACLE, "fcfs"), Cell("sia", ORACLE, "sia oracle")]
+    >>> [cell.label for cell in with_settings(plain, {"switches": "off.csv"})]
+    ['fcfs', 'sia oracle', 'sia oracle, switches=off.csv']
+    """
+    found: list[Cell] = []
+    for cell in cells:
+        found.append(cell)
+        known = () if cell.settings else settings_for(cell.policy, settings)
+        if known:
+            label = ", ".join([cell.label, *(f"{name}={value}" for name, value in known)])
+            found.append(replace(cell, label=label, settings=known))
+    return found
+
+
 def run_matrix(
     scenes: Sequence[Scene],
     cells: Sequence[Cell],
@@ -127,7 +146,7 @@ def run_matrix(
 
 
 def _is_baseline(cell: Cell, baseline: str) -> bool:
-    return cell.policy == baseline and (cell.spec == ORACLE or not uses_forecasts(baseline))
+    return cell.policy == baseline and not cell.settings and (cell.spec == ORACLE or not uses_forecasts(baseline))
 
 
 def _replay_all(
@@ -179,7 +198,15 @@ def _weight(cell: Cell) -> int:
 
 
 def _replay(number: int, scene: Scene, cell: Cell, home: Path, allow_overlap: bool) -> tuple[int, Simulated]:
-    run = simulate(scene, cell.policy, cell.spec, home=home, seed=cell.seed, allow_overlap=allow_overlap)
+    run = simulate(
+        scene,
+        cell.policy,
+        cell.spec,
+        home=home,
+        seed=cell.seed,
+        settings=dict(cell.settings),
+        allow_overlap=allow_overlap,
+    )
     return number, run
 
 

@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import gains_between, write_results
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
+from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.scenes import Scene, build_scene, capacity
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
@@ -40,6 +42,7 @@ class BacktestRequest:
     jobs: int | None
     engine: str
     allow_overlap: bool
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_backtest(
@@ -51,9 +54,10 @@ def run_backtest(
     """
     for name in (*request.policies, request.baseline):
         find_factory(name)
+    check_settings(request.policies, request.settings)
     scenes = _scenes(request, trace)
     pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
-    cells = matrix(pairs, len(scenes), request.seeds)
+    cells = with_settings(matrix(pairs, len(scenes), request.seeds), request.settings)
     if not cells:
         raise ConfigError("--policies: nothing named; write --policies mmfs,sia")
     with console.progress("backtest") as step:
@@ -76,6 +80,7 @@ def run_backtest(
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
         "inputs": [scene.provenance(trace) for scene in scenes],
+        "configuration": {"settings": dict(request.settings)},
         "seeds": request.seeds,
         "jobcast": __version__,
     }

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "predict": "Ask a registered predictor about one instant of a trace.",
     "simulate": "Replay a trace under a policy.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "drift": "Show whether a registered predictor still fits what comes, week by week.",
     "models": "List, show, promote, roll back and export registered versions.",
     "report": "Write the HTML report of a finished run or backtest.",
     "stage": "Run one stage of the pipeline (what dvc.yaml calls).",

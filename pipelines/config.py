@@ -46,10 +46,10 @@ class Train(_Section):
     """Algorithms by predictor; the first one listed is registered first."""
 
     will_jobs_arrive: tuple[str, ...] = ("lightgbm", "xgboost")
-    new_load: tuple[str, ...] = ("sliding-max",)
-    job_duration: tuple[str, ...] = ("tag-pool-width",)
+    new_load: tuple[str, ...] = ("quantile", "sliding-max")
+    job_duration: tuple[str, ...] = ("blended", "tag-pool-width")
     miss_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.95
     seed: int = 0
 
     def algorithms(self, predictor: str) -> tuple[str, ...]:
@@ -58,10 +58,14 @@ class Train(_Section):
 
 
 class Cells(_Section):
-    """One policy of a backtest and the forecasts it is tried with; `registry` means every version trained here."""
+    """One policy of a backtest and the forecasts it is tried with; `registry` means every version trained here.
+
+    With settings of the policy it is tried both without them and with them.
+    """
 
     policy: str
     forecasts: tuple[str, ...] = ("oracle",)
+    settings: dict[str, str] = {}
 
 
 class Backtest(_Section):

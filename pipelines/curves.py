@@ -22,11 +22,18 @@ class CurvePoints:
     reliability : horizon -> bins of `forecast`, `observed`, `n`
     precision_recall : horizon -> points of `precision`, `recall`, `threshold`
     importance : horizon -> gain by feature
+    recall_per_pool_hour, recall_by_pool : horizon -> points of `recall`, `share` (at or below)
+    ablation : horizon -> set of features -> `pr_auc`, `pr_auc_interval`
+    points : horizon -> name -> `precision`, `recall`: of the threshold in use and of rules to beat, for plots alone
     """
 
     reliability: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
     precision_recall: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
     importance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    recall_per_pool_hour: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    recall_by_pool: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    ablation: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    points: Mapping[str, Mapping[str, Mapping[str, float | None]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -34,17 +41,26 @@ class CurvePoints:
             "reliability": self.reliability,
             "precision_recall": self.precision_recall,
             "importance": self.importance,
+            "recall_per_pool_hour": self.recall_per_pool_hour,
+            "recall_by_pool": self.recall_by_pool,
+            "ablation": self.ablation,
         }
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write the curves as SVG files into a folder; their paths."""
-        from jobcast.pipelines import plots_predictors
+        from jobcast.pipelines import plots_predictors, plots_recalls
 
         drawings: dict[str, str] = {}
         if self.reliability:
             drawings["reliability"] = plots_predictors.reliability(self.reliability)
         if self.precision_recall:
-            drawings["precision_recall"] = plots_predictors.precision_recall(self.precision_recall)
+            drawings["precision_recall"] = plots_predictors.precision_recall(self.precision_recall, self.points)
+        if any(self.recall_per_pool_hour.values()):
+            drawings["recall_per_pool_hour"] = plots_recalls.recall_per_pool_hour(self.recall_per_pool_hour)
+        if any(self.recall_by_pool.values()):
+            drawings["recall_by_pool"] = plots_recalls.recall_by_pool(self.recall_by_pool)
+        if self.ablation:
+            drawings["ablation"] = plots_recalls.ablation(self.ablation)
         for horizon, gains in self.importance.items():
             drawings[f"importance_{horizon}"] = plots_predictors.importance(horizon, gains)
         paths = []
@@ -84,4 +100,6 @@ def by_kind(by_horizon: Mapping[str, Mapping[str, Any]], importance: Mapping[str
         {name: curves["reliability"] for name, curves in by_horizon.items()},
         {name: curves["precision_recall"] for name, curves in by_horizon.items() if curves["precision_recall"]},
         importance,
+        {name: curves["recall_per_pool_hour"] for name, curves in by_horizon.items()},
+        {name: curves["recall_by_pool"] for name, curves in by_horizon.items()},
     )

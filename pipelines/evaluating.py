@@ -1,54 +1,33 @@
 """Scoring a registered version on a window of a trace: the figures of `jobcast evaluate`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
-from jobcast.features.corpus import STEP_S, build_corpus
-from jobcast.models.evaluation import evaluate_arrivals, evaluate_durations, evaluate_loads
-from jobcast.models.job_duration import JobDuration
-from jobcast.models.new_load import NewLoad
+from jobcast.features.corpus import STEP_S
+from jobcast.models.evaluation.intervals import CONFIDENCE
 from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
-from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
+from jobcast.pipelines.curves import CurvePoints
+from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, pools_to_learn_from
 from jobcast.traces.table import Trace
 
-Scorer = Callable[[Any, Trace, tuple[str, ...], float, float, Step | None], dict[str, Any]]
 
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Figures as `jobcast evaluate --json` tells them, and points for plots where they were wished for."""
 
-def _arrivals(
-    model: WillJobsArrive, trace: Trace, pools: tuple[str, ...], from_s: float, until_s: float, progress: Step | None
-) -> dict[str, Any]:
-    histories = {name: h for name, h in pool_histories(trace).items() if name in pools}
-    corpus = build_corpus(histories, from_s, until_s, model.horizons_min_, STEP_S, progress)
-    return evaluate_arrivals(model, corpus, from_s, until_s)
-
-
-def _loads(
-    model: NewLoad, trace: Trace, pools: tuple[str, ...], from_s: float, until_s: float, progress: Step | None
-) -> dict[str, Any]:
-    histories = {name: h for name, h in pool_histories(trace).items() if name in pools}
-    return evaluate_loads(model, histories, from_s, until_s)
-
-
-def _durations(
-    model: JobDuration, trace: Trace, pools: tuple[str, ...], from_s: float, until_s: float, progress: Step | None
-) -> dict[str, Any]:
-    return evaluate_durations(model, trace, from_s, until_s, pools)
-
-
-SCORERS: Mapping[str, Scorer] = {
-    WillJobsArrive.name: _arrivals,
-    NewLoad.name: _loads,
-    JobDuration.name: _durations,
-}
+    result: dict[str, Any]
+    version: ModelVersion
+    curves: CurvePoints = field(default_factory=CurvePoints)
 
 
 def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:
@@ -71,10 +50,29 @@ def evaluate_registered(
     home: Path,
     allow_overlap: bool = False,
     progress: Step | None = None,
+    wishes: Wishes | None = None,
 ) -> dict[str, Any]:
+    """Figures of a version on a window; see `evaluate_version`."""
+    return evaluate_version(
+        reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=progress, wishes=wishes
+    ).result
+
+
+def evaluate_version(
+    reference: tuple[str, Ref],
+    trace: Trace,
+    from_s: float | None,
+    until_s: float | None,
+    *,
+    home: Path,
+    allow_overlap: bool = False,
+    progress: Step | None = None,
+    wishes: Wishes | None = None,
+) -> Evaluated:
     """Figures of a version on [from, until); by default from where its training ended to the end of the trace.
 
-    Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored.
+    Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored,
+    ConfigError for wishes that cannot be granted.
     """
     registry = open_registry(home)
     version = registry.resolve(*reference)
@@ -89,23 +87,31 @@ def evaluate_registered(
     check_tests(trace, begin, end)
     known = trace.between(None, end)
     pools = scored_pools(known, version.train_from_s, version.train_until_s)
-    model = registry.load(version)
-    figures = SCORERS[version.name](model, known, pools, begin, end, progress)
+    step_s = float(registry.parameters(version).get("step_s", STEP_S))
+    data = Scoring(known, version, begin, end, pools, wishes or Wishes(), step_s, progress)
+    data.check()
+    figures, curves = SCORERS[version.name](registry.load(version), data)
+    return Evaluated(_told(figures, data, trace, overlap), version, curves)
+
+
+def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool) -> dict[str, Any]:
+    version, source = data.version, trace.source
     return {
         "predictor": version.name,
         **figures,
         "version": version.version,
         "aliases": list(version.aliases),
         "algorithm": version.algorithm,
-        "pools": list(pools),
-        "window": {"from": iso(begin), "until": iso(end)},
+        "pools": list(data.pools),
+        "window": {"from": iso(data.from_s), "until": iso(data.until_s)},
         "trained": {
             "from": iso(version.train_from_s),
             "until": iso(version.train_until_s),
             "trace": version.trace_name,
         },
+        "bootstrap": {"draws": data.wishes.draws, "seed": data.wishes.seed, "confidence": CONFIDENCE, "block": "day"},
         "overlap_allowed": overlap,
-        "inputs": {"trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows}},
+        "inputs": {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}},
         "notes": list(trace.notes),
         "simulated": False,
         "jobcast": __version__,

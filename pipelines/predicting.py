@@ -64,8 +64,8 @@ def _durations(model: JobDuration, known: Trace, at_s: float) -> Answer:
     tracker.catch_up(history)
     unfinished = np.flatnonzero(known.end_s > at_s)
     labels = bin_labels(model.horizons_min)
-    counts = np.array([tracker.row(jobs[i]) for i in unfinished]).reshape(len(unfinished), -1, len(labels))
-    chosen, shares = model.predict(counts), model.predict_proba(counts)
+    rows = tracker.rows([jobs[i] for i in unfinished])
+    chosen, shares = model.predict(rows), model.predict_proba(rows)
     return {
         "jobs": {
             jobs[i].job_id: {

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines import plots_backtest, plots_predictors
+from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
 from jobcast.pipelines.headline import find
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
-from jobcast.pipelines.predictor_tables import horizons, predictor_tables
+from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.report_tables import (
     gains_table,
     instant,
@@ -44,7 +44,8 @@ class ReportInput:
     baseline_label : the configuration that the rest is measured against
     gains : comparisons, each `a`, `b` (labels) and `gains.Gains.to_dict()`
     evaluation : predictor -> figures of `evaluate --json`
-    curves : `reliability` (horizon -> bins), `precision_recall` (horizon -> points), `importance` (horizon -> gains)
+    curves : `reliability` (horizon -> bins), `precision_recall` (horizon -> points), `importance` (horizon -> gains),
+        `recall_per_pool_hour` and `recall_by_pool` (horizon -> points), `ablation` (horizon -> sets); see `curves`
     utilisation : label -> (times in seconds from the epoch, shares of all GPUs at work)
     models : each `name`, `version`, `aliases`, `algorithm`, `trained_until`
     commands : that make these figures again
@@ -183,8 +184,9 @@ def _predictor_figures(results: ReportInput) -> list[Drawing]:
         caption = "Honest probabilities lie on the diagonal; larger dots stand for more windows."
         found.append(Drawing(plots_predictors.reliability(curves["reliability"]), caption))
     if curves.get("precision_recall"):
-        drawing = plots_predictors.precision_recall(curves["precision_recall"], _points(results.evaluation))
+        drawing = plots_predictors.precision_recall(curves["precision_recall"], points_in_use(results.evaluation))
         found.append(Drawing(drawing, "What a threshold can trade, the threshold in use, and rules without learning."))
+    found += _recall_figures(curves)
     for horizon, features in (curves.get("importance") or {}).items():
         if features:
             caption = f"What the arrival predictor looks at, {horizon} ahead."
@@ -192,13 +194,19 @@ def _predictor_figures(results: ReportInput) -> list[Drawing]:
     return found
 
 
-def _points(evaluation: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Precision and recall of the threshold in use and of the baselines, by horizon."""
-    for figures in evaluation.values():
-        blocks = horizons(figures)
-        if any("f1" in block for block in blocks.values()):
-            return {name: {"in use": block, **block.get("baselines", {})} for name, block in blocks.items()}
-    return {}
+def _recall_figures(curves: Mapping[str, Any]) -> list[Drawing]:
+    """Where forecasts are right: hour by hour, pool by pool, with more and more features. SIA, appendix B."""
+    found = []
+    if any((curves.get("recall_per_pool_hour") or {}).values()):
+        told = "The predictions of an hour are mostly all right or all wrong: errors come in spells."
+        found.append(Drawing(plots_recalls.recall_per_pool_hour(curves["recall_per_pool_hour"]), told))
+    if any((curves.get("recall_by_pool") or {}).values()):
+        told = "One model serves all pools; it foresees the arrivals of some far better than those of others."
+        found.append(Drawing(plots_recalls.recall_by_pool(curves["recall_by_pool"]), told))
+    if curves.get("ablation"):
+        told = "Twins trained anew, each with more features than the one above; bars are 95 % intervals."
+        found.append(Drawing(plots_recalls.ablation(curves["ablation"]), told))
+    return found
 
 
 def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:

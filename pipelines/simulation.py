@@ -10,6 +10,7 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
 from jobcast.schedulers.policies import make_policy, uses_forecasts
@@ -49,13 +50,14 @@ def simulate(
     allow_overlap: bool = False,
     progress: Step | None = None,
 ) -> Simulated:
-    """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says.
+    """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
+    read = loaded(settings or {})
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
     chosen = sources.make(spec) if uses_forecasts(policy) else sources.none()
-    rule = make_policy(policy, chosen.source, settings or {})
+    rule = make_policy(policy, chosen.source, read)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
-from jobcast.features.arrivals import feature_names
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -19,7 +18,7 @@ from jobcast.traces.table import Trace
 def card_of(trained: Trained, data: TrainingData, settings: TrainSettings, files: tuple[Path, ...] = ()) -> ModelCard:
     """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
     model, trace = trained.predictor, data.trace
-    reads = feature_names() if isinstance(model, WillJobsArrive) else ()
+    reads = model.feature_names_ if isinstance(model, WillJobsArrive) else model.columns
     return ModelCard(
         name=model.name,
         algorithm=trained.algorithm,

@@ -10,6 +10,7 @@ from typing import Any
 from jobcast.domain.cluster import Policy
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
+from jobcast.domain.switches import Switches
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.sia import Sia
@@ -45,6 +46,17 @@ def seconds(value: object) -> float:
     if not 0 < number < float("inf"):
         raise ValueError(f"must be a positive number of seconds, got {value}")
     return number
+
+
+def switches(value: object) -> Switches:
+    """A setting that turns sharing on and off by pool and window; files are read before they come here.
+
+    >>> switches(Switches())
+    Switches(rows=())
+    """
+    if not isinstance(value, Switches):
+        raise ValueError(f"must be switches of sharing, got {value}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ BUILT_IN: Mapping[str, Factory] = {
     "ssf": PolicyFactory(ShortestServiceFirst, {"backfill": flag}),
     "gssf": PolicyFactory(GlobalShortestServiceFirst, {"backfill": flag}),
     "mmfs": PolicyFactory(MaxMinFair, {"strict": flag}, uses_forecasts=False),
-    "sia": PolicyFactory(Sia, {"tick_s": seconds}),
+    "sia": PolicyFactory(Sia, {"tick_s": seconds, "switches": switches}),
 }
 
 

@@ -4,10 +4,12 @@ SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
 """
 
 from collections.abc import Iterable
+from math import inf
 
 from jobcast.domain.cluster import ClusterView, Decision, PoolView
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.draft import Draft
 
 
@@ -19,12 +21,15 @@ class Sia:
     forecasts : tells arrivals, loads and duration bins; its horizons are the windows, and jobs of the bin beyond the
         last never run on spare GPUs
     tick_s : be asked again after so many seconds while jobs are pending and GPUs idle; None: at events alone
+    switches : where sharing is off for a pool and window, all of the pool's unused quota is reserved for that window,
+        whatever is forecast
     """
 
     name = "sia"
 
-    def __init__(self, forecasts: Forecasts, tick_s: float | None = None) -> None:
+    def __init__(self, forecasts: Forecasts, tick_s: float | None = None, switches: Switches = ALL_SHARE) -> None:
         self._forecasts = forecasts
+        self._switches = switches
         self._horizons_s = [60.0 * horizon for horizon in forecasts.horizons_min]
         self._tick_s = tick_s
 
@@ -70,18 +75,27 @@ class Sia:
         """First job that ends in the window and fits what is not reserved, of the pool with the smallest share."""
         if not _eligible(draft, draft.free, lane):
             return None
-        usable = draft.free - sum(self._reserved(draft, pool, horizon_s, future) for pool in view.pools.values())
+        pools = view.pools.values()
+        usable = draft.free - sum(self._reserved(draft, pool, horizon_s, view.now_s, future) for pool in pools)
         return _of_smallest_share((draft.share(pool), pool.name, job) for pool, job in _eligible(draft, usable, lane))
 
-    def _reserved(self, draft: Draft, pool: PoolView, horizon_s: float, future: dict[str, float]) -> float:
+    def _reserved(
+        self, draft: Draft, pool: PoolView, horizon_s: float, now_s: float, future: dict[str, float]
+    ) -> float:
         """ReserveResourcesForFuture, Figure 8; forecasts are asked only where pending jobs leave quota over."""
         pending, unused = draft.pending_gpus(pool), draft.unused_quota(pool)
         if pending >= unused:
             return unused
         if pool.name not in future:
-            arrives = self._forecasts.will_jobs_arrive(pool.name, horizon_s)
-            future[pool.name] = self._forecasts.new_load(pool.name, horizon_s) if arrives else 0.0
+            future[pool.name] = self._future_gpus(pool.name, horizon_s, now_s)
         return min(pending + future[pool.name], unused)
+
+    def _future_gpus(self, pool: str, horizon_s: float, now_s: float) -> float:
+        """TotalNewLoad, section 5.4.1; without bound where sharing is switched off."""
+        if not self._switches.shares(pool, horizon_s, now_s):
+            return inf
+        arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
+        return self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
 
     def _lendable(self, draft: Draft, view: ClusterView) -> bool:
         """Whether any job could run on spare GPUs if nothing more arrived: spares asking for forecasts in vain."""

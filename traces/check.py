@@ -10,6 +10,8 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import COLUMNS, REQUIRED, Column, Kind
 
 REMEDY = "correct it or drop the row"
+MOST_SHOWN = 80
+"""Characters of a value that a message shows."""
 
 
 def by_index(index: int) -> str:
@@ -36,6 +38,8 @@ class Place:
         """Raise a TraceError about one row, counting the others that are bad in the same way."""
         also = f" ({others} more {'row' if others == 1 else 'rows'} like it)" if others else ""
         shown = "nothing" if value is None else repr(value) if isinstance(value, str) else f"{value}"
+        if len(shown) > MOST_SHOWN:  # an open quote may have swallowed half the file
+            shown = f"{shown[:MOST_SHOWN]}..."
         where = f"{self.path}, {self.row(index)}, column {self.columns.get(column, column)}"
         raise TraceError(f"{where}: {what}, got {shown}{also}; {remedy}")
 
@@ -91,6 +95,8 @@ def _check_column(values: pl.Series, column: Column, place: Place) -> None:
         place.refuse(values <= column.above, values, f"must be > {column.above:g}", REMEDY)
     if column.at_least is not None:
         place.refuse(values < column.at_least, values, f"must be >= {column.at_least:g}", REMEDY)
+    if column.at_most is not None:
+        place.refuse(values > column.at_most, values, f"must be <= {column.at_most:.10g}", REMEDY)
 
 
 def _check_together(frame: pl.DataFrame, place: Place) -> None:

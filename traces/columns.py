@@ -8,6 +8,10 @@ import polars as pl
 UTC_TIME = pl.Datetime("us", "UTC")
 
 
+LONGEST_S = 100 * 365.25 * 86400.0
+"""A century: no job runs longer, and its end stays exact to the microsecond in float64."""
+
+
 class Kind(Enum):
     """What a column holds; the value is its type in memory."""
 
@@ -26,20 +30,21 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, what it holds, whether each row must have it, and the least value it may take."""
+    """One column: its name, what it holds, whether each row must have it, and the values that it may take."""
 
     name: str
     kind: Kind
     required: bool = False
     at_least: float | None = None
     above: float | None = None
+    at_most: float | None = None
 
 
 _ALL = (
     Column("job_id", Kind.TEXT, required=True),
     Column("pool", Kind.TEXT, required=True),
     Column("submit_time", Kind.TIME, required=True),
-    Column("duration", Kind.NUMBER, required=True, above=0.0),
+    Column("duration", Kind.NUMBER, required=True, above=0.0, at_most=LONGEST_S),
     Column("gpus", Kind.COUNT, required=True, at_least=1),
     Column("min_gpus", Kind.COUNT, at_least=1),
     Column("steps", Kind.COUNT, at_least=1),

@@ -48,20 +48,43 @@ def read_csv(file: FileBytes) -> tuple[pl.DataFrame, Place]:
         The file is no UTF-8 text, or its header or a row of it is malformed.
     """
     names = header_of(file.data)
-    _check_header(names, file)
+    check_header(names, file.path)
     frame = _plain(file.data, len(names))
     if frame is None:
-        return _row_by_row(file, names)
+        frame, lines = _row_by_row(file, names)
+        return frame, Place(file.path, lambda index: f"row {lines[index]}")
     frame.columns = names
     return frame, Place(file.path, by_line)
 
 
-def _check_header(names: list[str], file: FileBytes) -> None:
+def rows_of(file: FileBytes, names: list[str], before: int) -> tuple[pl.DataFrame, Sequence[int]]:
+    """Rows of a piece of a file, and the line of the whole file that each begins on.
+
+    Parameters
+    ----------
+    file : a header of one line, then the piece
+    names : columns by that header
+    before : lines of the whole file before the piece
+
+    Raises
+    ------
+    TraceError
+        The piece is no UTF-8 text, or a row of it is malformed.
+    """
+    frame = _plain(file.data, len(names))
+    if frame is None:
+        return _row_by_row(file, names, before - 1)
+    frame.columns = names
+    return frame, range(before + 1, before + 1 + frame.height)
+
+
+def check_header(names: list[str], path: str) -> None:
+    """Refuse a file without a header, or with a column of it given twice."""
     if not names:
-        raise TraceError(f"{file.path}: not a text file with a header; give a CSV file in UTF-8 or a Parquet file")
+        raise TraceError(f"{path}: not a text file with a header; give a CSV file in UTF-8 or a Parquet file")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise TraceError(f"{file.path}, row 1: column {', '.join(repeated)} is given twice; rename or drop one")
+        raise TraceError(f"{path}, row 1: column {', '.join(repeated)} is given twice; rename or drop one")
 
 
 def _plain(data: bytes, width: int) -> pl.DataFrame | None:
@@ -79,9 +102,9 @@ def _plain(data: bytes, width: int) -> pl.DataFrame | None:
     return frame if frame.height == lines - 1 and frame.width == width else None
 
 
-def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]:
-    """Slow path, which knows the line that each row begins on."""
-    reader = csv.reader(io.StringIO(_text(file), newline=""), strict=True)
+def _row_by_row(file: FileBytes, names: list[str], shift: int = 0) -> tuple[pl.DataFrame, Sequence[int]]:
+    """Slow path, which knows the line that each row begins on; lines are counted from `shift`."""
+    reader = csv.reader(io.StringIO(_text(file, shift), newline=""), strict=True)
     rows: list[Sequence[str]] = []
     ends = [0]
     lines: list[int] = []
@@ -90,9 +113,10 @@ def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]
             ends.append(reader.line_num)
             if row:
                 rows.append(row)
-                lines.append(ends[-2] + 1)
+                lines.append(ends[-2] + 1 + shift)
     except csv.Error as error:
-        raise TraceError(f"{file.path}, row {reader.line_num}: malformed ({error}); correct the line") from None
+        line = reader.line_num + shift
+        raise TraceError(f"{file.path}, row {line}: malformed ({error}); correct the line") from None
     for fields, line in zip(rows, lines, strict=True):
         if len(fields) != len(names):
             counts = f"{len(fields)} fields where the header has {len(names)}"
@@ -104,15 +128,15 @@ def _row_by_row(file: FileBytes, names: list[str]) -> tuple[pl.DataFrame, Place]
             for name, column in zip(names, columns, strict=True)
         ]
     )
-    return frame, Place(file.path, lambda index: f"row {lines[index + 1]}")
+    return frame, lines[1:]
 
 
-def _text(file: FileBytes) -> str:
+def _text(file: FileBytes, shift: int) -> str:
     if b"\0" in file.data:
-        line = file.data[: file.data.index(b"\0")].count(b"\n") + 1
+        line = file.data[: file.data.index(b"\0")].count(b"\n") + 1 + shift
         raise TraceError(f"{file.path}, row {line}: holds binary data; give a CSV file in UTF-8 or a Parquet file")
     try:
         return file.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = file.data[: error.start].count(b"\n") + 1
+        line = file.data[: error.start].count(b"\n") + 1 + shift
         raise TraceError(f"{file.path}, row {line}: not UTF-8 text; convert the file to UTF-8") from None

@@ -22,6 +22,9 @@ from jobcast.traces.figures import (
 )
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.occupancy import busy_gpus
+from jobcast.traces.pools import PoolsTable, Quota
+from jobcast.traces.rhythm import Weeks, hour_of_week, weeks_of
+from jobcast.traces.shares import Shares, shares_of
 from jobcast.traces.table import Floats, Source, Trace
 
 
@@ -36,7 +39,12 @@ class Description:
     pools : figures by pool, names ascending
     curves : distribution functions: `utilization_hourly` (Figure 2, over hours, all pools with a quota together),
         `interarrival_s` (over all gaps within pools), `interarrival_cv` (Figure 3a, over pools),
-        `burst_share` (Figure 3b, over pools), `duration_spread` (Figure 3c, over pools)
+        `burst_share` (Figure 3b, over pools), `duration_spread` (Figure 3c, over pools), `duration_s` and `wait_s`
+        (over jobs)
+    weeks : jobs and GPU-hours by week and pool
+    hour_of_week : mean jobs submitted by hour of the week, 7 days (Monday first, UTC) of 24 hours
+    shares : jobs and GPU-hours by user, tag, state, ... where the trace tells them
+    quota_changes : how often the quotas change within the span
     utilization_hourly : share of all quotas at work, hour by hour, shape (n_hours,); empty without quotas
     """
 
@@ -47,6 +55,10 @@ class Description:
     total: Figures
     pools: Mapping[str, Figures]
     curves: Mapping[str, Curve]
+    weeks: Weeks
+    hour_of_week: tuple[tuple[float, ...], ...]
+    shares: Mapping[str, Shares]
+    quota_changes: int = 0
     utilization_hourly: tuple[float, ...] = field(repr=False, default=())
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,8 +67,8 @@ class Description:
         return plain
 
 
-def describe(trace: Trace, pools: Sequence[Pool] | None = None) -> Description:
-    """Describe a trace; with `pools` also against their quotas.
+def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> Description:
+    """Describe a trace; with `pools` also against their quotas, which may change over time.
 
     Utilisation takes jobs to run as the trace says, or from their submission where it does not; it may then
     exceed 1, since nothing queues.
@@ -68,34 +80,61 @@ def describe(trace: Trace, pools: Sequence[Pool] | None = None) -> Description:
     """
     if not len(trace):
         raise TraceError(f"{trace.name}: no jobs to describe; widen the window or give another trace")
-    gpus = trace.gpus.astype(np.float64)
-    jobs = JobColumns(trace.submit_s, trace.start_s, trace.end_s, gpus, trace.duration_s, trace.gpu_time_s)
-    of_pool = {name: jobs.of(rows) for name, rows in rows_by_pool(trace).items()}
+    jobs = _columns(trace)
+    rows = rows_by_pool(trace)
+    of_pool = {name: jobs.of(its) for name, its in rows.items()}
     loops = {name: closed_loop(its) for name, its in of_pool.items()}
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     total = figures_of(jobs, span_s, mean_loop(list(loops.values())))
+    # What holds within one pool says nothing of several that are interleaved.
+    total = replace(total, clockwork_gap_s=UNKNOWN, clockwork_share=UNKNOWN)
     figures = {name: figures_of(its, span_s, loops[name]) for name, its in of_pool.items()}
     hourly: Floats = np.empty(0)
-    quotas = {pool.name: pool.quota for pool in pools or () if pool.name in of_pool}
+    edges_s = _hours(jobs.submit_s)
+    quotas = _quotas(pools, edges_s, of_pool)
     if quotas:
-        edges_s = _hours(jobs.submit_s)
         busy = {name: _busy(of_pool[name], edges_s) for name in quotas}
         figures |= {name: against_quota(figures[name], quotas[name], busy[name]) for name in quotas}
-        together: Floats = np.sum(list(busy.values()), axis=0)
-        total = against_quota(total, sum(quotas.values()), together)
+        together, paid = (np.sum(list(parts.values()), axis=0) for parts in (busy, quotas))
+        total = against_quota(total, paid, together)
         if len(quotas) < len(figures):
             total = replace(total, burst_share=UNKNOWN)
-        hourly = together / sum(quotas.values())
+        hourly = np.divide(together, paid, out=np.zeros(len(paid)), where=paid > 0)
     return Description(
-        trace.name,
-        trace.source,
-        trace.notes,
-        dict(trace.dropped),
-        total,
-        figures,
-        _curves(list(figures.values()), list(of_pool.values()), hourly),
-        tuple(hourly.tolist()),
+        name=trace.name,
+        source=trace.source,
+        notes=trace.notes,
+        dropped=dict(trace.dropped),
+        total=total,
+        pools=figures,
+        curves=_curves(list(figures.values()), jobs, list(of_pool.values()), hourly),
+        weeks=weeks_of(jobs.submit_s, jobs.gpu_time_s, rows),
+        hour_of_week=tuple(map(tuple, hour_of_week(jobs.submit_s).tolist())),
+        shares=shares_of(trace),
+        quota_changes=sum(int(np.count_nonzero(np.diff(quota))) for quota in quotas.values()),
+        utilization_hourly=tuple(hourly.tolist()),
     )
+
+
+def _columns(trace: Trace) -> JobColumns:
+    submit_s, start_s = trace.submit_s, trace.start_s
+    told = trace.jobs["start_time"].is_not_null().to_numpy() if "start_time" in trace.jobs.columns else False
+    wait_s = np.where(told, start_s - submit_s, np.nan)
+    gpus = trace.gpus.astype(np.float64)
+    return JobColumns(submit_s, start_s, trace.end_s, gpus, trace.duration_s, trace.gpu_time_s, wait_s)
+
+
+def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: Mapping[str, Any]) -> dict[str, Floats]:
+    """Quotas by pool, hour by hour, of the pools that have jobs; 0 before a pool's first quota."""
+    if isinstance(pools, PoolsTable):
+        told = [quota for quota in pools.quotas if quota.pool in known]
+    else:
+        told = [Quota(pool.name, pool.quota) for pool in pools or () if pool.name in known]
+    series: dict[str, Floats] = {}
+    for quota in sorted(told, key=lambda quota: quota.from_s):
+        its = series.setdefault(quota.pool, np.zeros(len(edges_s) - 1))
+        its[edges_s[:-1] >= quota.from_s] = quota.gpus
+    return {name: its for name, its in sorted(series.items()) if its.any()}
 
 
 def _hours(submit_s: Floats) -> Floats:
@@ -108,16 +147,20 @@ def _busy(jobs: JobColumns, edges_s: Floats) -> Floats:
     return busy_gpus(jobs.start_s, jobs.end_s, jobs.gpus, edges_s)
 
 
-def _curves(figures: Sequence[Figures], jobs: Sequence[JobColumns], hourly: Floats) -> dict[str, Curve]:
+def _curves(
+    figures: Sequence[Figures], jobs: JobColumns, of_pool: Sequence[JobColumns], hourly: Floats
+) -> dict[str, Curve]:
     def over_pools(figure: str) -> Curve:
         return cdf(np.array([getattr(one, figure) for one in figures], dtype=np.float64))
 
     return {
         "utilization_hourly": cdf(hourly),
-        "interarrival_s": cdf(np.concatenate([np.diff(its.submit_s) for its in jobs])),
+        "interarrival_s": cdf(np.concatenate([np.diff(its.submit_s) for its in of_pool])),
         "interarrival_cv": over_pools("interarrival_cv"),
         "burst_share": over_pools("burst_share"),
         "duration_spread": over_pools("duration_spread"),
+        "duration_s": cdf(jobs.duration_s),
+        "wait_s": cdf(jobs.wait_s),
     }
 
 

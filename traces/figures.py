@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.traces.occupancy import largest_burst, share_followed, share_followed_at_random
+from jobcast.traces.rhythm import clockwork
 from jobcast.traces.table import Floats
 
 BURST_S = 300.0
@@ -36,9 +38,12 @@ class Figures:
     duration_spread : 99th percentile of the run times over their median; SIA, Figure 3c
     interarrival_cv, interarrival_p50_s, interarrival_p99_s : times between submissions; SIA, Figure 3a
     burst_gpus : most GPUs that arrive within five minutes
+    clockwork_gap_s, clockwork_share : the fullest narrow band of those times, and the share of them in it
+    wait_p50_s, wait_p90_s, wait_mean_s : from submission to start, of the jobs whose start the trace tells
+    waits_known : number of those jobs
     followed_after_completion : share of completions with an arrival in the five minutes after
     followed_at_random : the same at a random time; less than after completions = a closed loop
-    quota : GPUs that its owners pay for, None where not given
+    quota : GPUs that its owners pay for, the last number where it changes; None where not given
     burst_share : burst_gpus over the quota; SIA, Figure 3b
     utilization_mean : mean share of the quota at work, from the first to the last submission of the trace
     """
@@ -59,9 +64,15 @@ class Figures:
     interarrival_cv: float
     interarrival_p50_s: float
     interarrival_p99_s: float
+    clockwork_gap_s: float
+    clockwork_share: float
     burst_gpus: float
     followed_after_completion: float
     followed_at_random: float
+    wait_p50_s: float = UNKNOWN
+    wait_p90_s: float = UNKNOWN
+    wait_mean_s: float = UNKNOWN
+    waits_known: int = 0
     quota: int | None = None
     burst_share: float = UNKNOWN
     utilization_mean: float = UNKNOWN
@@ -69,7 +80,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class JobColumns:
-    """Columns of some of a trace's jobs, by submission."""
+    """Columns of some of a trace's jobs, by submission; `wait_s` is NaN where the trace does not tell the start."""
 
     submit_s: Floats
     start_s: Floats
@@ -77,6 +88,7 @@ class JobColumns:
     gpus: Floats
     duration_s: Floats
     gpu_time_s: Floats
+    wait_s: Floats
 
     def of(self, rows: NDArray[np.int64]) -> "JobColumns":
         """Columns of the jobs at these positions."""
@@ -97,6 +109,7 @@ def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
     p50_s, p90_s, p99_s = (float(q) for q in np.quantile(jobs.duration_s, QUANTILES))
     gaps_s = np.diff(jobs.submit_s)
     gap_p50_s, _, gap_p99_s = (float(q) for q in np.quantile(gaps_s, QUANTILES)) if len(gaps_s) else (UNKNOWN,) * 3
+    band = clockwork(jobs.submit_s)
     widths, counts = np.unique(jobs.gpus.astype(np.int64), return_counts=True)
     return Figures(
         jobs=len(jobs.submit_s),
@@ -115,16 +128,32 @@ def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
         interarrival_cv=_variation(gaps_s),
         interarrival_p50_s=gap_p50_s,
         interarrival_p99_s=gap_p99_s,
+        clockwork_gap_s=band.gap_s,
+        clockwork_share=band.share,
         burst_gpus=largest_burst(jobs.submit_s, jobs.gpus, BURST_S),
         followed_after_completion=loop.followed,
         followed_at_random=loop.at_random,
+        **_waits(jobs.wait_s),
     )
 
 
-def against_quota(figures: Figures, quota: int, busy: Floats) -> Figures:
-    """Figures that need a quota added to those that do not; `busy` = GPUs at work, hour by hour."""
-    share = float(np.mean(busy)) / quota
-    return replace(figures, quota=quota, burst_share=figures.burst_gpus / quota, utilization_mean=share)
+def _waits(wait_s: Floats) -> dict[str, Any]:
+    """Figures of the waiting times that are known."""
+    known = wait_s[np.isfinite(wait_s)]
+    if not len(known):
+        return {}
+    p50_s, p90_s = (float(q) for q in np.quantile(known, QUANTILES[:2]))
+    return {"wait_p50_s": p50_s, "wait_p90_s": p90_s, "wait_mean_s": float(known.mean()), "waits_known": len(known)}
+
+
+def against_quota(figures: Figures, quota: Floats, busy: Floats) -> Figures:
+    """Figures that need a quota added to those that do not; both hour by hour: the quota, and GPUs at work.
+
+    The quota that is told, and that bursts are compared with, is the last one.
+    """
+    last = int(quota[-1])
+    share = float(busy.sum() / quota.sum())
+    return replace(figures, quota=last, burst_share=figures.burst_gpus / last, utilization_mean=share)
 
 
 def _variation(gaps_s: Floats) -> float:

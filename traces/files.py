@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from jobcast.domain.errors import ConfigError, TraceError
 
+STDERR = 2
+"""File descriptor of the standard error."""
 PathLike = str | os.PathLike[str]
 
 
@@ -59,6 +62,29 @@ def reason(error: BaseException) -> str:
     """Why an error was raised, in one line."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Drop what libraries print on the process's standard error meanwhile, past Python: a panic's own lines.
+
+    Not for work on several threads at once: the stream is one for the whole process.
+    """
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(STDERR)
+    except OSError:  # it is closed, so nothing shows anyway
+        yield
+        return
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, STDERR)
+        os.close(nothing)
+        yield
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(kept)
 
 
 @contextmanager

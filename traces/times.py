@@ -16,8 +16,13 @@ ISO_PATTERN = (
     r"(?:[T ](?P<clock>\d{2}:\d{2})(?:(?P<second>:\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)?"
     r" ?(?P<offset>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?$"
 )
-LAST_SECOND = 253402300799.0
-"""9999-12-31T23:59:59Z, the last second that a four-digit year can write."""
+FIRST_YEAR, LAST_YEAR = 1900, 2199
+"""Years that a trace's times may lie in: those of shifted traces begin about 1970, milliseconds read as seconds lie
+thousands of years ahead."""
+FIRST_S, LAST_S = -2208988800.0, 7258118399.999999
+"""The first and the last instant of those years, UTC, seconds from the epoch."""
+YEARS = f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}"
+MILLISECONDS = "seconds from the epoch are meant, divide milliseconds by 1,000"
 Read = tuple[pl.Series, tuple[str, ...]]
 """A column and the notes on what was decided while reading it."""
 HOW = "write ISO-8601 (2017-10-02T09:30:00Z) or seconds from the epoch"
@@ -57,8 +62,16 @@ def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
     Raises
     ------
     TraceError
-        A value is no time, the column mixes times with and without an offset, or one lacks it under `strict`.
+        A value is no time or lies outside of the years 1900 to 2199, the column mixes times with and without an
+        offset, or one lacks it under `strict`.
     """
+    utc, notes = _read(values, place, clock)
+    seconds = utc.dt.epoch("us") / MICROSECONDS
+    place.refuse((seconds < FIRST_S) | (seconds > LAST_S), values, YEARS, HOW)
+    return utc, notes
+
+
+def _read(values: pl.Series, place: Place, clock: Clock) -> Read:
     if values.dtype == pl.Null:
         return values.cast(UTC_TIME), ()
     if isinstance(values.dtype, pl.Datetime):
@@ -92,8 +105,8 @@ def _from_timestamps(values: pl.Series, place: Place, clock: Clock) -> Read:
 
 
 def _from_seconds(seconds: pl.Series, values: pl.Series, place: Place) -> pl.Series:
-    bad = ~seconds.is_finite() | (seconds.abs() > LAST_SECOND)
-    place.refuse(bad, values, "must be seconds from the epoch", HOW)
+    place.refuse(~seconds.is_finite(), values, "must be seconds from the epoch", HOW)
+    place.refuse((seconds < FIRST_S) | (seconds > LAST_S), values, YEARS, MILLISECONDS)
     return (seconds * MICROSECONDS).round().cast(pl.Int64).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 

@@ -1,6 +1,7 @@
 """How good WillJobsArrive is on a later window."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models import baselines, scores
+from jobcast.models.evaluation.arrival_intervals import arrival_intervals
 from jobcast.models.evaluation.blocks import checked
+from jobcast.models.evaluation.groups import duration_groups
+from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.evaluation.recalls import recall_by_pool, recall_per_pool_hour
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 CURVE_POINTS = 200
@@ -24,6 +29,11 @@ def evaluate_arrivals(
     from_s: float | None = None,
     until_s: float | None = None,
     without: Sequence[str] = (),
+    *,
+    mean_min: Mapping[str, float] | None = None,
+    rules: Mapping[str, Floats] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Figures of WillJobsArrive by horizon, all rows pooled and by pool, with the rules to beat.
 
@@ -33,12 +43,20 @@ def evaluate_arrivals(
     corpus : rows of the pools that count
     from_s, until_s : what is scored, seconds from the epoch: rows from `from_s` on whose window does not reach
         past `until_s`; None takes all of the corpus
-    without : pools to leave out of a second set of figures
+    without : pools to leave out of one more set of figures
+    mean_min : mean run time of each pool's jobs, minutes, which groups the pools; None: no groups
+    rules : name -> probabilities of all rows, shape (N, H), to tell beside the baselines, such as `PaperRecipe`'s
+    draws, seed : of the intervals (days drawn with replacement); 0 draws leave them out
 
     Returns
     -------
-    `horizons`: horizon -> figures, None where a horizon has no row or a figure is undefined; with `without` also
-    `without`: {`pools`, `horizons`}.
+    `horizons`: horizon -> figures, None where a horizon has no row or a figure is undefined. Beside the contract's
+    there are `reliability`, `recall_per_pool_hour`, `recall_by_pool` (see `recalls`), `by_duration_group` (see
+    `groups`) and `intervals` (see `arrival_intervals`).
+
+    `without`: {`pools`, `horizons`}, of all other pools; `without_bots`: the same without the pools whose arrivals
+    the model found to run like clockwork, where there are any. Where no bot is left the F1 threshold is the one that
+    was chosen, in training, without bots.
 
     Raises
     ------
@@ -47,33 +65,70 @@ def evaluate_arrivals(
     TrainingError
         There is nothing to score.
     """
-    probability = _probability(model, corpus)
-    span = _span(corpus, from_s, until_s)
-    told: dict[str, Any] = {"horizons": _arrival_blocks(model, corpus, probability, span, ())}
+    probability, span = _probability(model, corpus), _span(corpus, from_s, until_s)
+
+    def blocks(left_out: Sequence[str]) -> dict[str, Any]:
+        picked = Picked(model, corpus, probability, span, tuple(left_out), rules or {})
+        return _arrival_blocks(picked, mean_min or {}, draws, seed)
+
+    told: dict[str, Any] = {"horizons": blocks(())}
     if without:
-        blocks = _arrival_blocks(model, corpus, probability, span, without)
-        told["without"] = {"pools": list(without), "horizons": blocks}
+        told["without"] = {"pools": list(without), "horizons": blocks(without)}
+    bots = tuple(pool for pool in model.bot_pools_ if pool in corpus.pools)
+    if bots and len(bots) < len(corpus.pools):
+        told["without_bots"] = {"pools": list(bots), "horizons": blocks(bots)}
     return told
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """What one set of figures is computed from: forecasts for the rows of a window, some pools left out."""
+
+    model: WillJobsArrive
+    corpus: Corpus
+    probability: Floats
+    span: tuple[float, float]
+    without: tuple[str, ...] = ()
+    rules: Mapping[str, Floats] = field(default_factory=dict)
+
+    def rows(self, horizon: int) -> Mask:
+        """Rows that count for a horizon, shape (N,)."""
+        return _scored(self.corpus, self.span, horizon, self.without)
+
+    def thresholds(self, horizon: int) -> tuple[float, float]:
+        """For reports and for the gate; the former as chosen without bots where none is left."""
+        model = self.model
+        human = bool(model.bot_pools_) and set(model.bot_pools_) <= set(self.without)
+        best_f1 = model.thresholds_f1_others_ if human else model.thresholds_f1_
+        return float(best_f1[horizon]), float(model.thresholds_gate_[horizon])
 
 
 def arrival_curves(
     model: WillJobsArrive, corpus: Corpus, from_s: float | None = None, until_s: float | None = None
 ) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Points for plots, by horizon: `reliability` (see `scores.reliability`) and `precision_recall`.
+    """Points for plots, by horizon.
 
-    Parameters and errors as `evaluate_arrivals`; at most `CURVE_POINTS` points a curve, by descending threshold.
+    `reliability` (see `scores.reliability`), `precision_recall`, and the distributions `recall_per_pool_hour` and
+    `recall_by_pool` (see `recalls`). Parameters and errors as `evaluate_arrivals`; at most `CURVE_POINTS` points of
+    precision and recall, by descending threshold.
     """
-    probability = _probability(model, corpus)
-    span = _span(corpus, from_s, until_s)
-    curves = {}
-    for horizon, horizon_min in enumerate(model.horizons_min_):
-        rows = _scored(corpus, span, horizon, ())
-        arrives, forecast = corpus.arrives[rows, horizon], probability[rows, horizon]
-        curves[horizon_label(horizon_min)] = {
-            "reliability": scores.reliability(arrives, forecast),
-            "precision_recall": _precision_recall(arrives, forecast),
-        }
-    return curves
+    picked = Picked(model, corpus, _probability(model, corpus), _span(corpus, from_s, until_s))
+    return {
+        horizon_label(horizon_min): _curves(picked, horizon) for horizon, horizon_min in enumerate(model.horizons_min_)
+    }
+
+
+def _curves(picked: Picked, horizon: int) -> dict[str, list[dict[str, float]]]:
+    corpus, rows = picked.corpus, picked.rows(horizon)
+    arrives, forecast, index = corpus.arrives[rows, horizon], picked.probability[rows, horizon], corpus.pool_index[rows]
+    declared = forecast >= picked.thresholds(horizon)[0]
+    pools = {corpus.pools[i]: scores.mean(declared[arrives & (index == i)]) for i in np.unique(index)}
+    return {
+        "reliability": scores.reliability(arrives, forecast),
+        "precision_recall": _precision_recall(arrives, forecast),
+        "recall_per_pool_hour": recall_per_pool_hour(arrives, declared, index, corpus.tick_s[rows])["cdf"],
+        "recall_by_pool": recall_by_pool(pools)["cdf"],
+    }
 
 
 def _probability(model: WillJobsArrive, corpus: Corpus) -> Floats:
@@ -99,28 +154,50 @@ def _scored(corpus: Corpus, span: tuple[float, float], horizon: int, without: Se
     return rows
 
 
-def _arrival_blocks(
-    model: WillJobsArrive, corpus: Corpus, probability: Floats, span: tuple[float, float], without: Sequence[str]
+def _arrival_blocks(picked: Picked, mean_min: Mapping[str, float], draws: int, seed: int) -> dict[str, Any]:
+    return checked(
+        {
+            horizon_label(horizon_min): _horizon_block(picked, horizon, mean_min, draws, seed)
+            for horizon, horizon_min in enumerate(picked.model.horizons_min_)
+        }
+    )
+
+
+def _horizon_block(
+    picked: Picked, horizon: int, mean_min: Mapping[str, float], draws: int, seed: int
 ) -> dict[str, Any]:
-    blocks = {}
-    for horizon, horizon_min in enumerate(model.horizons_min_):
-        rows = _scored(corpus, span, horizon, without)
-        arrives, forecast = corpus.arrives[rows, horizon], probability[rows, horizon]
-        thresholds = float(model.thresholds_f1_[horizon]), float(model.thresholds_gate_[horizon])
-        block = _arrival_block(arrives, forecast, *thresholds)
-        block["baselines"] = {
-            name: _rule_block(arrives, rule(corpus, horizon)[rows]) for name, rule in baselines.ARRIVAL_RULES.items()
-        }
-        index = corpus.pool_index[rows]
-        block["by_pool"] = {
-            corpus.pools[i]: _arrival_block(arrives[index == i], forecast[index == i], *thresholds)
-            for i in np.unique(index)
-        }
-        blocks[horizon_label(horizon_min)] = block
-    return checked(blocks)
+    corpus, rows, thresholds = picked.corpus, picked.rows(horizon), picked.thresholds(horizon)
+    arrives, forecast = corpus.arrives[rows, horizon], picked.probability[rows, horizon]
+    index, tick_s = corpus.pool_index[rows], corpus.tick_s[rows]
+
+    def block_of(pools: Sequence[str]) -> dict[str, Any]:
+        mine = np.isin(index, [corpus.pools.index(pool) for pool in pools])
+        return arrival_block(arrives[mine], forecast[mine], *thresholds)
+
+    by_pool = {pool: block_of([pool]) for pool in (corpus.pools[i] for i in np.unique(index))}
+    groups = duration_groups(by_pool, mean_min)
+    return {
+        **arrival_block(arrives, forecast, *thresholds),
+        "baselines": {name: _rule_block(arrives, said) for name, said in _rules(picked, horizon, rows)},
+        "by_pool": by_pool,
+        "by_duration_group": {label: {"pools": list(pools), **block_of(pools)} for label, pools in groups.items()},
+        "recall_per_pool_hour": recall_per_pool_hour(arrives, forecast >= thresholds[0], index, tick_s),
+        "recall_by_pool": recall_by_pool({pool: block["recall"] for pool, block in by_pool.items()}),
+        "reliability": scores.reliability(arrives, forecast),
+        "intervals": arrival_intervals(arrives, forecast, *thresholds, tick_s, draws, seed),
+    }
 
 
-def _arrival_block(arrives: Mask, forecast: Floats, threshold: float, gate_threshold: float) -> dict[str, Any]:
+def _rules(picked: Picked, horizon: int, rows: Mask) -> Iterator[tuple[str, Floats]]:
+    """What each rule to beat says of some rows."""
+    for name, rule in baselines.ARRIVAL_RULES.items():
+        yield name, rule(picked.corpus, horizon)[rows]
+    for name, said in picked.rules.items():
+        yield name, said[rows, horizon]
+
+
+def arrival_block(arrives: Mask, forecast: Floats, threshold: float, gate_threshold: float) -> dict[str, Any]:
+    """Figures of some rows: what came and what was forecast, shape (n_rows,), under two thresholds."""
     declared = forecast >= threshold
     return {
         "n": len(arrives),
@@ -130,9 +207,14 @@ def _arrival_block(arrives: Mask, forecast: Floats, threshold: float, gate_thres
         "roc_auc": scores.roc_auc(arrives, forecast),
         "ece": scores.ece(arrives, forecast),
         "threshold": threshold,
-        "idle": scores.idle_detection(arrives, declared),
+        "idle": _idle(arrives, declared, forecast),
         "gate": {"threshold": gate_threshold, **scores.gate(arrives, forecast >= gate_threshold)},
     }
+
+
+def _idle(arrives: Mask, declared: Mask, forecast: Floats) -> dict[str, scores.Figure]:
+    """Windows without arrivals: detection by the same threshold, and, whatever the threshold, average precision."""
+    return {**scores.idle_detection(arrives, declared), "pr_auc": scores.pr_auc(~arrives, -forecast)}
 
 
 def _rule_block(arrives: Mask, forecast: Floats) -> dict[str, Any]:
@@ -140,7 +222,7 @@ def _rule_block(arrives: Mask, forecast: Floats) -> dict[str, Any]:
     return {
         **scores.detection(arrives, declared),
         "pr_auc": scores.pr_auc(arrives, forecast),
-        "idle": scores.idle_detection(arrives, declared),
+        "idle": _idle(arrives, declared, forecast),
     }
 
 

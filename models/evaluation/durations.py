@@ -1,6 +1,7 @@
 """How good JobDuration is on a later window."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,49 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
-from jobcast.features.corpus import Mask
-from jobcast.models import baselines, scores
-from jobcast.models.job_duration import JobDuration, bins_of, group_counts
+from jobcast.models import scores
+from jobcast.models.duration_data import bins_of
+from jobcast.models.evaluation.duration_baselines import baseline_figures
+from jobcast.models.evaluation.duration_intervals import duration_intervals
+from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.job_duration import JobDuration
 from jobcast.traces.table import Trace
+
+CONFIDENT_SHARE = 0.5
+"""Share of the forecasts that count as the more confident ones."""
+WHOLE = ("accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
+"""Figures of a pool or width."""
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """The jobs that count.
+
+    Attributes
+    ----------
+    rows : (n_jobs, F)
+    truth : (n_jobs,) true bins
+    submit_s, pool, gpus : (n_jobs,)
+    unknown : how many more there were that had not ended
+    """
+
+    rows: Floats
+    truth: Ints
+    submit_s: Floats
+    pool: NDArray[Any]
+    gpus: Ints
+    unknown: int
 
 
 def evaluate_durations(
-    model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str] | None = None
+    model: JobDuration,
+    trace: Trace,
+    from_s: float,
+    until_s: float,
+    pools: Sequence[str] | None = None,
+    draws: int = DRAWS,
 ) -> dict[str, Any]:
     """Figures of JobDuration over the jobs of a window, with the rules to beat.
 
@@ -24,43 +60,113 @@ def evaluate_durations(
     trace : jobs, from before `from_s` on: what had finished by a job's submission is its history
     from_s, until_s : jobs submitted in [from_s, until_s) and ended by `until_s` are scored, seconds from the epoch
     pools : those that count; None = all
+    draws : of days, for the intervals; 0 = no intervals
 
     Returns
     -------
-    The figures of `scores.bin_scores`; `unknown`, how many jobs had not ended; `baselines`.
+    The figures of `scores.bin_scores` for the likeliest bin; `unknown`, how many jobs had not ended; `baselines`;
+    `choose`, figures of the bin that schedulers are told; `confident_half`, accuracy of the surer half of the
+    forecasts; `by_pool`, `by_width`; `intervals`, 95 % ones by drawing days.
 
     Raises
     ------
     TrainingError
         There is nothing to score.
     """
+    scored = scored_jobs(model, trace, from_s, until_s, pools)
+    labels, truth = bin_labels(model.horizons_min), scored.truth
+    probability, forecast = model.predict_proba(scored.rows), model.predict(scored.rows)
+    chosen = model.choose(scored.rows)
+    return {
+        **scores.bin_scores(truth, forecast, probability, labels),
+        "unknown": scored.unknown,
+        "baselines": baseline_figures(scored.rows, truth, model.prior_, model.horizons_min),
+        "choose": {"under_cost": model.under_cost, **_told(truth, chosen)},
+        "over_predicted": scores.mean(forecast > truth),
+        "confident_half": _confident(truth, forecast, probability),
+        "by_pool": _groups(scored.pool, truth, forecast, probability, labels),
+        "by_width": _groups(scored.gpus, truth, forecast, probability, labels),
+        "intervals": duration_intervals(truth, forecast, probability, scored.submit_s, draws),
+    }
+
+
+def scored_jobs(
+    model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str] | None = None
+) -> Scored:
+    """Jobs of a window that count; see `evaluate_durations`."""
     trace = trace.between(None, until_s)
+    pool = trace.jobs["pool"].to_numpy()
     submitted = trace.submit_s >= from_s
     if pools is not None:
-        submitted &= trace.jobs["pool"].is_in(list(pools)).to_numpy()
+        submitted &= np.isin(pool, list(pools))
     scored = submitted & (trace.end_s <= until_s)
     if not scored.any():
         raise TrainingError(f"{trace.name}: no job of the window ended in it; widen --from and --until")
-    labels = bin_labels(model.horizons_min)
-    truth = bins_of(trace.duration_s, model.horizons_min)[scored]
-    counts = model.counts(trace)[scored]
-    forecast, probability = model.predict(counts), model.predict_proba(counts)
-    return {
-        **scores.bin_scores(truth, forecast, probability, labels),
-        "unknown": int((submitted & ~scored).sum()),
-        "baselines": _duration_baselines(model, trace, scored, truth),
-    }
+    return Scored(
+        model.rows(trace, scored),
+        bins_of(trace.duration_s[scored], model.horizons_min),
+        trace.submit_s[scored],
+        pool[scored],
+        trace.gpus[scored],
+        int((submitted & ~scored).sum()),
+    )
 
 
-def _duration_baselines(
-    model: JobDuration, trace: Trace, scored: Mask, truth: NDArray[np.int64]
+def tag_ablation(
+    model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    labels = bin_labels(model.horizons_min)
-    counts = group_counts(trace, model.horizons_min, baselines.LIKE_WIDTH)[scored]
-    told = {
-        name: scores.bin_rule_scores(truth, rule(counts, model.prior_), labels)
-        for name, rule in baselines.DURATION_RULES.items()
-    }
-    for figures in told.values():
-        del figures["by_bin"]
+    """What tags are worth: the model's algorithm trained anew on its own time with and without them, then scored.
+
+    Parameters as `evaluate_durations`; the trace must hold the model's training time.
+
+    Returns
+    -------
+    `with tags` and `without tags`: figures as in `scores.bin_scores`, and those of the paper's rule under `rule`.
+
+    Raises
+    ------
+    TrainingError
+        No job of the trace ended in the model's training time, or there is nothing to score.
+    """
+    told = {}
+    for use_tags in (True, False):
+        figures = []
+        for algorithm in (model.algorithm, "tag-pool-width"):
+            other = JobDuration(model.horizons_min, algorithm, model.under_cost, use_tags, model.settings, model.seed)
+            other.fit(trace, model.trained_until_s_, model.trained_from_s_)
+            scored = scored_jobs(other, trace, from_s, until_s, pools)
+            figures.append(_figures(other, scored))
+        told["with tags" if use_tags else "without tags"] = {**figures[0], "rule": figures[1]}
     return told
+
+
+def _figures(model: JobDuration, scored: Scored) -> dict[str, Any]:
+    labels = bin_labels(model.horizons_min)
+    probability, forecast = model.predict_proba(scored.rows), model.predict(scored.rows)
+    return scores.bin_scores(scored.truth, forecast, probability, labels)
+
+
+def _told(truth: Ints, chosen: Ints) -> dict[str, Any]:
+    return {
+        "accuracy": scores.mean(chosen == truth),
+        "under_predicted": scores.mean(chosen < truth),
+        "over_predicted": scores.mean(chosen > truth),
+    }
+
+
+def _confident(truth: Ints, forecast: Ints, probability: Floats) -> dict[str, Any]:
+    """Figures of the half of the jobs whose forecast bin is likeliest; earlier jobs first where equal."""
+    sure = probability[np.arange(len(truth)), forecast]
+    half = np.argsort(-sure, kind="stable")[: max(1, round(CONFIDENT_SHARE * len(truth)))]
+    return {"n": len(half), "accuracy": scores.mean(forecast[half] == truth[half]), "least": float(sure[half[-1]])}
+
+
+def _groups(
+    group: NDArray[Any], truth: Ints, forecast: Ints, probability: Floats, labels: Sequence[str]
+) -> Mapping[str, Any]:
+    blocks = {}
+    for name in np.unique(group):
+        rows = group == name
+        figures = scores.bin_scores(truth[rows], forecast[rows], probability[rows], labels)
+        blocks[str(name)] = {"n": figures["n"], **{key: figures[key] for key in WHOLE}}
+    return blocks

@@ -1,6 +1,6 @@
 """The registry: versions of fitted predictors, the aliases that point at them, and what they were trained on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +138,13 @@ class Registry:
                 _remember(client, model, alias, [*_left(model, alias), current])
             client.set_registered_model_alias(name, alias, str(target.version))
         return self.resolve(name, target.version)
+
+    def tag(self, version: ModelVersion, tags: Mapping[str, str]) -> ModelVersion:
+        """Add tags to a version, in place of those of the same names."""
+        with self._client() as client:
+            for key, value in tags.items():
+                client.set_model_version_tag(version.name, str(version.version), key, value)
+        return self.resolve(version.name, version.version)
 
     def rollback(self, name: str, alias: str = CHAMPION) -> ModelVersion:
         """Point an alias back at the version that the last `promote` took it from."""

@@ -9,6 +9,8 @@ from jobcast.pipelines.commands.options import (
     console_of,
     json_option,
     overlap_option,
+    set_option,
+    settings_of,
     table_or_json,
     trace_option,
     warmup_option,
@@ -32,6 +34,7 @@ from jobcast.pipelines.commands.options import (
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the results and report.html.")
 @overlap_option
+@set_option
 @json_option
 @click.pass_context
 def command(
@@ -52,9 +55,12 @@ def command(
     engine: str,
     out: Path | None,
     allow_overlap: bool,
+    pairs: tuple[str, ...],
     json_to: str | None,
 ) -> None:
     """What forecasts, and versions of predictors, are worth: gains with paired intervals, and a report.
+
+    With --set, policies that know the setting are replayed both without it and with it.
 
     \b
     Example:
@@ -83,6 +89,7 @@ def command(
         jobs=jobs,
         engine=engine,
         allow_overlap=allow_overlap,
+        settings=settings_of(pairs),
     )
     console = console_of(ctx)
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)

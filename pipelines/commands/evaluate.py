@@ -9,17 +9,27 @@ from jobcast.pipelines.commands.options import (
     console_of,
     json_option,
     overlap_option,
+    seed_option,
     table_or_json,
     tell_notes,
     trace_option,
     window_options,
 )
 
+DRAWS = 400
+
 
 @click.command(name="evaluate")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
 @trace_option()
 @window_options
+@click.option("--without", metavar="POOL", multiple=True, help="Figures without this pool too; may be repeated.")
+@click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
+@click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
+@click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
+@seed_option
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
+@click.option("--log", is_flag=True, help="Keep figures, tables and plots in MLflow, beside the version.")
 @overlap_option
 @json_option
 @click.pass_context
@@ -29,6 +39,13 @@ def command(
     trace_path: Path,
     from_s: float | None,
     until_s: float | None,
+    without: tuple[str, ...],
+    ablation: bool,
+    paper_recipe: bool,
+    draws: int,
+    seed: int,
+    out: Path | None,
+    log: bool,
     allow_overlap: bool,
     json_to: str | None,
 ) -> None:
@@ -40,16 +57,20 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.evaluating import evaluate_registered
+    from jobcast.pipelines.evaluating import evaluate_version
+    from jobcast.pipelines.evaluation_files import keep_evaluation
     from jobcast.pipelines.evaluation_tables import evaluation_table
+    from jobcast.pipelines.scoring import Wishes
     from jobcast.traces.readers import read_trace
 
     console, reference = console_of(ctx), parse_reference(predictor)
-    check_places(json_to, (trace_path,))
-    trace = read_trace(trace_path)
+    check_places(json_to, (trace_path,), folders={"--out": out})
+    trace, home = read_trace(trace_path), find_home()
+    wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed)
     with console.progress(f"evaluate {predictor}") as step:
-        result = evaluate_registered(
-            reference, trace, from_s, until_s, home=find_home(), allow_overlap=allow_overlap, progress=step
+        evaluated = evaluate_version(
+            reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=step, wishes=wishes
         )
+    result = keep_evaluation(evaluated, out, home if log else None)
     tell_notes(trace, console)
     table_or_json(result, json_to, evaluation_table(result), console)

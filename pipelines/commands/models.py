@@ -5,7 +5,15 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
+from jobcast.pipelines.commands.options import (
+    check_places,
+    console_of,
+    json_option,
+    overlap_option,
+    table_or_json,
+    trace_option,
+    window_options,
+)
 
 
 @click.group(name="models")
@@ -69,25 +77,63 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
 
 @command.command(name="promote")
 @click.argument("name", metavar="NAME:VERSION")
+@trace_option(required=False)
+@click.option(
+    "--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas of the backtest; default: derived."
+)
+@window_options
 @click.option("--alias", default="champion", show_default=True, help="Alias to move.")
+@click.option("--force", is_flag=True, help="Promote a version that did worse, too.")
+@overlap_option
+@json_option
 @click.pass_context
-def promote_model(ctx: click.Context, name: str, alias: str) -> None:
+def promote_model(
+    ctx: click.Context,
+    name: str,
+    trace_path: Path | None,
+    pools_path: Path | None,
+    from_s: float | None,
+    until_s: float | None,
+    alias: str,
+    force: bool,
+    allow_overlap: bool,
+    json_to: str | None,
+) -> None:
     """Make a version the champion; `rollback` takes it back.
+
+    With --trace it is compared with the champion first, on [from, until), which neither may have seen (default: from
+    the latest end of a training to the end of the trace): by its figures with paired intervals, and by a backtest of
+    sia. It is refused when its main figure is worse beyond doubt, or sia slows more than 0.5 percentage points more of
+    the jobs, or loses more than 5 % of its speedup.
 
     \b
     Example:
-      jobcast models promote will-jobs-arrive:2
+      jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
     """
     from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
+    from jobcast.pipelines.lifecycle.promotion_table import promotion_table
+    from jobcast.traces.readers import read_trace
 
     model, ref = parse_reference(name)
     if not isinstance(ref, int):
         raise ConfigError(f"{name}: name a version, as in {model}:2")
-    open_registry(find_home()).promote(model, ref, alias=alias)
-    console_of(ctx).result(f"{model}: {alias} is version {ref}")
+    given = {"--pools": pools_path, "--from": from_s, "--until": until_s, "--allow-overlap": allow_overlap or None}
+    if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
+        raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
+    check_places(json_to, (trace_path, pools_path))
+    console, window = console_of(ctx), None
+    if trace_path is not None:
+        window = Window(read_trace(trace_path), from_s, until_s, pools_path, allow_overlap)
+    with console.progress(f"compare {name}") as step:
+        told = promote(model, ref, alias, window, force=force, home=find_home(), progress=step)
+    if not told["compared"]:
+        already = window is not None
+        console.note(f"nothing was compared: {'it is ' + alias + ' already' if already else 'no --trace was given'}")
+    table_or_json(told, json_to, promotion_table(told), console)
+    refuse(told)
 
 
 @command.command(name="rollback")

@@ -1,4 +1,4 @@
-"""`jobcast trace`: generate, convert, describe."""
+"""`jobcast trace`: generate, convert, describe, fetch."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from jobcast.pipelines.commands.options import (
 
 @click.group(name="trace")
 def command() -> None:
-    """Generate, convert and describe job traces.
+    """Generate, fetch, convert and describe job traces.
 
     \b
     Example:
@@ -62,7 +62,11 @@ def generate_trace(
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
-@click.option("--pools-out", type=click.Path(path_type=Path), help="Write derived quotas as CSV.")
+@click.option(
+    "--pools-out",
+    type=click.Path(path_type=Path),
+    help="Write quotas as CSV: as the sources tell them, else derived.",
+)
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
 @strict_option
 @click.pass_context
@@ -75,26 +79,39 @@ def convert_trace(
     timezone: str | None,
     strict: bool,
 ) -> None:
-    """Convert a trace of FORMAT (canonical, philly) to the canonical form.
+    """Convert a trace of FORMAT to the canonical form; auto looks at what the sources hold.
+
+    \b
+    FORMAT     SOURCE...
+    acme       trace_seren.csv trace_kalos.csv
+    canonical  jobs.csv
+    gavel      jobs.trace
+    helios     Earth/cluster_log.csv Earth/cluster_gpu_number.csv
+    openb      openb_pod_list_default.csv openb_node_list_gpu_node.csv
+    pai        pai_job_table.csv pai_task_table.csv pai_group_tag_table.csv
+    pcs        trace.csv
+    philly     cluster_job_log cluster_machine_list, or philly_jobs.csv (flat)
+    sacct      sacct.txt sinfo.txt
+    shockwave  120_jobs.trace
+    swf        log.swf
+
+    A format of several tables takes them in any order. What was left out, and why, is told.
 
     \b
     Example:
-      jobcast trace convert philly philly_jobs.csv --out philly.parquet --timezone America/Los_Angeles
+      jobcast trace convert philly cluster_job_log --out philly.parquet --timezone America/Los_Angeles
     """
-    from jobcast.traces.canonical import write_trace
-    from jobcast.traces.pools import derive_pools, write_pools
-    from jobcast.traces.readers import read_sources
+    from jobcast.pipelines.conversion import AUTO, convert
 
     check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    reading = read_sources(sources, format=format_name, timezone=timezone, strict=strict)
-    trace = reading.trace
-    write_trace(trace, out)
-    if pools_out:
-        write_pools(reading.pools or derive_pools(trace), pools_out)
-    console = console_of(ctx)
-    console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows")
+    done = convert(format_name, sources, out, pools_out, timezone, strict)
+    trace, console = done.trace, console_of(ctx)
+    read_as = f", read as {done.format_name}" if format_name == AUTO else ""
+    console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
     for line in (*trace.notes, *dropped_lines(trace.dropped)):
         console.note(f"  {line}")
+    if done.quotas_from:
+        console.note(f"{pools_out}: {done.quotas_from}")
 
 
 @command.command(name="describe")
@@ -120,13 +137,38 @@ def describe_trace(
     console = console_of(ctx)
     check_places(json_to, (path, pools_path), {"--html": html})
     trace = read_trace(path)
-    pools = read_pools(pools_path).at(float(trace.submit_s[0])) if pools_path else None
-    description = describe(trace, pools)
+    description = describe(trace, read_pools(pools_path) if pools_path else None)
     figures: dict[str, Any] = description.to_dict()
-    tell_notes(trace, console)
+    if json_to == "-":  # else the table tells them
+        tell_notes(trace, console)
     if html:
         write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")
     emit_json(figures, json_to)
     if json_to != "-":
         console.result(description_table(figures))
+
+
+@command.command(name="fetch")
+@click.argument("name", required=False)
+@click.option("--from", "origin", metavar="DIR|URL", help="A folder or mirror that holds the files.")
+@click.option("--out", type=click.Path(path_type=Path), help="The folder that they go to; default: data/raw/NAME.")
+@click.pass_context
+def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: Path | None) -> None:
+    """Fetch the public trace NAME; without NAME, list those that are known, with sizes and licences.
+
+    A download that was cut goes on where it stopped. Without a network, bring the files with --from.
+
+    \b
+    Example:
+      jobcast trace fetch openb
+      jobcast trace fetch philly --from /media/mirror
+    """
+    from jobcast.pipelines.fetching import about, catalogue_table, fetched
+
+    console = console_of(ctx)
+    if name is None:
+        console.result(catalogue_table())
+        return
+    console.note(about(name))
+    console.result(fetched(name, origin, out, console))

@@ -1,9 +1,11 @@
-"""`jobcast train`: a predictor becomes a registered version."""
+"""`jobcast train`: a predictor becomes a registered version, or a version a week in a walk through a trace."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import (
     Finite,
     check_places,
@@ -16,16 +18,46 @@ from jobcast.pipelines.commands.options import (
     window_options,
 )
 
+if TYPE_CHECKING:
+    from jobcast.pipelines.lifecycle.schedule import Schedule
+
+COVERAGE = 0.95
+"""Share of the windows whose load the estimate shall reach, where nothing else is asked for."""
+FIRST_WEEKS = 3.0
+
+
+ALGORITHMS = (
+    "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average; new-load: auto, quantile, sliding-max; "
+    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n"
+)
+"""What the recipes know, the default first; written down here, for importing them would make help slow."""
+
 
 @click.command(name="train")
 @click.argument("predictor")
 @trace_option()
 @window_options
-@click.option("--algorithm", metavar="NAME", help="lightgbm or xgboost for will-jobs-arrive; default: the first.")
+@click.option("--algorithm", metavar="NAME", help=f"{ALGORITHMS}. Default: the first.")
+@click.option("--tune", type=click.IntRange(min=0), default=0, metavar="N", help="Search settings with N trials.")
 @click.option("--horizons", metavar="LIST", help="Minutes between commas; default 5,60,720.")
-@click.option("--coverage", type=Finite(0, 1, min_open=True, max_open=True), default=0.8, show_default=True)
-@click.option("--miss-share", type=Finite(0, 1, min_open=True, max_open=True), default=0.05, show_default=True)
+@click.option(
+    "--coverage",
+    type=Finite(0, 1, min_open=True, max_open=True),
+    default=COVERAGE,
+    show_default=True,
+    help="Of the load windows (new-load).",
+)
+@click.option(
+    "--miss-share",
+    type=Finite(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Of the windows with arrivals that the gate may miss (will-jobs-arrive).",
+)
 @click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
+@click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
+@click.option("--first", "first_weeks", type=Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3.")
+@click.option("--window-days", type=Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only.")
 @seed_option
 @json_option
 @click.pass_context
@@ -36,10 +68,14 @@ def command(
     from_s: float | None,
     until_s: float | None,
     algorithm: str | None,
+    tune: int,
     horizons: str | None,
     coverage: float,
     miss_share: float,
     min_jobs: int,
+    retrain: str | None,
+    first_weeks: float | None,
+    window_days: float | None,
     seed: int,
     json_to: str | None,
 ) -> None:
@@ -48,29 +84,70 @@ def command(
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
 
+    With --retrain, a version is trained at the end of the first WEEKS and of every week (day, N days) after them, on
+    all since --from, and scored on the week that follows, beside the version that was trained first. A repeated
+    command goes on where an interrupted one stopped.
+
     \b
     Example:
-      jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --algorithm lightgbm
+      jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
+      jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.model_tables import training_table
     from jobcast.pipelines.recipes import TrainSettings, parse_horizons, recipe_of
-    from jobcast.pipelines.training import train_and_register
     from jobcast.traces.readers import read_trace
 
-    console = console_of(ctx)
+    console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
     settings = TrainSettings(
         horizons_min=parse_horizons(horizons),
         miss_share=miss_share,
         coverage=coverage,
         seed=seed,
         min_train_jobs=min_jobs,
+        tune=tune,
     )
     recipe_of(predictor, algorithm)
     home = find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     trace = read_trace(trace_path)
     with console.progress(f"train {predictor}") as step:
-        result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
+        result, table = _trained(predictor, algorithm, trace, from_s, until_s, settings, schedule, home, step)
     tell_notes(trace, console)
-    table_or_json(result, json_to, training_table(result), console)
+    table_or_json(result, json_to, table, console)
+
+
+def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
+    from jobcast.pipelines.lifecycle.schedule import Schedule, parse_every
+
+    if retrain is None:
+        for option, value in (("--first", first_weeks), ("--window-days", window_days)):
+            if value is not None:
+                raise ConfigError(f"{option}: is of a walk through the trace; add --retrain weekly or leave it out")
+        return None
+    return Schedule(parse_every(retrain), FIRST_WEEKS if first_weeks is None else first_weeks, window_days)
+
+
+def _trained(
+    predictor: str,
+    algorithm: str | None,
+    trace: Any,
+    from_s: float | None,
+    until_s: float | None,
+    settings: Any,
+    schedule: "Schedule | None",
+    home: Path,
+    step: Any,
+) -> tuple[dict[str, Any], str]:
+    """Figures and table of one training or of a walk."""
+    if schedule is None:
+        from jobcast.pipelines.model_tables import training_table
+        from jobcast.pipelines.training import train_and_register
+
+        result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
+        return result, training_table(result)
+    from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
+    from jobcast.pipelines.lifecycle.retraining_table import retraining_table
+
+    walk = Walk.of(predictor, algorithm, trace, from_s, until_s, schedule, settings, home)
+    result = walk_forward(walk, step)
+    return result, retraining_table(result)

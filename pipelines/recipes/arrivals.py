@@ -1,34 +1,148 @@
 """How WillJobsArrive is trained."""
 
-from jobcast.features.corpus import build_corpus
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from jobcast.features.corpus import Corpus, build_corpus
+from jobcast.models.algorithms import ALGORITHMS as MODELS
+from jobcast.models.algorithms import Settings
+from jobcast.models.arrival_folds import FOLDS, cuts
+from jobcast.models.arrival_selection import Selection, select
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
+from jobcast.models.tuning import Tuned, flat, tune_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints, by_kind
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.traces.history import pool_histories
 
-ALGORITHMS = ("lightgbm", "xgboost")
-"""The default first."""
+AUTO = "auto"
+ALGORITHMS = (AUTO, *MODELS)
+"""The default first: whichever forecasts later weeks best, by relative log loss over folds in order of time."""
+LEARNT_ALONE = len(MODELS) - 1
+"""Algorithms that `auto` trains; the average comes of them."""
+SECOND = 1.0
 
 
 def train_arrivals(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
-    """WillJobsArrive. SIA, section 5.4.1."""
-    corpus = data.corpus
-    if corpus is None:
-        histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
-        corpus = build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, settings.step_s, progress)
+    """WillJobsArrive. SIA, section 5.4.1.
 
-    def fitted(until_s: float) -> WillJobsArrive:
-        model = WillJobsArrive(algorithm, settings.miss_share, settings.seed)
-        return model.fit(corpus.of_rows(corpus.until(until_s)), until_s)
+    A twin learns and chooses everything on what lies before the last part of the training time and is scored on that
+    part. With `auto` its algorithm is the winner of the folds before; with `tune` settings are searched there too.
+    """
+    plan = _Plan(_corpus(data, settings, progress), data, settings, progress)
+    early, tuned = plan.tuned(algorithm)
+    chosen = {} if tuned is None else {early: tuned.settings}
+    selection = plan.selection(chosen) if algorithm == AUTO else None
+    winner = algorithm
+    if selection is not None:
+        winner = selection.winner()
+        early = early if tuned is not None else selection.winner(plan.folds_before_validation)
+    validation, curves = plan.validated(early, chosen)
+    model = plan.fitted(winner, data.until_s, chosen, selection)
+    return Trained(
+        model,
+        winner,
+        validation,
+        _parameters(model, settings, selection, tuned),
+        curves,
+        _tables(selection, tuned),
+        {"tuning/value": tuple(trial["value"] for trial in tuned.trials)} if tuned and tuned.trials else {},
+    )
 
-    validation, curves = {}, CurvePoints()
-    if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
-        twin = fitted(data.validation_from_s)
-        window = (data.validation_from_s, data.until_s)
-        validation = evaluate_arrivals(twin, corpus, *window)
-        curves = by_kind(arrival_curves(twin, corpus, *window), twin.feature_importances)
-    model = fitted(data.until_s)
-    parameters = {"miss_share": settings.miss_share, "step_s": settings.step_s}
-    return Trained(model, algorithm, validation, parameters, curves)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """The steps of a training, all on the same rows."""
+
+    corpus: Corpus
+    data: TrainingData
+    settings: TrainSettings
+    progress: Step | None
+
+    def tuned(self, algorithm: str) -> tuple[str, Tuned | None]:
+        """The algorithm whose settings are searched before the twin's window, and what was found, if at all."""
+        if not self.settings.tune:
+            return algorithm, None
+        from_s, until_s, seed = self.data.from_s, self.data.validation_from_s, self.settings.seed
+        if algorithm == AUTO:
+            algorithm = select(self.corpus, from_s, until_s, seed).winner()
+        trials = self.settings.tune
+        return algorithm, tune_arrivals(self.corpus, from_s, until_s, algorithm, trials, seed, self.progress)
+
+    def selection(self, chosen: Mapping[str, Settings]) -> Selection:
+        """All algorithms on the folds of the training time."""
+        steps = _counted(self.progress, LEARNT_ALONE * len(self.corpus.horizons_min))
+        return select(self.corpus, self.data.from_s, self.data.until_s, self.settings.seed, chosen, steps)
+
+    @property
+    def folds_before_validation(self) -> int:
+        """Folds that end before the twin's window."""
+        ends = cuts(self.data.from_s, self.data.until_s)[1:]
+        return int((ends <= self.data.validation_from_s + SECOND).sum())
+
+    def fitted(
+        self, name: str, until_s: float, chosen: Mapping[str, Settings], selection: Selection | None = None
+    ) -> WillJobsArrive:
+        """A model; its forecasts out of fold are the selection's where there are any."""
+        model = WillJobsArrive(name, self.settings.miss_share, self.settings.seed, chosen.get(name))
+        return model.fit(self.corpus, until_s, None if selection is None else selection.forecasts[name])
+
+    def validated(self, name: str, chosen: Mapping[str, Settings]) -> tuple[Mapping[str, Any], CurvePoints]:
+        """What a twin scores on the end of the training time; nothing where that is shorter than a window."""
+        window = (self.data.validation_from_s, self.data.until_s)
+        if window[1] - window[0] <= 60.0 * max(self.settings.horizons_min):
+            return {}, CurvePoints()
+        twin = self.fitted(name, window[0], chosen)
+        curves = arrival_curves(twin, self.corpus, *window)
+        return evaluate_arrivals(twin, self.corpus, *window), by_kind(curves, twin.feature_importances)
+
+
+def _corpus(data: TrainingData, settings: TrainSettings, progress: Step | None) -> Corpus:
+    """Rows of the training window."""
+    if data.corpus is not None:
+        corpus = data.corpus
+        return corpus.of_rows((corpus.tick_s >= data.from_s) & corpus.until(data.until_s))
+    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
+    return build_corpus(histories, data.from_s, data.until_s, settings.horizons_min, settings.step_s, progress)
+
+
+def _parameters(
+    model: WillJobsArrive, settings: TrainSettings, selection: Selection | None, tuned: Tuned | None
+) -> dict[str, Any]:
+    told: dict[str, Any] = {"miss_share": settings.miss_share, "step_s": settings.step_s, "folds": FOLDS}
+    if selection is not None:
+        told["chosen_from"] = ",".join(selection.forecasts)
+    if model.unfolded_:
+        told["horizons_without_folds"] = ",".join(f"{k:g}" for k in model.unfolded_)
+    if model.bot_pools_:
+        told["bot_pools"] = ",".join(model.bot_pools_)
+    if tuned is not None:
+        told |= {"tune": settings.tune, **flat(tuned.settings)}
+    return told
+
+
+def _tables(selection: Selection | None, tuned: Tuned | None) -> dict[str, str]:
+    tables = {
+        "selection.csv": [] if selection is None else selection.table(),
+        "tuning.csv": [] if tuned is None else tuned.trials,
+    }
+    return {name: _csv(rows) for name, rows in tables.items() if rows}
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    pl.DataFrame(list(rows), infer_schema_length=None).write_csv(text)
+    return text.getvalue()
+
+
+def _counted(progress: Step | None, total: int) -> Callable[[], None] | None:
+    """One more done, each time it is called."""
+    if progress is None:
+        return None
+    count = iter(range(1, total + 1))
+    return lambda: progress(next(count), total)

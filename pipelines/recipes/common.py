@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
-from jobcast.models.new_load import COVERAGE
+from jobcast.models.load_demand import COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints

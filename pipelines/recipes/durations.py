@@ -1,29 +1,84 @@
 """How JobDuration is trained."""
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
+from jobcast.models.duration_booster import DurationSettings
+from jobcast.models.duration_data import DurationData
+from jobcast.models.duration_selection import select
+from jobcast.models.duration_tuning import tune_durations
 from jobcast.models.evaluation import evaluate_durations
-from jobcast.models.job_duration import JobDuration
+from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 
-ALGORITHMS = ("tag-pool-width",)
-"""The default first."""
+AUTO = "auto"
+ALGORITHMS = (AUTO, "blended", "lightgbm", "tag-pool-width", "last-n")
+"""The default first: whichever forecasts later jobs best, by log loss over folds in order of time."""
+Table = Sequence[Mapping[str, Any]]
 
 
 def train_durations(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
     """JobDuration. SIA, section 5.4.2."""
-    window = data.trace.between(data.from_s, None)
+    jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
+    tables: dict[str, str] = {}
+    series: dict[str, tuple[float, ...]] = {}
+    tuned: DurationSettings | None = None
+    if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
+        # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
+        tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
+        if trials:
+            tables["tuning.csv"] = _csv(trials)
+            series["tuning/value"] = tuple(trial["value"] for trial in trials)
+    validation = _validation(data, jobs, algorithm, settings, tuned)
+    model, table = _fitted(jobs, data.until_s, algorithm, settings, tuned)
+    if table:
+        tables["selection.csv"] = _csv(table)
+    return Trained(model, model.algorithm, validation, _parameters(model), tables=tables, series=series)
 
-    def fitted(until_s: float) -> JobDuration:
-        return JobDuration(settings.horizons_min).fit(window, until_s)
 
-    validation: Mapping[str, Any] = {}
-    ended = data.trace.end_s[data.trace.submit_s >= data.validation_from_s] <= data.until_s
-    if ended.any():
-        twin = fitted(data.validation_from_s)
-        validation = evaluate_durations(twin, data.trace, data.validation_from_s, data.until_s, data.pools)
-    model = fitted(data.until_s)
-    parameters = {"last_n": model.last_n, "min_same_tag": model.min_same_tag, "prior_weight": model.prior_weight}
-    return Trained(model, algorithm, validation, parameters)
+def _fitted(
+    jobs: DurationData, until_s: float, algorithm: str, settings: TrainSettings, tuned: DurationSettings | None
+) -> tuple[JobDuration, Table]:
+    """A model, and the table that `auto` chose its algorithm by."""
+    table: Table = []
+    blend = None
+    if algorithm == AUTO:
+        selection = select(jobs, until_s, settings.seed, tuned)
+        algorithm, blend, table = selection.algorithm, selection.blend, selection.table
+    model = JobDuration(settings.horizons_min, algorithm, settings=tuned, seed=settings.seed)
+    return model.fit_data(jobs, until_s, blend), table
+
+
+def _validation(
+    data: TrainingData,
+    jobs: DurationData,
+    algorithm: str,
+    settings: TrainSettings,
+    tuned: DurationSettings | None,
+) -> Mapping[str, Any]:
+    """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
+    from_s, until_s = data.validation_from_s, data.until_s
+    counts = data.trace.jobs["pool"].is_in(list(data.pools)).to_numpy() & (data.trace.submit_s >= from_s)
+    if not (counts & (data.trace.end_s <= until_s)).any() or not (jobs.end_s < from_s).any():
+        return {}
+    twin, _ = _fitted(jobs, from_s, algorithm, settings, tuned)
+    return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
+
+
+def _parameters(model: JobDuration) -> dict[str, Any]:
+    told = {"under_cost": model.under_cost, "prior_weight": model.prior_weight}
+    if model.booster_ is not None:
+        told |= {"blend_weight": model.blend_.weight, "blend_temperature": model.blend_.temperature}
+        told |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
+        told |= {"learning_rate": model.booster_.settings.learning_rate}
+    return told
+
+
+def _csv(rows: Table) -> str:
+    text = io.StringIO()
+    pl.DataFrame(list(rows)).write_csv(text)
+    return text.getvalue()

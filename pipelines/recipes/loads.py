@@ -1,29 +1,94 @@
 """How NewLoad is trained."""
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
+from jobcast.domain.errors import TrainingError
+from jobcast.domain.history import PoolHistory
 from jobcast.models.evaluation import evaluate_loads
+from jobcast.models.load_data import LoadData
+from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
+from jobcast.models.load_selection import select, tune_loads
+from jobcast.models.new_load import ALGORITHMS as KNOWN
 from jobcast.models.new_load import NewLoad
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.traces.history import pool_histories
 
-ALGORITHMS = ("sliding-max",)
-"""The default first."""
+AUTO = "auto"
+ALGORITHMS = (AUTO, *KNOWN)
+"""The default first: whichever reserves least on the end of the training time while it covers what is demanded."""
+Table = Sequence[Mapping[str, Any]]
+Histories = Mapping[str, PoolHistory]
 
 
 def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
     """NewLoad. SIA, section 5.4.1."""
     histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
-
-    def fitted(until_s: float) -> NewLoad:
-        return NewLoad(settings.coverage).fit(histories, data.from_s, until_s, settings.horizons_min)
-
+    tables: dict[str, str] = {}
+    series: dict[str, tuple[float, ...]] = {}
+    tuned = None
+    if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
+        # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
+        earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
+        probe = NewLoad(coverage=settings.coverage)
+        tuned, trials = tune_loads(earlier, probe.coverage, probe.loaded_coverage, settings.tune, settings.seed)
+        if trials:
+            tables["tuning.csv"] = _csv(trials)
+            series["tuning/value"] = tuple(trial["value"] for trial in trials)
     validation: Mapping[str, Any] = {}
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
-        twin = fitted(data.validation_from_s)
-        validation = evaluate_loads(twin, histories, data.validation_from_s, data.until_s, settings.step_s)
-    model = fitted(data.until_s)
-    parameters = {"coverage": model.coverage, "windows": ",".join(map(str, model.windows_))}
-    return Trained(model, algorithm, validation, parameters)
+        try:
+            twin, _ = _fitted(histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)
+        except TrainingError:
+            twin = None  # too short to leave a part out: the model itself is trained all the same
+        if twin is not None:
+            validation = evaluate_loads(twin, histories, data.validation_from_s, data.until_s, settings.step_s)
+    if progress is not None:
+        progress(1, 2)
+    model, table = _fitted(histories, data.from_s, data.until_s, algorithm, settings, tuned)
+    if progress is not None:
+        progress(2, 2)
+    if table:
+        tables["selection.csv"] = _csv(table)
+    return Trained(model, model.algorithm, validation, _parameters(model), tables=tables, series=series)
+
+
+def _fitted(
+    histories: Histories,
+    from_s: float,
+    until_s: float,
+    algorithm: str,
+    settings: TrainSettings,
+    tuned: QuantileSettings | None,
+) -> tuple[NewLoad, Table]:
+    """A model, and the table that `auto` chose its algorithm by."""
+    data = LoadData.of(histories, from_s, until_s, settings.horizons_min)
+    table: Table = []
+    probe = NewLoad(coverage=settings.coverage)
+    if algorithm == AUTO:
+        algorithm, table = select(data, probe.coverage, probe.loaded_coverage, settings.seed, tuned)
+    model = NewLoad(algorithm, settings.coverage, seed=settings.seed, settings=tuned)
+    model.pools_ = tuple(sorted(histories))
+    return model.fit_data(data), table
+
+
+def _parameters(model: NewLoad) -> dict[str, Any]:
+    told: dict[str, Any] = {"coverage": model.coverage, "loaded_coverage": model.loaded_coverage}
+    rule = model.rule_
+    if isinstance(rule, QuantileLoad):
+        told |= {"levels": ",".join(f"{level:.4f}" for level in rule.levels_)}
+        told |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
+    else:
+        told |= {"windows": ",".join(map(str, rule.windows_))}
+    covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
+    return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}
+
+
+def _csv(rows: Table) -> str:
+    text = io.StringIO()
+    pl.DataFrame(list(rows)).write_csv(text)
+    return text.getvalue()

@@ -1,5 +1,6 @@
 """Stage backtest: what the trained versions are worth to schedulers, on the test window."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import joblib
@@ -7,11 +8,13 @@ import joblib
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
-from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest import Cell, label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import speedup_table, write_results
+from jobcast.pipelines.config import Cells
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.summaries import summaries
@@ -41,7 +44,7 @@ def work(context: Context, item: str = "") -> None:
         for begin, end in windows
     ]
     versions = registered(context)
-    cells = matrix(_pairs(context, versions), len(scenes), params.seeds)
+    cells = _with_settings(matrix(_pairs(context, versions), len(scenes), params.seeds), params.cells)
     with context.console.progress("backtest") as step:
         results = run_matrix(
             scenes,
@@ -85,7 +88,10 @@ def registered(context: Context) -> dict[str, dict[str, ModelVersion]]:
 
 
 def _pairs(context: Context, versions: dict[str, dict[str, ModelVersion]]) -> list[tuple[str, ForecastSpec, str]]:
-    """(policy, forecasts, label) of every cell; `registry` stands for one cell an arrival algorithm trained here."""
+    """(policy, forecasts, label) of every cell.
+
+    `registry` stands for the first algorithm of every predictor, and for a cell with each other one in its place.
+    """
     pairs = []
     for cells in context.params.backtest.cells:
         for text in cells.forecasts:
@@ -94,16 +100,35 @@ def _pairs(context: Context, versions: dict[str, dict[str, ModelVersion]]) -> li
     return pairs
 
 
+def _with_settings(simulations: list[Cell], cells: Sequence[Cells]) -> list[Cell]:
+    """The simulations, and those of policies with settings once more with these."""
+    by_policy = {one.policy: one.settings for one in cells if one.settings}
+    for policy, settings in by_policy.items():
+        check_settings((policy,), settings)
+    return [cell for plain in simulations for cell in with_settings([plain], by_policy.get(plain.policy, {}))]
+
+
 def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tuple[ForecastSpec, str | None]]:
     if text != "registry":
         return [(parse_forecasts(text), None)]
-    first = {name: next(iter(by_algorithm.values())) for name, by_algorithm in versions.items()}
+    first = {name: next(iter(by_algorithm.items())) for name, by_algorithm in versions.items()}
+    lead, _ = first["will-jobs-arrive"]
     found: list[tuple[ForecastSpec, str | None]] = []
-    for algorithm, version in versions["will-jobs-arrive"].items():
-        chosen = {**first, "will-jobs-arrive": version}
-        pins = tuple((name, chosen[name].version) for name in PREDICTORS)
-        found.append((ForecastSpec("registry", versions=pins), f"registry ({algorithm})"))
+    for name, by_algorithm in versions.items():
+        for algorithm, version in by_algorithm.items():
+            if found and algorithm == first[name][0]:
+                continue  # the cell of all firsts is there once
+            chosen = {of: pinned for of, (_, pinned) in first.items()} | {name: version}
+            pins = tuple((of, chosen[of].version) for of in PREDICTORS)
+            label = f"registry ({lead})" if not found else f"registry ({_told(versions, name, algorithm)})"
+            found.append((ForecastSpec("registry", versions=pins), label))
     return found
+
+
+def _told(versions: dict[str, dict[str, ModelVersion]], name: str, algorithm: str) -> str:
+    """An algorithm by its name, with its predictor's where two predictors know one of that name."""
+    shared = sum(algorithm in by_algorithm for by_algorithm in versions.values()) > 1
+    return f"{name} {algorithm}" if shared else algorithm
 
 
 def _headlines(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,153 +1,240 @@
-"""Finished jobs of a job's groups: by hand, batch against live, and no look ahead."""
+"""What is known of jobs like a submitted one: by hand, batch against live, and no look ahead."""
 
-from dataclasses import dataclass
+import math
+from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
-from jobcast.features.durations import GROUPS, duration_history
-from jobcast.features.finished import FinishedTracker
+from jobcast.features import duration_kernels
+from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, duration_rows, group_counts
+from jobcast.features.finished import FIRST_GROUPS, DurationTracker
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.traces.table import Trace
 
 HORIZONS_MIN = (1, 10)
+COLUMNS = duration_columns(HORIZONS_MIN)
+GRAIN_S = 60.0
 
 
-@dataclass(frozen=True)
-class Finished:
-    job: Job
-    end_s: float
-    duration_s: float
+def trace(rows):
+    """Rows of (submit_s, duration_s, pool, gpus, user, tag), and optionally start_s."""
+    names = ("submit_time", "duration", "pool", "gpus", "user", "tag")
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    columns["job_id"] = [f"{i:05d}" for i in range(len(rows))]
+    if rows and len(rows[0]) > len(names):
+        columns["start_time"] = [row[6] for row in rows]
+    return Trace.from_frame(pl.DataFrame(columns), name="test")
 
 
-def batch(jobs, ends, durations, last_n=20):
-    return duration_history(
-        [job.submit_s for job in jobs],
-        ends,
-        durations,
-        [job.gpus for job in jobs],
-        [job.pool for job in jobs],
-        [job.tag for job in jobs],
-        HORIZONS_MIN,
-        last_n,
-    )
+def row(submit_s, duration_s, pool="a", gpus=1, user="", tag=""):
+    return (float(submit_s), float(duration_s), pool, gpus, user, tag)
 
 
-def job(seq, submit_s, pool="a", gpus=1, tag=""):
-    return Job(seq, str(seq), pool, submit_s, gpus, tag=tag)
+def known(rows, which=-1):
+    """Columns of one job by name."""
+    return dict(zip(COLUMNS, duration_rows(trace(rows), HORIZONS_MIN)[which].tolist(), strict=True))
+
+
+def counts(told, group, depth=50):
+    return [told[f"{group} last {depth} {label}"] for label in ("<=1min", "1-10min", ">10min")]
+
+
+def test_depths_are_those_of_the_kernels():
+    assert DEPTHS == duration_kernels.DEPTHS
+
+
+def test_columns_by_hand():
+    """Three bins: 6 groups x (3 depths x 3 bins + 3), the width, 2 x 3 of starts, 5 of arrivals."""
+    assert len(COLUMNS) == len(set(COLUMNS)) == 6 * 12 + 1 + 6 + 5
+    assert GROUPS == ("tag", "user", "user_width", "pool_width", "pool", "all")
 
 
 def test_groups_by_hand():
-    jobs = [
-        job(0, 0, tag="x"),
-        job(1, 0, gpus=2, tag="x"),
-        job(2, 0, pool="b", tag="x"),
-        job(3, 0),
-        job(4, 1000, tag="x"),
-        job(5, 1000),
+    rows = [
+        row(0, 60, user="u", tag="x"),
+        row(0, 700, gpus=2, user="u", tag="x"),
+        row(0, 61, pool="b", user="v", tag="x"),
+        row(0, 5000),
+        row(1000, 9, user="u", tag="x"),
     ]
-    history = batch(jobs, [60, 700, 61, 5000, 9000, 9000], [60, 700, 61, 5000, 8000, 8000])
-    assert GROUPS == ("tag", "pool_width", "pool", "all")
-    tag, width, pool, everywhere = [1, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 1]
-    assert history.counts[4].tolist() == [tag, width, pool, everywhere]
-    assert history.counts[5].tolist() == [[0, 0, 0], width, pool, everywhere]
-    assert history.counts[:4].sum() == 0
-    assert history.log_mean_s[4, 1] == pytest.approx(np.log(60))
-    assert history.log_mean_s[4, 2] == pytest.approx((np.log(60) + np.log(700)) / 2)
-    assert np.isnan(history.log_mean_s[5, 0])
+    told = known(rows)
+    assert counts(told, "tag") == [1, 1, 1]
+    assert counts(told, "user") == [1, 0, 1]
+    assert counts(told, "user_width") == counts(told, "pool_width") == [1, 0, 0]
+    assert counts(told, "pool") == [1, 0, 1]
+    assert counts(told, "all") == [1, 1, 1]
+    assert told["pool log mean s"] == pytest.approx((math.log(60) + math.log(700)) / 2)
+    assert told["pool log last s"] == pytest.approx(math.log(700))
+    assert told["pool log since s"] == pytest.approx(math.log1p(300))
+    assert told["log2 gpus"] == 0.0
+
+
+def test_starts_and_arrivals_of_the_pool_by_hand():
+    rows = [
+        row(0, 30),  # ended, up to a minute
+        row(400, 5000, gpus=2),  # has run for 600 s
+        row(400, 5000, pool="b"),
+        row(900, 90),  # ended at 990
+        row(970, 5000, gpus=2),  # has run for 30 s
+        row(1000, 5000, gpus=2),
+        row(1000, 5000),  # submitted at the same instant: not known
+    ]
+    told = known(rows, which=5)
+    assert [told[f"pool ended {label}"] for label in ("<=1min", "1-10min", ">10min")] == [1, 1, 0]
+    assert [told[f"pool running {label}"] for label in ("<=1min", "1-10min", ">10min")] == [1, 1, 0]
+    assert told["pool log since arrival s"] == pytest.approx(math.log1p(30))
+    assert told["pool log since like s"] == pytest.approx(math.log1p(30))
+    assert told["pool like arrivals"] == 2
+    assert told["pool log arrivals 5min"] == pytest.approx(math.log1p(2))
+    assert told["pool log arrivals 60min"] == pytest.approx(math.log1p(4))
+
+
+def test_jobs_wait_before_they_start():
+    """A job that was submitted at 0 and started at 100 has run for 50 s at 150."""
+    rows = [(*row(0, 1000), 100.0), (*row(150, 1), 150.0)]
+    told = known(rows)
+    assert told["pool running <=1min"] == 1
+    assert counts(told, "pool") == [0, 0, 0]
+
+
+def test_the_first_job_knows_nothing():
+    told = known([row(0, 60, user="u", tag="x")])
+    assert all(counts(told, group) == [0, 0, 0] for group in GROUPS)
+    assert math.isnan(told["all log mean s"])
+    assert math.isnan(told["pool log since arrival s"])
+
+
+def test_a_job_without_tag_or_user_has_no_such_group():
+    told = known([row(0, 60), row(100, 60)])
+    assert counts(told, "tag") == counts(told, "user") == counts(told, "user_width") == [0, 0, 0]
+    assert counts(told, "pool") == [1, 0, 0]
 
 
 def test_a_job_that_ends_at_the_submission_has_finished():
-    jobs = [job(0, 0), job(1, 60), job(2, 59.5)]
-    counts = batch(jobs, [60, 100, 100], [60, 40, 40]).counts[:, 3]
-    assert counts.tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
+    rows = [row(0, 60), row(59, 9000), row(60, 1)]
+    assert counts(known(rows, which=1), "all") == [0, 0, 0]
+    assert counts(known(rows, which=2), "all") == [1, 0, 0]
 
 
 def test_a_job_never_sees_itself():
     """A run of less than the clock's grain ends at its own submission."""
-    counts = batch([job(0, 1.5e9), job(1, 1.5e9 + 1)], [1.5e9, 2e9], [1e-9, 1]).counts[:, 3]
-    assert counts.tolist() == [[0, 0, 0], [1, 0, 0]]
+    rows = [row(1.5e9, 1e-9), row(1.5e9 + 1, 1)]
+    assert counts(known(rows, which=0), "all") == [0, 0, 0]
+    assert counts(known(rows, which=1), "all") == [1, 0, 0]
 
 
-def test_only_the_last_n_count():
-    jobs = [job(i, 0) for i in range(5)] + [job(5, 1e6)]
-    durations = [30, 6000, 6000, 40, 500, 1]
-    history = batch(jobs, [1, 2, 3, 4, 5, np.inf], durations, last_n=3)
-    assert history.counts[5, 3].tolist() == [1, 1, 1]
-    assert history.log_mean_s[5, 3] == pytest.approx(np.mean(np.log([6000, 40, 500])))
+def test_depths_count_the_last_ones():
+    """60 jobs end one after another: the newest 5 take over 10 minutes, the 15 before them up to one."""
+    durations = [100.0] * 40 + [30.0] * 15 + [700.0] * 5
+    rows = [row(10 * i, duration) for i, duration in enumerate(durations)]
+    rows = sorted((1e4 + 10 * i - r[1], *r[1:]) for i, r in enumerate(rows))
+    told = known([*rows, row(2e4, 1)])
+    assert counts(told, "pool", 5) == [0, 0, 5]
+    assert counts(told, "pool", 20) == [15, 0, 5]
+    assert counts(told, "pool", 50) == [15, 30, 5]
 
 
-def test_a_job_that_has_not_ended_is_not_known():
-    jobs = [job(0, 0), job(1, 1e9)]
-    for duration in (np.inf, np.nan, 5.0):
-        assert batch(jobs, [np.inf, np.inf], [duration, 1.0]).counts.sum() == 0
+def test_some_rows_are_those_of_all():
+    made = trace([row(60 * i, 50 + 7 * i, gpus=1 + i % 2) for i in range(30)])
+    wanted = np.arange(30) % 3 == 1
+    assert np.array_equal(
+        duration_rows(made, HORIZONS_MIN, wanted), duration_rows(made, HORIZONS_MIN)[wanted], equal_nan=True
+    )
 
 
-def test_refuses_no_jobs_to_count():
-    with pytest.raises(ValueError, match="last_n"):
-        batch([job(0, 0)], [1], [1], last_n=0)
+def test_counts_are_found_in_rows():
+    rows = duration_rows(trace([row(0, 60), row(100, 600), row(5000, 1)]), HORIZONS_MIN)
+    assert group_counts(rows, "pool_width", 20, 3)[2].tolist() == [1, 1, 0]
 
 
 @st.composite
 def runs(draw):
-    """Jobs with ends, in the trace's order; many ties."""
+    """Jobs that wait, run and end, in the trace's order; many ties; some never start."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n = draw(st.integers(1, 60))
-    grain = draw(st.sampled_from([1.0, 60.0, 1e-3]))
+    n = draw(st.integers(1, 70))
+    grain = draw(st.sampled_from([1.0, GRAIN_S, 1e-3]))
     submit = np.sort(np.ceil(rng.uniform(0, 4000, n) / grain) * grain)
-    ran = rng.random(n) < 0.9
     duration = np.ceil(rng.lognormal(4.5, 1.5, n) / grain) * grain
-    end = np.where(ran, submit + duration + rng.integers(0, 2, n) * grain, np.inf)
-    jobs = [
-        job(i, float(submit[i]), str(rng.choice(["a", "b"])), int(rng.choice([1, 2])), str(rng.choice(["", "x", "y"])))
-        for i in range(n)
+    start = submit + np.where(rng.random(n) < 0.5, 0, rng.integers(0, 3, n) * grain)
+    names = [
+        (str(rng.choice(["a", "b"])), int(rng.choice([1, 2, 3])), *(str(rng.choice(["", "x", "y"])) for _ in range(2)))
+        for _ in range(n)
     ]
-    return jobs, end, duration, draw(st.sampled_from([1, 3, 50]))
+    return trace([(submit[i], duration[i], *names[i], start[i]) for i in range(n)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(runs())
-def test_live_rows_are_batch_rows(run):
-    jobs, ends, durations, last_n = run
-    history = batch(jobs, ends, durations, last_n)
-    tracker = FinishedTracker(HORIZONS_MIN, last_n)
-    waiting = [i for i in np.lexsort((np.arange(len(jobs)), ends)) if np.isfinite(ends[i])]
-    for submitted in jobs:
-        while waiting and ends[waiting[0]] <= submitted.submit_s:
-            i = waiting.pop(0)
-            tracker.add(Finished(jobs[i], float(ends[i]), float(durations[i])))
-        assert np.array_equal(tracker.row(submitted), history.counts[submitted.seq])
-        assert np.array_equal(tracker.log_means_s(submitted), history.log_mean_s[submitted.seq], equal_nan=True)
+def test_live_rows_are_batch_rows(made):
+    rows = duration_rows(made, HORIZONS_MIN)
+    jobs, duration_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
+    tracker = DurationTracker(HORIZONS_MIN)
+    for job in jobs:
+        history.advance(job.submit_s)
+        tracker.catch_up(history)
+        assert np.array_equal(tracker.row(job), rows[job.seq], equal_nan=True)
 
 
 @settings(max_examples=100, deadline=None)
 @given(runs(), st.integers(0, 2**32 - 1))
-def test_another_future_leaves_the_rows_as_they_are(run, seed):
-    jobs, ends, durations, last_n = run
+def test_another_future_leaves_the_rows_as_they_are(made, seed):
+    """After an instant starts and ends are shifted, jobs removed and others invented: rows up to it stay."""
     rng = np.random.default_rng(seed)
-    now = jobs[rng.integers(len(jobs))].submit_s
-    known = sum(job.submit_s <= now for job in jobs)
-    later = ends > now
-    other_ends = np.where(later, now + 1e-3 + rng.exponential(500, ends.size), ends)
-    other_durations = np.where(later, 1 + rng.exponential(500, ends.size), durations)
-    one, two = batch(jobs, ends, durations, last_n), batch(jobs, other_ends, other_durations, last_n)
-    assert np.array_equal(one.counts[:known], two.counts[:known])
-    assert np.array_equal(one.log_mean_s[:known], two.log_mean_s[:known], equal_nan=True)
+    now_s = float(made.submit_s[rng.integers(len(made))])
+    jobs = made.jobs
+    start_s, end_s, submit_s = made.start_s, made.end_s, made.submit_s
+    later = (submit_s <= now_s) & (end_s > now_s)
+    shifted = np.where(start_s > now_s, now_s + 1 + rng.integers(0, 500, len(made)), start_s)
+    lasts = np.where(later, now_s - shifted + 1 + rng.integers(0, 2000, len(made)), made.duration_s)
+    lasts = np.where(later & (start_s > now_s), 1 + rng.integers(0, 2000, len(made)), lasts)
+    frame = jobs.with_columns(duration=pl.Series(lasts), start_time=pl.Series(shifted), submit_time=pl.Series(submit_s))
+    kept = frame.filter(pl.col("submit_time") <= now_s)
+    invented = frame.head(rng.integers(0, 5)).with_columns(
+        submit_time=now_s + 1 + 100 * rng.random(), job_id="new" + pl.col("job_id")
+    )
+    invented = invented.with_columns(start_time=pl.col("submit_time"))
+    other = Trace.from_frame(pl.concat([kept, invented]), name="other")
+    n = kept.height
+    assert np.array_equal(duration_rows(made, HORIZONS_MIN)[:n], duration_rows(other, HORIZONS_MIN)[:n], equal_nan=True)
+
+
+def ended(seq, end_s, duration_s, pool="a"):
+    return SimpleNamespace(job=Job(seq, str(seq), pool, 0.0, 1), end_s=end_s, duration_s=duration_s)
 
 
 def test_catches_up_with_a_run():
     class Run:
         now_s, pools = 0.0, ("a",)
-        ended = tuple(Finished(job(i, 0.0), float(i), 30.0) for i in range(5))
+        events = RunHistory(("a",))
+        jobs = tuple(ended(i, float(i), 30.0) for i in range(5))
 
         def finished_since(self, count):
-            return self.ended[count:]
+            return self.jobs[count:]
 
-    run, tracker = Run(), FinishedTracker(HORIZONS_MIN)
+        def pool(self, name):
+            return self.events.pool(name)
+
+    run, tracker = Run(), DurationTracker(HORIZONS_MIN)
     tracker.catch_up(run)
     tracker.catch_up(run)
-    run.ended += (Finished(job(9, 0.0), 9.0, 700.0),)
+    run.jobs += (ended(9, 9.0, 700.0),)
     tracker.catch_up(run)
     assert tracker.count == 6
-    assert tracker.row(job(10, 10.0))[3].tolist() == [5, 0, 1]
+    told = dict(zip(COLUMNS, tracker.row(Job(10, "10", "a", 10.0, 1)).tolist(), strict=True))
+    assert counts(told, "all") == [5, 0, 1]
+
+
+def test_there_is_room_for_many_groups():
+    tracker = DurationTracker(HORIZONS_MIN)
+    pools = [f"p{i}" for i in range(FIRST_GROUPS)]
+    for i, pool in enumerate(pools):
+        tracker.add(ended(i, float(i), 30.0, pool))
+    rows = tracker.rows([Job(900 + i, str(i), pool, 1e4, 1) for i, pool in enumerate(pools)])
+    assert group_counts(rows, "pool", 50, 3).tolist() == [[1, 0, 0]] * len(pools)
+    assert tracker.rows([]).shape == (0, len(COLUMNS))

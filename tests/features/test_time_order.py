@@ -1,6 +1,7 @@
 """Nothing at t depends on what comes after t, and training rows are serving rows, to the last bit."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.history import PoolHistory
-from jobcast.features.arrivals import arrival_features
+from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.loads import sliding_max, window_loads
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)
@@ -84,6 +85,52 @@ def test_another_future_leaves_the_rows_as_they_are(random_pool, pool, share, se
     other = changed_after(history, ticks[-1], np.random.default_rng(seed))
     assert np.array_equal(arrival_features(other, ticks, HORIZONS_S), arrival_features(history, ticks, HORIZONS_S))
     assert np.array_equal(window_loads(other, ticks, 300.0, 12), window_loads(history, ticks, 300.0, 12))
+
+
+def shifted(history, t, rng):
+    """Later events come later still."""
+    by_s = rng.uniform(1.0, 2 * DAY)
+    times = {
+        name: np.where(getattr(history, name) > t, getattr(history, name) + by_s, getattr(history, name))
+        for name in ("arrival_s", "start_s", "end_s", "completion_s")
+    }
+    return replace(history, **times)
+
+
+def removed(history, t, rng):
+    """Later events never come; what runs at t runs on."""
+    known, started, ended = history.arrival_s <= t, history.start_s <= t, history.completion_s <= t
+    return PoolHistory(
+        history.arrival_s[known],
+        history.arrival_gpus[known],
+        history.start_s[started],
+        np.where(history.end_s[started] > t, np.inf, history.end_s[started]),
+        history.completion_s[ended],
+        history.completion_duration_s[ended],
+    )
+
+
+FUTURES = {"shifted": shifted, "removed": removed, "invented": changed_after}
+
+
+@pytest.mark.parametrize("future", FUTURES)
+def test_every_column_stays_as_it_is_in_another_future(random_pool, future):
+    """Column by column and horizon by horizon, at every instant up to t, whatever happens after t."""
+    rng = np.random.default_rng(11)
+    differs = np.zeros((len(HORIZONS_S), len(feature_names())), bool)
+    moved = np.zeros_like(differs)
+    for seed in range(40):
+        history = random_pool(seed, 200, ("minutes", "seconds", "instants", "bursts")[seed % 4])
+        ticks = ticks_over(history, 1800.0)
+        cut = int(rng.integers(1, ticks.size))
+        other = FUTURES[future](history, ticks[cut - 1], rng)
+        before, after = (arrival_features(one, ticks, HORIZONS_S) for one in (history, other))
+        differs |= (before[:cut] != after[:cut]).any(axis=0)
+        moved |= (before[cut:] != after[cut:]).any(axis=0)
+    assert not [feature_names()[column] for column in np.flatnonzero(differs.any(axis=0))]
+    # Later rows do change, in all columns but the calendar's: the futures are others.
+    calendar = [name.startswith(("hour_", "week_", "weekend")) for name in feature_names()]
+    assert np.array_equal(moved.all(axis=0), ~np.array(calendar))
 
 
 def test_read_only_columns_give_the_same_rows(random_pool):

@@ -49,7 +49,7 @@ def predictors(small_trace: Trace) -> Mapping[str, object]:
     corpus = build_corpus(histories, FROM_S, UNTIL_S, HORIZONS_MIN)
     fitted = (
         WillJobsArrive().fit(corpus, UNTIL_S),
-        NewLoad().fit(histories, FROM_S, UNTIL_S, HORIZONS_MIN),
+        NewLoad("sliding-max").fit(histories, FROM_S, UNTIL_S, HORIZONS_MIN),
         JobDuration(HORIZONS_MIN).fit(small_trace, UNTIL_S),
     )
     return {predictor.name: predictor for predictor in fitted}

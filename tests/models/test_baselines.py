@@ -56,11 +56,11 @@ def test_loads_by_hand():
     assert baselines.max_of_week(history, [8 * DAY_S - 300], HOUR_S).tolist() == [32.0]
 
 
-def test_durations_by_hand():
-    counts = np.zeros((3, 4, 3), np.int64)
-    counts[0, 1] = (1, 4, 2)
-    counts[1, 1] = (3, 0, 3)
-    counts[:, 0] = (9, 9, 9)
-    prior = np.array([0.5, 0.3, 0.2])
-    assert baselines.majority(counts, prior).tolist() == [0, 0, 0]
-    assert baselines.like_width(counts, prior).tolist() == [1, 2, 0]
+def test_the_same_window_yesterday_by_hand():
+    history = pool([6 * DAY_S + 60, 6 * DAY_S + 2 * HOUR_S, 7 * DAY_S], [2, 8, 32])
+    # At midnight of day 7: the first hour of day 6 brought 2 GPUs, the first two brought 10.
+    assert baselines.same_window_yesterday(history, [7 * DAY_S], HOUR_S).tolist() == [2.0]
+    assert baselines.same_window_yesterday(history, [7 * DAY_S], 2 * HOUR_S).tolist() == [10.0]
+    # A window longer than a day is clipped at t: the whole day before.
+    assert baselines.same_window_yesterday(history, [7 * DAY_S], 48 * HOUR_S).tolist() == [42.0]
+    assert baselines.max_of_recent(history, [7 * DAY_S], 2 * HOUR_S).tolist() == [32.0]

@@ -1,8 +1,8 @@
+import copy
 import json
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
@@ -10,11 +10,10 @@ from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.models import scores
 from jobcast.models.boosters import BoosterSettings
-from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
-from jobcast.models.job_duration import JobDuration
+from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.traces.table import Trace
 
 DAY_S = 86400.0
 FROM_S, UNTIL_S = 4 * DAY_S, 6 * DAY_S
@@ -65,7 +64,7 @@ def test_arrivals_hold_what_the_contract_names(told):
         "gate",
     ]
     for block in told["horizons"].values():
-        assert set(names) == set(block)
+        assert set(names) <= set(block)
         assert {"always", "persistence", "yesterday"} <= set(block["baselines"])
         for figures in (*block["baselines"].values(), block["idle"]):
             assert {"precision", "recall", "f1"} <= set(figures)
@@ -96,10 +95,54 @@ def test_figures_are_those_of_the_scored_rows(told, model, corpus):
     assert block["baselines"]["always"]["precision"] == pytest.approx(arrives.mean())
 
 
-def test_without_a_pool_is_the_other_pool_alone(told):
-    alone, other = told["without"]["horizons"]["5min"], told["horizons"]["5min"]["by_pool"]["people"]
-    assert told["without"]["pools"] == ["bot"]
+def test_without_a_pool_is_the_other_pool_alone(model, corpus):
+    told = evaluate_arrivals(model, corpus, FROM_S, UNTIL_S, without=("people",), draws=0)
+    alone, other = told["without"]["horizons"]["5min"], told["horizons"]["5min"]["by_pool"]["bot"]
+    assert told["without"]["pools"] == ["people"]
     assert {name: alone[name] for name in other} == other
+    assert alone["intervals"] == {}
+
+
+def test_without_bots_the_threshold_is_the_one_that_was_chosen_without_them(model, corpus):
+    other = copy.copy(model)
+    other.bot_pools_, other.thresholds_f1_others_ = ("bot",), np.array([0.125, 0.25])
+    told = evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, without=("bot",), draws=0)
+    assert told["without_bots"]["pools"] == ["bot"]
+    assert told["without_bots"] == told["without"]
+    for name, threshold in (("5min", 0.125), ("60min", 0.25)):
+        block, people = told["without_bots"]["horizons"][name], told["horizons"][name]["by_pool"]["people"]
+        assert block["threshold"] == threshold
+        assert block["pr_auc"] == people["pr_auc"]
+        assert block["gate"] == people["gate"]
+    other.bot_pools_ = ()
+    assert "without_bots" not in evaluate_arrivals(other, corpus, FROM_S, UNTIL_S, draws=0)
+
+
+def test_groups_rules_hours_and_intervals_are_of_the_same_rows(model, corpus):
+    coin = {"coin": np.full((len(corpus), 2), 0.5)}
+    window = (0.0, UNTIL_S)
+    told = evaluate_arrivals(
+        model, corpus, *window, mean_min={"bot": 10.0, "people": 900.0}, rules=coin, draws=200, seed=4
+    )
+    for block in told["horizons"].values():
+        assert list(block["by_duration_group"]) == ["5-60min", ">720min"]
+        for label, pool_name in (("5-60min", "bot"), (">720min", "people")):
+            group = {name: value for name, value in block["by_duration_group"][label].items() if name != "pools"}
+            assert group == block["by_pool"][pool_name]
+        assert block["baselines"]["coin"]["recall"] == 1.0
+        assert block["recall_by_pool"]["pools"] == 2
+        assert block["recall_per_pool_hour"]["cdf"][-1]["share"] == 1.0
+        assert sum(row["n"] for row in block["reliability"]) == block["n"]
+        figures = {**block, **block["gate"], "idle_f1": block["idle"]["f1"]}
+        for name, (low, high) in block["intervals"].items():
+            if name != "ece":  # a draw's calibration error is larger by chance
+                assert low <= figures[name] <= high, name
+
+
+def test_idle_windows_have_a_figure_that_no_threshold_interferes_with(told, model, corpus):
+    rows = corpus.scored(FROM_S, UNTIL_S, 0)
+    idle, probability = ~corpus.arrives[rows, 0], model.predict_proba(corpus.X[rows])[:, 0]
+    assert told["horizons"]["5min"]["idle"]["pr_auc"] == scores.pr_auc(idle, -probability)
 
 
 def test_a_horizon_that_does_not_fit_has_no_figures(model, corpus):
@@ -130,67 +173,33 @@ def test_curves_end_where_everything_is_declared(model, corpus, told):
     assert sum(row["n"] for row in curves["60min"]["reliability"]) == told["horizons"]["60min"]["n"]
 
 
+def last_window():
+    """An estimate that is the load of the last hour."""
+    model = NewLoad("sliding-max")
+    model.horizons_min_, model.rule_ = (60,), SlidingMax()
+    model.rule_.windows_, model.rule_.coverages_, model.rule_.demands_ = (1,), (0.9,), (0.95,)
+    return model
+
+
 def test_loads_by_hand():
     # 4 GPUs every half hour; 12 in the hour from day 5 on, which an estimate from the hour before falls short of.
     arrival_s = np.arange(900.0, 7 * DAY_S, 1800.0)
     gpus = np.where((arrival_s > 5 * DAY_S) & (arrival_s < 5 * DAY_S + 3600), 6.0, 2.0)
     empty = np.empty(0)
     history = PoolHistory(arrival_s, gpus, empty, empty, empty, empty)
-    model = NewLoad()
-    model.horizons_min_, model.windows_ = (60,), (1,)
+    model = last_window()
     block = evaluate_loads(model, {"a": history}, 5 * DAY_S, 5 * DAY_S + 7200.0, step_s=3600.0)["horizons"]["60min"]
     # Two windows: load 12 estimated as 4, then load 4 estimated as 12.
     assert (block["n"], block["coverage"], block["coverage_nonzero"]) == (2, 0.5, 0.5)
     assert (block["over"], block["missed"]) == (1.0, 0.5)
     assert (block["worst_pool"], block["worst_pool_name"]) == (0.5, "a")
-    assert block["baselines"]["last_window"]["coverage"] == 0.5
+    assert block["baselines"]["persistence"]["coverage"] == 0.5
     assert block["baselines"]["max_of_week"]["missed"] == 0.5
 
 
 def test_loads_that_cannot_be_scored_are_refused(histories):
-    model = NewLoad()
-    model.horizons_min_, model.windows_ = (60,), (1,)
+    model = last_window()
     with pytest.raises(TrainingError, match="nothing to score"):
         evaluate_loads(model, histories, 0.0, 1800.0)
     with pytest.raises(TrainingError, match="nothing to score"):
         evaluate_loads(model, {}, 0.0, DAY_S)
-
-
-def durations(rows):
-    """Trace of (submit_s, duration_s, pool), one GPU each."""
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(("submit_time", "duration", "pool"))}
-    frame = pl.DataFrame(columns).with_columns(
-        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
-    )
-    return Trace.from_frame(frame, name="test")
-
-
-def test_durations_by_hand():
-    trace = durations(
-        [
-            (0.0, 60.0, "a"),
-            (0.0, 1000.0, "a"),
-            (0.0, 1000.0, "b"),
-            (2000.0, 60.0, "b"),  # forecast 5-60min: over-predicted
-            (2100.0, 4000.0, "b"),  # one of 60 s, one of 1000 s has finished: the longer of equals, too short still
-            (2200.0, 1000.0, "a"),  # one of each: 5-60min, right
-            (2300.0, 9000.0, "a"),  # not finished at 10000
-        ]
-    )
-    model = JobDuration().fit(trace, 1500.0)
-    told = evaluate_durations(model, trace, 1500.0, 10_000.0)
-    assert told["n"] == 3
-    assert told["unknown"] == 1
-    assert told["accuracy"] == pytest.approx(1 / 3)
-    assert told["under_predicted"] == pytest.approx(1 / 3)
-    assert {"macro_f1", "log_loss", "ece", "by_bin"} <= set(told)
-    assert set(told["baselines"]) == {"majority", "last_20_pool_width"}
-    assert told["baselines"]["majority"]["accuracy"] == pytest.approx(1 / 3)
-    assert json.dumps(told, allow_nan=False)
-    assert evaluate_durations(model, trace, 1500.0, 10_000.0, pools=["b"])["n"] == 2
-
-
-def test_durations_that_cannot_be_scored_are_refused():
-    trace = durations([(0.0, 60.0, "a"), (100.0, 5000.0, "a")])
-    with pytest.raises(TrainingError, match="test: no job of the window ended in it"):
-        evaluate_durations(JobDuration().fit(trace, 100.0), trace, 100.0, 200.0)

@@ -1,15 +1,23 @@
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import duration_bin
-from jobcast.models.job_duration import JobDuration, bins_of
+from jobcast.features.durations import duration_columns
+from jobcast.models.duration_blend import FIRST
+from jobcast.models.duration_data import DurationData, bins_of
+from jobcast.models.job_duration import ALGORITHMS, LEARNT, JobDuration
+from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
+
+BINS = ("<=5min", "5-60min", "60-720min", ">720min")
+DAY_S = 86400.0
+HALF_A_MINUTE_S = 30.0
 
 
 def trace(rows):
@@ -30,11 +38,41 @@ TRAINING = [
 
 @pytest.fixture
 def model():
-    return JobDuration(prior_weight=1.0).fit(trace(TRAINING), 5000.0)
+    return JobDuration(algorithm="tag-pool-width", prior_weight=1.0).fit(trace(TRAINING), 5000.0)
 
 
-def counts(tag=(0, 0, 0, 0), pool_width=(0, 0, 0, 0), pool=(0, 0, 0, 0), everything=(0, 0, 0, 0)):
-    return np.array([[tag, pool_width, pool, everything]])
+def row(**counts):
+    """A row with the counts of the last 50 finished jobs of some groups; all else unknown."""
+    columns = duration_columns()
+    told = np.full((1, len(columns)), np.nan)
+    told[:, [i for i, name in enumerate(columns) if " last 5" in name or " last 20" in name]] = 0.0
+    for group, by_bin in counts.items():
+        for label, count in zip(BINS, by_bin, strict=True):
+            told[0, columns.index(f"{group} last 50 {label}")] = count
+    return told
+
+
+def weeks(seed=0, n=1500, days=28):
+    """Jobs whose bin is told by what the pool has run lately, with tags that share a run time."""
+    rng = np.random.default_rng(seed)
+    submit = np.sort(rng.uniform(0, days * DAY_S, n)).round()
+    pool = rng.choice(["a", "b", "c"], n)
+    phase = (submit // (2 * DAY_S)).astype(int) + np.array([ord(p) for p in pool])
+    tag = rng.integers(0, 40, n)
+    level = np.where(rng.random(n) < 0.5, np.array([100.0, 1500.0, 9000.0])[phase % 3], 60.0 * 3.0 ** (tag % 5))
+    duration = (level * rng.lognormal(0, 0.5, n)).round() + 1
+    gpus = rng.choice([1, 2], n)
+    return trace([(submit[i], duration[i], int(gpus[i]), str(pool[i]), f"t{tag[i]}") for i in range(n)])
+
+
+@pytest.fixture(scope="module")
+def campus():
+    return weeks()
+
+
+@pytest.fixture(scope="module")
+def learnt(campus):
+    return {name: JobDuration(algorithm=name).fit(campus, 21 * DAY_S) for name in LEARNT}
 
 
 def test_prior_and_run_times_by_hand(model):
@@ -45,73 +83,136 @@ def test_prior_and_run_times_by_hand(model):
 
 
 def test_run_time_of_a_bin_is_a_geometric_mean():
-    model = JobDuration().fit(trace([(0.0, 400.0, 1, "a", ""), (0.0, 900.0, 1, "a", "")]), 5000.0)
-    assert model.bin_duration_s_[1] == pytest.approx(600.0)
+    two = trace([(0.0, 400.0, 1, "a", ""), (0.0, 900.0, 1, "a", "")])
+    assert JobDuration(algorithm="last-n").fit(two, 5000.0).bin_duration_s_[1] == pytest.approx(600.0)
 
 
 def test_jobs_that_have_not_ended_do_not_train():
-    model = JobDuration().fit(trace(TRAINING), 4000.0)
+    model = JobDuration(algorithm="last-n").fit(trace(TRAINING), 4000.0)
     assert model.rows_ == 3
     assert model.prior_.tolist() == pytest.approx([1 / 3, 2 / 3, 0.0, 0.0])
 
 
+def test_jobs_before_the_window_do_not_train():
+    rows = [*TRAINING, (1000.0, 100.0, 1, "a", "")]
+    model = JobDuration(algorithm="last-n").fit(trace(rows), 5000.0, from_s=1000.0)
+    assert model.rows_ == 1
+    assert model.trained_from_s_ == 1000.0
+
+
 def test_three_of_the_same_tag_decide(model):
-    assert model.predict(counts(tag=(0, 0, 3, 0), pool_width=(9, 0, 0, 0), pool=(9, 0, 0, 0))).tolist() == [2]
+    rows = row(tag=(0, 0, 3, 0), pool_width=(9, 0, 0, 0), pool=(9, 0, 0, 0))
+    assert model.predict(rows).tolist() == [2]
+    model.use_tags = False
+    assert model.predict(rows).tolist() == [0]
 
 
 def test_two_of_the_same_tag_are_too_few(model):
-    assert model.predict(counts(tag=(0, 0, 2, 0), pool_width=(9, 0, 0, 0), pool=(0, 0, 0, 9))).tolist() == [0]
+    rows = row(tag=(0, 0, 2, 0), pool_width=(9, 0, 0, 0), pool=(0, 0, 0, 9))
+    assert model.predict(rows).tolist() == [0]
+
+
+def test_last_n_reads_no_tags():
+    model = JobDuration(algorithm="last-n").fit(trace(TRAINING), 5000.0)
+    assert model.predict(row(tag=(0, 0, 30, 0), pool_width=(9, 0, 0, 0))).tolist() == [0]
 
 
 def test_pool_decides_where_no_job_of_the_width_has_finished(model):
-    assert model.predict(counts(pool=(0, 0, 0, 1), everything=(9, 0, 0, 0))).tolist() == [3]
+    assert model.predict(row(pool=(0, 0, 0, 1), all=(9, 0, 0, 0))).tolist() == [3]
 
 
 def test_training_data_decide_where_no_job_of_the_pool_has_finished(model):
-    assert model.predict(counts(everything=(9, 0, 0, 0))).tolist() == [1]
-    assert model.predict_proba(counts()).tolist() == [model.prior_.tolist()]
+    assert model.predict(row(all=(9, 0, 0, 0))).tolist() == [1]
+    assert model.predict_proba(row()).tolist() == [model.prior_.tolist()]
 
 
 def test_ties_go_to_the_longer_bin(model):
-    assert model.predict(counts(pool_width=(4, 0, 4, 1))).tolist() == [2]
+    assert model.predict(row(pool_width=(4, 0, 4, 1))).tolist() == [2]
 
 
 def test_probabilities_by_hand(model):
     # 4 votes and a prior of weight 1: (3 + .25, 1 + .5, .25, 0) / 5.
-    assert model.predict_proba(counts(pool_width=(3, 1, 0, 0)))[0] == pytest.approx([0.65, 0.3, 0.05, 0.0])
+    assert model.predict_proba(row(pool_width=(3, 1, 0, 0)))[0] == pytest.approx([0.65, 0.3, 0.05, 0.0])
+
+
+def test_what_a_scheduler_is_told_depends_on_the_cost(model):
+    rows = row(pool_width=(3, 1, 0, 0))  # .65, .3, .05, 0: the quantiles 1/2 and 3/4
+    model.under_cost = 1.0
+    assert model.choose(rows).tolist() == [0]
+    model.under_cost = 3.0
+    assert model.choose(rows).tolist() == [1]
+    assert model.predict(rows).tolist() == [0]
 
 
 def test_run_time_stands_for_the_forecast_bin(model):
-    assert model.predict_duration_s(counts(pool_width=(0, 5, 0, 0))).tolist() == pytest.approx([1000.0])
+    assert model.predict_duration_s(row(pool_width=(0, 5, 0, 0))).tolist() == pytest.approx([1000.0])
 
 
-jobs = st.lists(
-    st.tuples(
-        st.integers(0, 20_000).map(float),
-        st.sampled_from([1.0, 299.0, 300.0, 2000.0, 3601.0, 50_000.0]),
-        st.sampled_from([1, 8]),
-        st.sampled_from("ab"),
-        st.sampled_from(["", "x"]),
-    ),
-    min_size=1,
-    max_size=25,
-)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_live_and_batch_ways_give_the_same_forecasts(campus, algorithm):
+    model = JobDuration(algorithm=algorithm).fit(campus, 14 * DAY_S)
+    batch = model.rows(campus)
+    proba, chosen = model.predict_proba(batch), model.choose(batch)
+    jobs, duration_s = campus.to_jobs()
+    history = RunHistory(campus.pools, EarlierJobs(jobs, campus.start_s, campus.end_s, duration_s))
+    tracker = model.tracker()
+    for job in jobs[::20]:
+        history.advance(job.submit_s)
+        tracker.catch_up(history)
+        live = tracker.row(job)[None]
+        assert np.array_equal(live[0], batch[job.seq], equal_nan=True)
+        assert np.allclose(model.predict_proba(live)[0], proba[job.seq], rtol=1e-12, atol=0)
+        assert model.choose(live)[0] == chosen[job.seq]
+    assert proba.sum(axis=1) == pytest.approx(1.0)
 
 
-@given(jobs)
-def test_live_and_batch_ways_give_the_same_forecasts(rows):
-    given_trace = trace(rows)
-    model = JobDuration().fit(trace(TRAINING), 5000.0)
-    batch = model.predict_proba(model.counts(given_trace))
-    listed, duration_s = given_trace.to_jobs()
-    done = sorted(zip(given_trace.end_s.tolist(), range(len(listed)), strict=True))
-    for job in listed:
-        tracker = model.tracker()
-        for end_s, seq in done:
-            if end_s <= job.submit_s:
-                tracker.add(SimpleNamespace(job=listed[seq], end_s=end_s, duration_s=float(duration_s[seq])))
-        assert np.array_equal(model.predict_proba(tracker.row(job)[None])[0], batch[job.seq])
-    assert batch.sum(axis=1) == pytest.approx(1.0)
+def test_learning_beats_the_rule_on_later_jobs(campus, learnt):
+    later = campus.submit_s >= 21 * DAY_S
+    truth = bins_of(campus.duration_s, learnt["blended"].horizons_min)[later]
+    rule = JobDuration(algorithm="tag-pool-width").fit(campus, 21 * DAY_S)
+
+    def loss(model):
+        proba = model.predict_proba(model.rows(campus, later))
+        return -np.log(proba[np.arange(len(truth)), truth]).mean()
+
+    assert loss(learnt["lightgbm"]) < loss(rule)
+    assert loss(learnt["blended"]) < loss(rule)
+
+
+def test_nothing_after_the_training_time_is_read(campus, learnt):
+    """Runs that end later, and what is submitted later, may be anything."""
+    until_s = 21 * DAY_S
+    later = (campus.end_s >= until_s) | (campus.submit_s >= until_s)
+    lasts = np.where(later, until_s + 5.0 - np.minimum(campus.submit_s, until_s), campus.duration_s)
+    other = replace(campus, jobs=campus.jobs.with_columns(duration=pl.Series(lasts)))
+    again = JobDuration().fit(other, until_s)
+    assert again.booster_.to_text() == learnt["blended"].booster_.to_text()
+    assert again.blend_ == learnt["blended"].blend_
+    assert np.array_equal(again.bin_duration_s_, learnt["blended"].bin_duration_s_)
+
+
+def test_new_pools_users_and_tags_are_served(learnt):
+    rows = learnt["blended"].rows(trace([(0.0, 1.0, 7, "unheard of", "new")]))
+    proba = learnt["blended"].predict_proba(rows)
+    assert proba.sum() == pytest.approx(1.0)
+    assert (proba > 0).all()
+
+
+def test_tags_are_not_read_where_they_are_hidden(campus):
+    model = JobDuration(algorithm="blended", use_tags=False).fit(campus, 14 * DAY_S)
+    rows = model.rows(campus)
+    columns = [i for i, name in enumerate(model.columns) if name.startswith("tag ")]
+    hidden = rows.copy()
+    hidden[:, columns] = 7.0
+    assert np.array_equal(model.predict_proba(rows), model.predict_proba(hidden))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 60])
+def test_few_jobs_of_one_bin_are_enough(rows):
+    made = trace([(60.0 * i, HALF_A_MINUTE_S, 1, "a", "") for i in range(rows)])
+    model = JobDuration().fit(made, 1e6)
+    assert model.blend_ == FIRST or rows >= 50
+    assert model.predict(model.rows(made)).tolist() == [0] * rows
 
 
 @given(st.floats(0.001, 1e6))
@@ -119,16 +220,48 @@ def test_bins_are_those_of_the_domain(duration_s):
     assert bins_of(np.array([duration_s]), (5, 60, 720)).tolist() == [duration_bin(duration_s)]
 
 
-def test_file_holds_all_of_it(model, tmp_path):
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_folder_holds_all_of_it(campus, algorithm, tmp_path):
+    model = JobDuration(algorithm=algorithm, under_cost=2.5).fit(campus, 10 * DAY_S)
     model.save(tmp_path / "first")
+    JobDuration(algorithm=algorithm, under_cost=2.5).fit(campus, 10 * DAY_S).save(tmp_path / "again")
     read = JobDuration.load(tmp_path / "first")
     read.save(tmp_path / "read")
-    assert (tmp_path / "first/metadata.json").read_bytes() == (tmp_path / "read/metadata.json").read_bytes()
-    some = counts(pool_width=(3, 1, 0, 0))
-    assert np.array_equal(read.predict_proba(some), model.predict_proba(some))
+    files = sorted(path.name for path in (tmp_path / "first").iterdir())
+    assert files == (["booster.txt", "metadata.json"] if algorithm in LEARNT else ["metadata.json"])
+    for name in files:
+        first = (tmp_path / "first" / name).read_bytes()
+        assert first == (tmp_path / "again" / name).read_bytes() == (tmp_path / "read" / name).read_bytes()
+    rows = model.rows(campus)[-50:]
+    assert np.array_equal(read.predict_proba(rows), model.predict_proba(rows))
     assert vars(read).keys() == vars(model).keys()
 
 
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(TrainingError, match="job-duration: no job of test ended in the training time"):
         JobDuration().fit(trace(TRAINING), 5.0)
+
+
+def test_an_unknown_algorithm_is_refused():
+    with pytest.raises(RegistryError, match="algorithm 'oracle' is not known; choose from blended, lightgbm"):
+        JobDuration(algorithm="oracle")
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 99))
+def test_any_bins(count, seed):
+    horizons = (3, 20, 90, 600)[:count]
+    made = weeks(seed, n=120, days=6)
+    model = JobDuration(horizons).fit(made, 5 * DAY_S)
+    assert model.predict_proba(model.rows(made)).shape == (120, count + 1)
+    assert model.choose(model.rows(made)).max() <= count
+
+
+def test_folds_are_in_order_of_time(campus):
+    data = DurationData.of(campus, (5, 60, 720))
+    until_s = 21 * DAY_S
+    folds = list(data.ended(until_s).folds(until_s))
+    assert len(folds) == 3
+    for known, scored, from_s in folds:
+        assert known.end_s.max() < from_s <= scored.submit_s.min()
+        assert scored.end_s.max() < until_s

@@ -1,6 +1,7 @@
 import pytest
 
 from jobcast.domain.errors import RegistryError
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.predictors import PREDICTORS, load_predictor
 
@@ -16,12 +17,13 @@ def test_unknown_name_lists_the_known_ones(tmp_path):
 
 
 def test_reads_the_predictor_of_a_name(tmp_path):
-    model = NewLoad(0.8)
-    model.horizons_min_, model.windows_, model.coverages_, model.pools_ = (5,), (2,), (0.9,), ("a",)
+    model = NewLoad("sliding-max")
+    model.horizons_min_, model.pools_, model.rule_ = (5,), ("a",), SlidingMax()
+    model.rule_.windows_, model.rule_.coverages_, model.rule_.demands_ = (2,), (0.9,), (0.95,)
     model.trained_from_s_, model.trained_until_s_ = 0.0, 1.0
     model.save(tmp_path)
     read = load_predictor("new-load", tmp_path)
     assert isinstance(read, NewLoad)
-    assert read.windows_ == (2,)
+    assert read.rule_.windows_ == (2,)
     with pytest.raises(RegistryError, match="holds 'new-load', not 'job-duration'"):
         load_predictor("job-duration", tmp_path)

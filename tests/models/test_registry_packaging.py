@@ -113,19 +113,19 @@ def test_an_unknown_horizon_is_named(saved):
 
 
 def test_loads_beyond_the_models_windows_do_not_count(saved, predictors):
-    model, windows = served(saved["new-load"]), predictors["new-load"].windows_
+    model, windows = served(saved["new-load"]), predictors["new-load"].rule_.windows_
     table = model.example().iloc[[0, 0]].assign(horizon_min=[5.0, 60.0])
     loads = np.arange(1.0, len(model.columns) + 1)  # rises with age
     table[model.columns] = loads
     assert model.predict(table)["load_gpus"].tolist() == [float(windows[0]), float(windows[1])]
 
 
-def test_class_counts_become_probabilities(saved, predictors):
+def test_rows_of_jobs_become_probabilities(saved, predictors, small_trace):
     model, durations = served(saved["job-duration"]), predictors["job-duration"]
-    answers = model.predict(model.example())
-    # Ten finished jobs of the pool and width, all in the first bin, and the prior's shares.
-    weight = durations.prior_weight
-    expected = (np.array([10, 0, 0]) + weight * durations.prior_) / (10 + weight)
-    assert answers[["<=5min", "5-60min", ">60min"]].to_numpy()[0] == pytest.approx(expected)
-    assert answers["bin"].tolist() == ["<=5min"]
-    assert answers["duration_s"].tolist() == pytest.approx([durations.bin_duration_s_[0]])
+    rows = durations.rows(small_trace)[-40:]
+    answers = model.predict(pd.DataFrame(rows, columns=durations.columns)[::-1])
+    assert answers[model.bins].to_numpy() == pytest.approx(durations.predict_proba(rows)[::-1], abs=0)
+    assert answers["bin"].tolist() == [model.bins[b] for b in durations.predict(rows)[::-1]]
+    assert answers["chosen"].tolist() == [model.bins[b] for b in durations.choose(rows)[::-1]]
+    assert answers["duration_s"].tolist() == durations.predict_duration_s(rows)[::-1].tolist()
+    assert len(np.unique(answers[model.bins].to_numpy())) > 40

@@ -89,7 +89,7 @@ def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):
     fitted = predictors["will-jobs-arrive"]
     assert np.array_equal(arrivals.predict_proba(rows), fitted.predict_proba(rows))
     assert registry.load(registry.resolve("will-jobs-arrive")) is arrivals  # read once
-    assert registry.load(registry.resolve("new-load")).windows_ == predictors["new-load"].windows_
+    assert registry.load(registry.resolve("new-load")).rule_.windows_ == predictors["new-load"].rule_.windows_
 
 
 def test_a_moved_store_still_works(registry, saved, card, tmp_path):
@@ -118,7 +118,7 @@ def test_no_path_of_this_machine_is_written_down(registry, template_home, saved)
 def test_an_export_loads_without_the_store(registry, tmp_path, predictors):
     folder = registry.export(registry.resolve("new-load"), tmp_path / "out" / "exported")
     shutil.rmtree(registry.home)
-    assert load_exported(folder).windows_ == predictors["new-load"].windows_
+    assert load_exported(folder).rule_.windows_ == predictors["new-load"].rule_.windows_
     assert '"version": 1' in (folder / CARD_FILE).read_text()
     assert [path.name for path in folder.parent.iterdir()] == ["exported"]
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from jobcast.models.thresholds import best_f1_threshold, gate_threshold
+from jobcast.models.thresholds import best_f1_threshold, gate_threshold, half_week, lasting_gate
 
 rows = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda eighths: eighths / 8)), min_size=1, max_size=40)
 
@@ -41,3 +41,31 @@ def test_gate_of_twenty_windows_may_miss_one():
     probability = np.linspace(0.05, 1.0, 20)
     assert gate_threshold(np.ones(20, bool), probability, 0.05) == pytest.approx(0.10)
     assert gate_threshold(np.ones(19, bool), probability[1:], 0.05) == pytest.approx(0.10)
+
+
+@given(rows, st.lists(st.integers(0, 2), min_size=40, max_size=40), st.floats(0, 0.9))
+def test_the_lasting_gate_keeps_the_promise_of_the_gate(drawn, periods, miss_share):
+    arrives, probability = columns(drawn)
+    threshold = lasting_gate(arrives, probability, np.array(periods[: len(arrives)]), miss_share)
+    assert threshold <= gate_threshold(arrives, probability, miss_share)
+
+
+def test_the_lasting_gate_is_the_lower_quartile_of_hard_and_easy_periods():
+    """Thresholds of five periods, .1 to .5, each of 20 equal windows: the lower quartile is .2."""
+    probability = np.repeat([0.5, 0.3, 0.1, 0.2, 0.4], 20)
+    period = np.repeat(np.arange(5), 20)
+    assert lasting_gate(np.ones(100, bool), probability, period, 0.5) == pytest.approx(0.2)
+
+
+def test_periods_with_few_arrivals_have_no_say():
+    probability = np.concatenate((np.full(40, 0.5), np.full(19, 0.1), np.full(500, 0.01)))
+    period = np.concatenate((np.zeros(40), np.ones(19), np.ones(500)))
+    arrives = np.arange(559) < 59
+    assert lasting_gate(arrives, probability, period, 0.4) == 0.5
+    assert lasting_gate(arrives[40:], probability[40:], period[40:], 0.4) == 0.1
+
+
+def test_half_weeks_begin_on_monday_and_at_noon_on_thursday():
+    monday_s = 1509926400.0  # 2017-11-06
+    instants = monday_s + np.array([-1.0, 0.0, 302399.0, 302400.0, 604799.0, 604800.0])
+    assert np.diff(half_week(instants)).tolist() == [1.0, 0.0, 1.0, 0.0, 1.0]

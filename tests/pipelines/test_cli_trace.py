@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from jobcast.traces.pools import read_pools
+from jobcast.traces.readers import format_names
 
 
 @pytest.mark.parametrize("kind", ["sia", "campus"])
@@ -29,7 +30,9 @@ def test_unknown_kinds_settings_and_formats_list_what_there_is(shell, csv):
     assert "known generators are sia, campus" in shell.refuses("trace", "generate", "philly", *out)
     assert "known settings are weeks, pools" in shell.refuses("trace", "generate", "campus", *out, "--set", "size=3")
     assert "weeks must be a whole number" in shell.refuses("trace", "generate", "campus", *out, "--set", "weeks=nan")
-    assert "give one of canonical, philly" in shell.refuses("trace", "convert", "helios", csv("1,a,0,1,1"), *out)
+    line = shell.refuses("trace", "convert", "helio", csv("1,a,0,1,1"), *out)
+    assert line == f"format 'helio' is not known; give one of {', '.join(format_names())}"
+    assert "columns vc, gpu_num, state" in shell.refuses("trace", "convert", "helios", csv("1,a,0,1,1"), *out)
     assert "takes one source, got 2" in shell.refuses("trace", "convert", "canonical", "a.csv", "b.csv", *out)
     assert ".csv or .parquet" in shell.refuses("trace", "generate", "sia", "--out", "x.txt")
 
@@ -46,11 +49,57 @@ def test_a_conversion_says_what_it_decided_and_dropped(shell, csv):
         "  submit_time: times without an offset read as America/Los_Angeles",
         "  dropped 1: duration missing or <= 0",
         "  dropped 1: no GPUs",
+        "pools.csv: quotas derived from the jobs: busy to 80% on average, at least the widest job",
     ]
     table = pl.read_parquet("jobs.parquet")
     assert table["submit_time"].dt.hour().to_list() == [7]
     assert read_pools("pools.csv").at(0.0)[0].name == "a"
     assert "row 3, column duration" in shell.refuses(*words[:5], "strict.parquet", "--strict")
+
+
+FIXTURES = Path(__file__).parents[1] / "traces" / "fixtures"
+EARTH, VENUS = (FIXTURES / "helios" / "clusters" / name for name in ("Earth", "Venus"))
+
+
+def test_quotas_that_the_sources_tell_are_written_as_told(shell):
+    sources = (EARTH / "cluster_gpu_number.csv", EARTH / "cluster_log.csv", VENUS / "cluster_log.csv")
+    words = ("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
+    answer = shell.works(*words, "--timezone", "Asia/Shanghai")
+    assert answer.err.splitlines() == [
+        "jobs.csv: 3 of 5 rows, read as helios",
+        "  submit_time, start_time, end_time: times without an offset read as Asia/Shanghai",
+        "  quotas of 3 pools told, 1 changes",
+        "  pools that end with 0 GPUs keep their last quota: Earth/vcC",
+        "  dropped 2: CPU job (gpu_num 0)",
+        "pools.csv: quotas of 3 pools as the sources tell them, none for 1 pools with jobs (Venus/vcA): add rows, "
+        "or replay with --pools-only",
+    ]
+    assert Path("pools.csv").read_text().splitlines() == [
+        "pool,gpus,from",
+        "Earth/vcA,64,2020-03-31T16:00:00Z",
+        "Earth/vcA,32,2020-04-02T16:00:00Z",
+        "Earth/vcB,32,2020-04-01T16:00:00Z",
+        "Earth/vcC,8,2020-03-31T16:00:00Z",
+    ]
+
+
+def test_a_conversion_that_fails_writes_nothing(shell, csv):
+    out = ("--out", "out.csv", "--pools-out", "pools.csv")
+    log = FIXTURES / "philly" / "log" / "cluster_job_log"
+    assert "job 1 (application_1_0002)" in shell.refuses("trace", "convert", "philly", log, *out, "--strict")
+    assert "of no known format: found columns a, b" in shell.refuses(
+        "trace", "convert", "auto", csv(header="a,b"), *out
+    )
+    late = csv("1,a,0,60,1", "2,a,0,-1,1")
+    assert "row 3, column duration" in shell.refuses("trace", "convert", "canonical", late, *out)
+    assert [path.name for path in Path().iterdir() if path.is_file()] == ["jobs.csv"]
+
+
+def test_the_help_names_every_format(shell):
+    text = shell.works("trace", "convert", "--help").out
+    assert [
+        line.split()[0] for line in text.splitlines() if line.split()[:1] and line.split()[0] in format_names()
+    ] == (sorted(format_names()))
 
 
 def test_csv_and_parquet_hold_the_same(shell, csv):

@@ -5,7 +5,9 @@ import polars as pl
 import pytest
 
 from jobcast.domain.jobs import Pool
+from jobcast.pipelines.describe_findings import clockwork_pools, finding
 from jobcast.pipelines.describe_page import description_table, render_description, write_description
+from jobcast.pipelines.describe_table import pool_table
 from jobcast.pipelines.plots_trace import trace_plots
 from jobcast.traces.describe import describe
 from jobcast.traces.table import Trace
@@ -36,14 +38,14 @@ def test_the_page_stands_alone_and_escapes(trace):
     page = render_description(figures, plots)
     assert set(plots) == {
         "utilization_hourly", "interarrival_s", "interarrival_cv", "burst_share", "duration_spread",
-        "widths", "arrivals", "utilization",
+        "widths", "arrivals", "utilization", "weeks", "hour_of_week", "duration_s",
     }  # fmt: skip
     assert page.count("<figure>") == len(plots)
     assert "<script" not in page
     assert "<i>b</i>" not in page
     assert "made &amp; up" in page
-    assert "<caption>Load and durations</caption>" in page
-    assert "<caption>Arrivals</caption>" in page
+    assert page.count("<caption>") == 1
+    assert "No row of the file was left out." in page
 
 
 def test_without_quotas_the_page_says_so(trace):
@@ -69,3 +71,48 @@ def test_the_terminal_table_fits_and_counts(trace):
 def test_a_trace_of_one_job_makes_a_page(tmp_path):
     write_description(describe(made_trace(1)).to_dict(), tmp_path / "page.html")
     assert "1 job of 1 pool in 0 s" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_all_that_a_trace_tells(tmp_path):
+    bare = made_trace()
+    start_s = bare.submit_s + 90.0
+    columns = {
+        "start_time": start_s,
+        "end_time": start_s + bare.duration_s,
+        "user": [f"<u{i % 12}>" for i in range(400)],
+        "tag": [f"t{i % 3}" for i in range(400)],
+        "state": ["COMPLETED"] * 300 + [None] * 100,
+    }
+    frame = bare.jobs.with_columns(pl.Series(name, values) for name, values in columns.items())
+    told = Trace.from_frame(frame, name="told", notes=("a & note",), dropped={"job step": 1234})
+    write_description(describe(told).to_dict(), tmp_path / "page.html", told.submit_s)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    shown_all = (
+        "median wait", "Half of the jobs wait at most 90.0 s", "Busiest users", "Busiest tags", "How jobs ended",
+        "(2 others)", "(not told)", "1,234: job step", "a &amp; note", "12 users; the busiest, &lt;u",
+    )  # fmt: skip
+    for shown in shown_all:
+        assert shown in page
+    write_description(describe(told).to_dict(), tmp_path / "again.html", told.submit_s)
+    assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+def test_columns_that_no_pool_fills_are_left_out(trace):
+    heads, rows = pool_table(describe(trace).to_dict()["pools"])
+    assert "quota (GPUs)" not in heads
+    assert "median wait" not in heads
+    assert all(len(row) == len(heads) for row in rows)
+
+
+def test_pools_that_run_like_clockwork_are_named():
+    frame = pl.DataFrame({
+        "job_id": [str(i) for i in range(400)],
+        "pool": ["bot"] * 200 + ["people"] * 200,
+        "submit_time": np.concatenate([np.arange(200) * 600.0, np.random.default_rng(1).uniform(0, 120000, 200)]),
+        "duration": [60.0] * 400,
+        "gpus": [1] * 400,
+    })  # fmt: skip
+    description = describe(Trace.from_frame(frame, name="made")).to_dict()
+    assert list(clockwork_pools(description["pools"])) == ["bot"]
+    told = " ".join(finding(description).sentences)
+    assert "Pool bot runs like clockwork: 100 % of its submissions come about 10.0 min after the one before" in told

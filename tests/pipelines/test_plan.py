@@ -82,13 +82,18 @@ PLUMBING = {"config", "console", "files", "times", "model_tables", "plots", "sta
 DRAWINGS = {"plots_predictors", "wording"}
 
 
+def file_of(module: str) -> Path:
+    """The file of a module of pipelines; a package's is its `__init__.py`."""
+    path = ROOT / "pipelines" / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
 def pipelines_imports(module: str, seen: set[str]) -> set[str]:
     """Modules of pipelines that a module imports, itself among them, those behind plumbing aside."""
     if module in seen:
         return seen
     seen.add(module)
-    path = ROOT / "pipelines" / f"{module.replace('.', '/')}.py"
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(file_of(module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jobcast.pipelines."):
             name = node.module.removeprefix("jobcast.pipelines.")
             if name not in PLUMBING | DRAWINGS:
@@ -98,8 +103,10 @@ def pipelines_imports(module: str, seen: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage.name != "report"], ids=lambda stage: stage.name)
 def test_code_dependencies_hold_all_that_a_stage_computes_with(stage: Stage):
-    needed = {f"pipelines/{name.replace('.', '/')}.py" for name in pipelines_imports(f"stages.{stage.name}", set())}
-    assert needed <= set(stage.code)
+    needed = {file_of(name).relative_to(ROOT) for name in pipelines_imports(f"stages.{stage.name}", set())}
+    named = [ROOT / path for path in stage.code]
+    uncovered = [path for path in needed if not any((ROOT / path).is_relative_to(place) for place in named)]
+    assert not uncovered
 
 
 def test_rooms_of_a_stage_hold_what_its_rooms_import():

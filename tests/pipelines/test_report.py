@@ -325,7 +325,7 @@ def test_predictors_are_told_by_their_figures():
     arrivals, idle, load, bins = tables
     assert arrivals.rows[0][:5] == ("5min", "will-jobs-arrive:2", "0.660", "0.850", "0.740")
     assert [row[1].partition(":")[0] for row in arrivals.rows[1:]] == ["always", "persistence", "yesterday"]
-    assert idle.rows[0][-2:] == ("5.00 %", "61.0 %")
+    assert (idle.rows[0][-3], idle.rows[0][-1]) == ("5.00 %", "61.0 %")
     assert load.rows[0] == ("all", "new-load", "speech", "50.0 %", "90.0 %", "80.0 %", "2.00", "10.0 %")
     assert load.rows[1][:5] == ("all", "most ever", "–", "–", "100 %")
     assert [row[:2] for row in bins.rows] == [("job-duration", "0.800"), ("rule", "0.500")]

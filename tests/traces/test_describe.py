@@ -13,7 +13,10 @@ from jobcast.domain.jobs import Pool
 from jobcast.traces.curves import MOST_POINTS, cdf
 from jobcast.traces.describe import describe
 from jobcast.traces.occupancy import busy_gpus, largest_burst, share_followed, share_followed_at_random
+from jobcast.traces.pools import PoolsTable, Quota
 from jobcast.traces.readers import read_trace
+from jobcast.traces.rhythm import CLOCKWORK, clockwork, hour_of_week
+from jobcast.traces.shares import Share
 
 HOUR_S = 3600.0
 
@@ -91,6 +94,63 @@ def test_no_jobs(trace):
         describe(trace.between(1e9, None))
 
 
+def test_weeks_begin_on_monday(make_trace):
+    # 1970-01-05 is a Monday: the first job comes on the Sunday before, the last eight days after the second.
+    monday_s = 4 * 86400.0
+    weeks = describe(
+        make_trace(("a", monday_s - 1, 3600, 2), ("b", monday_s, 7200, 1), ("a", monday_s + 8 * 86400, 1800, 4))
+    ).weeks
+    assert weeks.from_s == (monday_s - 7 * 86400, monday_s, monday_s + 7 * 86400)
+    assert weeks.jobs == {"a": (1, 0, 1), "b": (0, 1, 0)}
+    assert weeks.gpu_hours == {"a": (2.0, 0.0, 2.0), "b": (0.0, 2.0, 0.0)}
+
+
+def test_hours_of_the_week_are_means_over_the_times_that_they_came():
+    monday_s, hour_s, week_s = 4 * 86400.0, 3600.0, 7 * 86400.0
+    submit_s = np.array([0.0, 60.0, week_s, week_s + 25 * hour_s]) + monday_s
+    mean = hour_of_week(submit_s)
+    # Monday 00:00 came twice and saw three jobs; Tuesday 01:00 came twice and saw one; Wednesday came once.
+    assert (mean[0, 0], mean[1, 1], mean[2, 0]) == (1.5, 0.5, 0.0)
+    assert np.isnan(hour_of_week(submit_s[:2])[1, 1])
+
+
+def test_only_arrivals_of_a_program_fill_a_narrow_band():
+    rng = np.random.default_rng(3)
+    bot_s = 600.0 * np.arange(300) + rng.uniform(0, 10, 300)
+    assert clockwork(bot_s).share == 1.0
+    assert clockwork(bot_s).gap_s == pytest.approx(600.0, abs=5.0)
+    assert clockwork(rng.exponential(600.0, 3000).cumsum()).share < CLOCKWORK / 4
+    assert math.isnan(clockwork(bot_s[:20]).share)
+
+
+def test_waits_are_those_of_the_jobs_whose_start_is_told(make_trace):
+    trace = make_trace(
+        ("a", 0, 10, 1), ("a", 5, 10, 1), ("b", 9, 10, 1), start_time=[4.0, None, 9.0], end_time=[14.0, None, 19.0]
+    )
+    description = describe(trace)
+    assert (description.total.waits_known, description.total.wait_mean_s) == (2, 2.0)
+    assert (description.pools["a"].wait_p50_s, description.pools["b"].wait_p50_s) == (4.0, 0.0)
+    assert math.isnan(describe(make_trace(("a", 0, 10, 1))).total.wait_p50_s)
+
+
+def test_shares_name_the_busiest_and_sum_up_the_others(make_trace):
+    rows = [("a", float(i), 3600.0, 1) for i in range(12)]
+    shares = describe(make_trace(*rows, user=["u0", "u0", None, *(f"u{i}" for i in range(3, 12))])).shares
+    assert set(shares) == {"user"}
+    assert shares["user"].count == 11
+    assert shares["user"].top[0] == Share("u0", 2, 2.0)
+    assert shares["user"].others == Share("others", 1, 1.0)
+
+
+def test_quotas_that_change_count_hour_by_hour(make_trace):
+    trace = make_trace(("a", 0, 7200, 4), ("a", 7200, 1, 1))
+    pools = PoolsTable((Quota("a", 8), Quota("a", 4, HOUR_S), Quota("unused", 9)))
+    description = describe(trace, pools)
+    assert description.utilization_hourly == (0.5, 1.0)
+    assert description.pools["a"].utilization_mean == pytest.approx(8 / 12)
+    assert (description.pools["a"].quota, description.quota_changes) == (4, 1)
+
+
 INTERVALS = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 5000), st.integers(1, 16)), min_size=1, max_size=30)
 
 
@@ -135,6 +195,8 @@ def test_philly_is_bursty_and_skewed_and_quick_to_describe(philly):
     description = describe(trace, [Pool(name, 64) for name in trace.pools])
     assert time.perf_counter() - began_s < 3.0
     assert description.total.jobs == 71_570
+    bots = {name for name, figures in description.pools.items() if figures.clockwork_share >= CLOCKWORK}
+    assert bots == {"11cb48"}
     # SIA, section 2: arrivals burstier than Poisson, closed loop, p99 over 10 times the median in most pools.
     assert description.total.interarrival_cv > 1
     assert description.total.followed_after_completion > description.total.followed_at_random

@@ -53,6 +53,26 @@ def test_what_is_no_time_is_refused(text):
         seconds(["2017-02-03", text])
 
 
+@pytest.mark.parametrize("values", [["1700000000000"], [1.7e12], [-1e11], [1_700_000_000_000_000]])
+def test_milliseconds_in_place_of_seconds_are_told(values):
+    with pytest.raises(TraceError, match=r"must lie in the years 1900 to 2199, got .* divide milliseconds by 1,000"):
+        seconds(values)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0001-01-01T00:00:00+14:00", "1899-12-31T23:59:59Z", "2200-01-01", datetime(1, 1, 1), datetime(9999, 12, 31)],
+)
+@pytest.mark.parametrize("zone", [None, PACIFIC])
+def test_years_that_no_trace_has_are_refused(value, zone):
+    with pytest.raises(TraceError, match="must lie in the years 1900 to 2199"):
+        seconds([value], zone)
+
+
+def test_the_first_and_the_last_year_are_read():
+    assert seconds(["1900-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])[0] == [-2208988800.0, 7258118399.0]
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_mixed_offsets_name_the_first_row_without_one(first):
     values = ["2017-01-01T00:00:00", "2017-01-01T00:00:00Z"]

@@ -6,9 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.readers.reading import Reading
+from jobcast.traces.readers.unknown import described
 from jobcast.traces.table import Trace
 
 ENTRY_POINT_GROUP = "jobcast.readers"
@@ -17,7 +17,19 @@ HEAD_BYTES = 65536
 
 
 class Reader(Protocol):
-    """A format that traces come in."""
+    """A format that traces come in.
+
+    Another package adds one by naming a class without arguments (or an object) of this shape as an entry point:
+
+        [project.entry-points."jobcast.readers"]
+        ours = "our_package.traces:OurReader"
+
+    The entry point's name is what `jobcast trace convert` calls the format. `read` makes a `Reading` of a
+    `Trace.from_frame` of canonical columns (`columns.COLUMNS`), with every record either a job of the trace or counted
+    in its `dropped`, so that `len(trace) + sum(trace.dropped.values()) == trace.source.rows`; what cannot be read at
+    all is a `TraceError` of one line that names file, row, column and value. `reading.leave_out`, `typed_columns` and
+    `read_csv` do most of that.
+    """
 
     @property
     def name(self) -> str:
@@ -31,7 +43,7 @@ class Reader(Protocol):
         ...
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
-        """Whether a file that begins with `head` is of this format."""
+        """Whether a file that begins with `head` (its first `HEAD_BYTES` bytes) is of this format."""
         ...
 
     def read(self, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:
@@ -73,9 +85,11 @@ def read_sources(
 ) -> Reading:
     """Read a trace, and its quotas where they are told, from one file or the several tables that a format has.
 
-    Parameters and errors as `read_trace`; without a format the first file is looked at.
+    Parameters and errors as `read_trace`; without a format the files are looked at until one is recognised.
     """
-    reader = reader_named(format) if format is not None else _reader_for(sources[0])
+    if not sources:
+        raise ConfigError("no file to read; name one")
+    reader = reader_named(format) if format is not None else reader_for(sources)
     return reader.read(sources, timezone, strict)
 
 
@@ -87,16 +101,44 @@ def reader_named(name: str) -> Reader:
     ConfigError
         There is none of that name, or it cannot be loaded.
     """
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
-        return _loaded(entry)
-    raise ConfigError(f"format {name!r} is not known; give one of {', '.join(format_names())}")
+    entries = _entries()
+    if name not in entries:
+        raise ConfigError(f"format {name!r} is not known; give one of {', '.join(entries)}")
+    return _loaded(entries[name])
 
 
 def format_names() -> list[str]:
     """Names of all formats: canonical, then by name."""
-    return sorted(
-        {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}, key=lambda name: (name != FIRST, name)
-    )
+    return list(_entries())
+
+
+def reader_for(sources: Sequence[PathLike]) -> Reader:
+    """Reader of the first source that one recognises; a format's further tables may be recognised by none.
+
+    Raises
+    ------
+    TraceError
+        A file cannot be read, or none is of a known format: the line says what the first holds, what the nearest
+        format lacks, and which formats there are.
+    """
+    heads = [(path, read_file(path, HEAD_BYTES).data) for path in sources]
+    readers, broken = [], []
+    for entry in _entries().values():
+        try:
+            reader = _loaded(entry)
+        except ConfigError as error:  # another package's reader is in nobody's way; told where no other will do
+            broken.append(f"; {error}")
+            continue
+        if any(reader.recognises(path, head) for path, head in heads):
+            return reader
+        readers.append(reader)
+    path, head = heads[0]
+    raise TraceError(f"{os.fspath(path)}: of no known format: {described(head, readers)}{''.join(broken)}")
+
+
+def _entries() -> dict[str, EntryPoint]:
+    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    return {name: found[name] for name in sorted(found, key=lambda name: (name != FIRST, name))}
 
 
 def _loaded(entry: EntryPoint) -> Reader:
@@ -106,20 +148,3 @@ def _loaded(entry: EntryPoint) -> Reader:
     except Exception as error:  # another package's code may fail in any way
         raise ConfigError(f"reader {entry.name!r} ({entry.value}) does not load ({error}); mend it") from error
     return reader
-
-
-def _reader_for(path: PathLike) -> Reader:
-    head = read_file(path, HEAD_BYTES).data
-    for name in format_names():
-        reader = reader_named(name)
-        if reader.recognises(path, head):
-            return reader
-    found = header_of(head)
-    if not found:
-        raise TraceError(f"{os.fspath(path)}: of no known format; give one of {', '.join(format_names())}")
-    lacking = {name: [c for c in reader_named(name).needs if c not in found] for name in format_names()}
-    nearest = min((name for name in lacking if lacking[name]), key=lambda name: len(lacking[name]), default=FIRST)
-    raise TraceError(
-        f"{os.fspath(path)}: no known format; nearest is {nearest}, column {' and '.join(lacking[nearest])} missing, "
-        f"found columns {', '.join(found)}; give one of {', '.join(format_names())}"
-    )

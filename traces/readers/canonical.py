@@ -10,7 +10,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.columns import COLUMNS, REQUIRED, Kind
 from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import FileBytes, PathLike, read_file, reason
+from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason
 from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.times import Clock
@@ -59,7 +59,8 @@ class CanonicalReader:
 def _read_parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:
     place = Place(file.path)
     try:
-        frame = pl.read_parquet(io.BytesIO(file.data))
+        with hushed():  # polars tells of a panic by itself, beside the error that it raises
+            frame = pl.read_parquet(io.BytesIO(file.data))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise TraceError(
             f"{file.path}: not a Parquet file that can be read ({reason(error)}); write or copy it again"

@@ -1,7 +1,7 @@
-"""The Philly trace, flattened to one CSV row a job: timestamp, duration, num_gpus, cluster.
+"""The Philly trace: its own job log as JSON (`philly_log`), or flattened to one CSV row a job.
 
-Microsoft, 2017 (Jeon et al., USENIX ATC 2019), as flattened in the artifact of Pollux (OSDI 2021).
-Timestamps are wall-clock times of submission without an offset; durations are seconds.
+Microsoft, 2017 (Jeon et al., USENIX ATC 2019). The flat file, timestamp, duration, num_gpus, cluster, is that of the
+artifact of Pollux (OSDI 2021). In both, times are wall-clock times without an offset; durations are seconds.
 """
 
 from collections.abc import Sequence
@@ -9,65 +9,89 @@ from dataclasses import replace
 
 import polars as pl
 
-from jobcast.domain.errors import TraceError
-from jobcast.traces.check import Place, require_columns
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.check import require_columns
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.readers.reading import Reading, only_source
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.readers.philly_log import is_job_log, read_job_log
+from jobcast.traces.readers.philly_machines import is_machine_list, machines_note
+from jobcast.traces.readers.reading import NO_DURATION, NO_GPUS, Reading, Unfit, leave_out, zone_note
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import typed_columns
 
 RENAMED = {"timestamp": "submit_time", "duration": "duration", "num_gpus": "gpus", "cluster": "pool"}
 """The flat file's columns and their canonical names; a cluster here is one of Philly's virtual clusters."""
-NO_DURATION = "duration missing or <= 0"
-NO_GPUS = "no GPUs"
+ZONE = "America/Los_Angeles"
+HEAD_BYTES = 65536
 
 
 class PhillyReader:
-    """Reads the flat Philly CSV. Jobs that never ran or asked for no GPU are left out and counted."""
+    """Reads the job log or the flat CSV. Jobs that never ran or asked for no GPU are left out and counted.
+
+    The list of machines may be given too: a note tells the GPUs in all. The quotas of the virtual clusters were never
+    published, so that none are told.
+    """
 
     name = "philly"
     needs = tuple(RENAMED)
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
-        """Whether a file that begins with `head` has the flat file's columns."""
-        return set(RENAMED) <= set(header_of(head))
+        """Whether a file that begins with `head` is a job log or has the flat file's columns."""
+        return is_job_log(head) or set(RENAMED) <= set(header_of(head))
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
-        """Read the flat file; job ids are the row numbers from 0, zero-padded.
+        """Read the log or the flat file; in the latter job ids are the row numbers from 0, zero-padded.
 
         Parameters
         ----------
-        sources : the one file
+        sources : the file, and cluster_machine_list where it is at hand
         timezone : IANA zone of the times; None reads the wall clock as UTC, and a note says so
         strict : make rows that would be left out an error
 
         Raises
         ------
         TraceError
-            The file cannot be read, or a row of it cannot be used; the line names the first such row.
+            A file cannot be read, or a row of it cannot be used; the line names the first such row.
         ConfigError
-            The zone is not known, or there are several files.
+            The zone is not known, or there is not exactly one file of jobs.
         """
         clock = Clock(timezone)
-        file = read_file(only_source(sources, self.name))
-        frame, place = read_csv(file)
-        require_columns(frame.columns, place, self.needs)
-        place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
-        typed = typed_columns(_canonical_names(frame), place, clock)
-        line = place.row
-        kept, dropped, rows = _usable(typed.frame, place, strict)
-        trace = Trace.from_frame(
-            kept,
-            name=file.name,
-            source=Source(file.path, file.sha256, frame.height),
-            notes=typed.notes,
-            dropped=dropped,
-            place=replace(place, row=lambda index: line(rows[index])),
-        )
-        return Reading(trace)
+        files = [read_file(source) for source in sources]
+        machines = [is_machine_list(header_of(file.data[:HEAD_BYTES])) for file in files]
+        file = _only_jobs([file for file, is_list in zip(files, machines, strict=True) if not is_list])
+        notes = tuple(machines_note(file) for file, is_list in zip(files, machines, strict=True) if is_list)
+        read = _read_log if file.data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") else _read_flat
+        return Reading(read(file, clock, strict, notes))
+
+
+def _only_jobs(files: Sequence[FileBytes]) -> FileBytes:
+    if len(files) != 1:
+        given = ", ".join(file.path for file in files) or "none"
+        raise ConfigError(f"philly takes one file of jobs, got {len(files)} ({given}); convert them one by one")
+    return files[0]
+
+
+def _read_log(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Trace:
+    advice = zone_note(clock.timezone, ZONE, "wall-clock times of the US Pacific coast, summer and winter")
+    return read_job_log(file, clock, strict, (*advice, *notes))
+
+
+def _read_flat(file: FileBytes, clock: Clock, strict: bool, notes: tuple[str, ...]) -> Trace:
+    frame, place = read_csv(file)
+    require_columns(frame.columns, place, PhillyReader.needs)
+    place = replace(place, columns={ours: theirs for theirs, ours in RENAMED.items()})
+    typed = typed_columns(_canonical_names(frame), place, clock)
+    kept = leave_out(typed.frame, _unfit(typed.frame), place, strict)
+    return Trace.from_frame(
+        kept.frame,
+        name=file.name,
+        source=Source(file.path, file.sha256, frame.height),
+        notes=(*typed.notes, *notes),
+        dropped=kept.dropped,
+        place=kept.place,
+    )
 
 
 def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:
@@ -78,17 +102,8 @@ def _canonical_names(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(*RENAMED, *extra).rename(RENAMED).insert_column(0, job_id)
 
 
-def _usable(frame: pl.DataFrame, place: Place, strict: bool) -> tuple[pl.DataFrame, dict[str, int], list[int]]:
-    """Rows that are jobs, how many others there were by reason, and the positions of the rows kept."""
-    no_duration = frame["duration"].fill_null(0.0) <= 0.0
-    no_gpus = (frame["gpus"].fill_null(0) < 1) & ~no_duration
-    if strict:
-        place.refuse(no_duration, frame["duration"], "must be > 0", "correct it or read without --strict")
-        place.refuse(no_gpus, frame["gpus"], "must be >= 1", "correct it or read without --strict")
-    counts = {NO_DURATION: int(no_duration.sum()), NO_GPUS: int(no_gpus.sum())}
-    dropped = {reason: rows for reason, rows in counts.items() if rows}
-    kept = ~(no_duration | no_gpus)
-    if frame.height and not kept.any():
-        why = ", ".join(f"{rows} {reason}" for reason, rows in dropped.items())
-        raise TraceError(f"{place.path}: none of its {frame.height} rows is a job ({why}); check the columns")
-    return frame.filter(kept), dropped, kept.arg_true().to_list()
+def _unfit(frame: pl.DataFrame) -> list[Unfit]:
+    return [
+        Unfit(NO_DURATION, frame["duration"].fill_null(0.0) <= 0.0, "duration", "must be > 0"),
+        Unfit(NO_GPUS, frame["gpus"].fill_null(0) < 1, "gpus", "must be >= 1"),
+    ]

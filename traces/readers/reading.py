@@ -1,14 +1,21 @@
-"""What a reader makes of its files."""
+"""What a reader makes of its files, and what readers share: sources, rows left out, notes."""
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from jobcast.domain.errors import ConfigError
+import polars as pl
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.check import Place
 from jobcast.traces.files import PathLike
 from jobcast.traces.pools import PoolsTable
 from jobcast.traces.table import Source, Trace
+
+NO_DURATION = "duration missing or <= 0"
+NO_GPUS = "no GPUs"
+WITHOUT_STRICT = "correct it or read without --strict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +24,33 @@ class Reading:
 
     trace: Trace
     pools: PoolsTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Rows that are no jobs to us.
+
+    Attributes
+    ----------
+    reason : why, as it is counted
+    rows : boolean, one a row; null = no
+    column : the canonical column that tells
+    what : what it must be, for the error under --strict
+    """
+
+    reason: str
+    rows: pl.Series
+    column: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rows that are jobs, how many others there were by reason, and where the kept ones stood."""
+
+    frame: pl.DataFrame
+    dropped: dict[str, int]
+    place: Place
 
 
 def only_source(sources: Sequence[PathLike], format_name: str) -> PathLike:
@@ -38,3 +72,69 @@ def source_of(paths: Sequence[PathLike], sha256s: Sequence[str], rows: int) -> S
     shown = " + ".join(os.fspath(path) for path in paths)
     digest = sha256s[0] if len(sha256s) == 1 else hashlib.sha256("\n".join(sha256s).encode()).hexdigest()
     return Source(shown, digest, rows)
+
+
+def leave_out(frame: pl.DataFrame, unfit: Sequence[Unfit], place: Place, strict: bool) -> Kept:
+    """Leave out the rows that are no jobs and count them, each under the first reason that holds.
+
+    Raises
+    ------
+    TraceError
+        A row would be left out under `strict` (the line names the first), or no row is left.
+    """
+    bad = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    dropped: dict[str, int] = {}
+    for one in unfit:
+        rows = one.rows.fill_null(False) & ~bad
+        if strict:
+            place.refuse(rows, frame[one.column], one.what, WITHOUT_STRICT)
+        if count := int(rows.sum()):
+            dropped[one.reason] = dropped.get(one.reason, 0) + count
+        bad = bad | rows
+    if not dropped:
+        return Kept(frame, {}, place)
+    positions = (~bad).arg_true()
+    if not len(positions):
+        why = ", ".join(f"{rows} {reason}" for reason, rows in dropped.items())
+        raise TraceError(f"{place.path}: none of its {frame.height} rows is a job ({why}); check the columns")
+    return Kept(frame.filter(~bad), dropped, replace(place, row=lambda index: place.row(int(positions[index]))))
+
+
+def without_contradictions(frame: pl.DataFrame, place: Place, strict: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Empty start and end where they lie before the submission or each other; the job and its duration stay.
+
+    Raises
+    ------
+    TraceError
+        There is such a row under `strict`; the line names the first.
+    """
+    submit, start, end = frame["submit_time"], frame["start_time"], frame["end_time"]
+    bad = (start < submit).fill_null(False) | (end < start).fill_null(False) | (end < submit).fill_null(False)
+    if strict:
+        place.refuse(bad, start, "start and end must not lie before submission or each other", WITHOUT_STRICT)
+    if not (count := int(bad.sum())):
+        return frame, ()
+    kept = pl.when(~bad)
+    frame = frame.with_columns(kept.then(pl.col("start_time")), kept.then(pl.col("end_time")))
+    where = "where they lie before submit_time or each other"
+    return frame, (f"start_time, end_time: emptied in {count} of {frame.height} jobs, {where}",)
+
+
+def merged_notes(notes: Iterable[str]) -> tuple[str, ...]:
+    """Notes that say the same of several columns, as one.
+
+    >>> merged_notes(["start: read as UTC", "end: read as UTC", "gpus: rounded up"])
+    ('start, end: read as UTC', 'gpus: rounded up')
+    """
+    columns: dict[str, list[str]] = {}
+    for note in notes:
+        column, colon, said = note.partition(": ")
+        columns.setdefault(said if colon else note, []).append(column if colon else "")
+    return tuple(
+        f"{', '.join(dict.fromkeys(names))}: {said}" if any(names) else said for said, names in columns.items()
+    )
+
+
+def zone_note(timezone: str | None, zone: str, what: str) -> tuple[str, ...]:
+    """Advice where a format's times hang on a clock of their own and no zone was given."""
+    return () if timezone else (f"times are {what}; --timezone {zone} brings them to UTC",)

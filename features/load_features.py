@@ -1,0 +1,80 @@
+"""What a pool's past says about the load to come: the features of its arrivals, and the loads of past windows."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.history import PoolHistory
+from jobcast.features.arrivals import arrival_features, feature_names
+from jobcast.features.loads import window_loads
+
+DAY_S = 86400.0
+WEEK_S = 7 * DAY_S
+MAXIMA: tuple[int, ...] = (2, 4, 8, 12, 24)
+MEANS: tuple[int, ...] = (4, 12, 24)
+Floats = NDArray[np.float64]
+
+_NAMES: tuple[str, ...] = (
+    "log_load_last_1k",
+    "log_load_before_last_1k",
+    *(f"log_largest_load_of_{count}k" for count in MAXIMA),
+    *(f"log_mean_load_of_{count}k" for count in MEANS),
+    "log_load_1d_ago",
+    "log_load_7d_ago",
+    "log_load_per_k_of_day",
+    "log_load_per_k_of_week",
+)
+
+
+def load_feature_names() -> tuple[str, ...]:
+    """Names of the columns of `load_features`, the same for each horizon k: those of arrivals first.
+
+    >>> load_feature_names()[-1]
+    'log_load_per_k_of_week'
+    """
+    return (*feature_names(), *_NAMES)
+
+
+def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLike) -> Floats:
+    """Features of "how much load arrives in (t, t + k]?" for one pool, from what was known at t.
+
+    Beside the columns of `arrival_features`, all as log(1 + GPUs) so that pools of any size look alike to trees:
+
+    - `log_load_*_1k`: load of the last window (t - k, t], and of the one before.
+    - `log_largest_load_of_*k`, `log_mean_load_of_*k`: over the last windows of width k. SIA, section 5.4.1, takes
+      the largest for the estimate itself.
+    - `log_load_1d_ago`, `log_load_7d_ago`: load of (t - p, t - p + k], p a day or a week, clipped at t.
+    - `log_load_per_k_of_*`: load of the last day and week, per k.
+
+    Parameters
+    ----------
+    history : events of the pool; may hold events after the instants, which change nothing
+    ticks_s : (T,) ascending instants, seconds from the epoch
+    horizons_s : (H,) horizons in seconds, > 0
+
+    Returns
+    -------
+    (T, H, F) float64, F = len(load_feature_names()).
+    """
+    ticks = np.asarray(ticks_s, np.float64)
+    known = arrival_features(history, ticks, horizons_s)
+    loads = [_loads(history, ticks, float(horizon_s)) for horizon_s in np.asarray(horizons_s, np.float64)]
+    return np.concatenate([known, np.log1p(np.stack(loads, axis=1))], axis=2)
+
+
+def _loads(history: PoolHistory, ticks: Floats, horizon_s: float) -> Floats:
+    """GPUs by column, (T, len(_NAMES))."""
+    windows = window_loads(history, ticks, horizon_s, max(*MAXIMA, *MEANS))
+    largest = np.maximum.accumulate(windows, axis=1)
+    total = np.cumsum(windows, axis=1)
+    columns = [windows[:, 0], windows[:, 1]]
+    columns += [largest[:, count - 1] for count in MAXIMA]
+    columns += [total[:, count - 1] / count for count in MEANS]
+    columns += [_ago(history, ticks, horizon_s, period_s) for period_s in (DAY_S, WEEK_S)]
+    columns += [window_loads(history, ticks, span_s, 1)[:, 0] * horizon_s / span_s for span_s in (DAY_S, WEEK_S)]
+    return np.stack(columns, axis=1)
+
+
+def _ago(history: PoolHistory, ticks: Floats, horizon_s: float, period_s: float) -> Floats:
+    """GPUs that arrived in (t - p, min(t - p + k, t)]."""
+    length_s = min(horizon_s, period_s)
+    return window_loads(history, ticks - period_s + length_s, length_s, 1)[:, 0]

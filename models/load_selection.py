@@ -1,0 +1,130 @@
+"""Which estimate of load to take, and how large its trees: by the last folds of the training time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.horizons import horizon_label
+from jobcast.models.load_data import FOLD_SHARE, LoadData
+from jobcast.models.load_demand import over_estimation
+from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
+from jobcast.models.load_sliding import SlidingMax
+
+SHORT = 0.01
+"""By how much a coverage may fall short of the demand before an estimate counts as one that does not hold."""
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """An algorithm on the last fifth of the training time, which it has neither learnt from nor been calibrated on.
+
+    Attributes
+    ----------
+    algorithm : its name
+    coverages, demands, overs : (H,) share of the windows that it covers, share demanded, GPUs said over GPUs that came
+    """
+
+    algorithm: str
+    coverages: tuple[float, ...]
+    demands: tuple[float, ...]
+    overs: tuple[float, ...]
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Fewest horizons that fall short; of equals, the least over-estimation (geometric mean over horizons)."""
+        short = sum(c < d - SHORT for c, d in zip(self.coverages, self.demands, strict=True))
+        return short, float(np.mean(np.log(np.maximum(self.overs, 1e-9))))
+
+
+def scored(data: LoadData, rule: QuantileLoad | SlidingMax, coverage: float, loaded_coverage: float) -> Scored | None:
+    """A rule fitted on all but the last fifth of the time and scored there; None where the time is too short."""
+    begin_s = data.until_s - FOLD_SHARE * (data.until_s - data.from_s)
+    horizons = range(len(data.horizons_min))
+    later = [(data.tick_s >= begin_s) & data.learnt(h, data.until_s) for h in horizons]
+    if not all(rows.any() for rows in later) or not all(data.learnt(h, begin_s).any() for h in horizons):
+        return None
+    earlier = LoadData(data.from_s, begin_s, data.horizons_min, data.tick_s, data.X, data.past, data.load)
+    rule.fit(earlier, coverage, loaded_coverage)
+    told = []
+    for horizon, rows in enumerate(later):
+        load = data.load[rows, horizon]
+        X = data.past[rows, horizon] if isinstance(rule, SlidingMax) else data.X[rows, horizon]
+        estimate = rule.estimate(X, horizon)
+        told.append((float((load <= estimate).mean()), rule.demands_[horizon], over_estimation(load, estimate)))
+    coverages, demands, overs = zip(*told, strict=True)
+    return Scored(rule.algorithm, coverages, demands, overs)
+
+
+def select(
+    data: LoadData, coverage: float, loaded_coverage: float, seed: int = 0, settings: QuantileSettings | None = None
+) -> tuple[str, list[Row]]:
+    """The algorithm that reserves least while it covers what is demanded, and the table that tells so.
+
+    Where the time is too short to score any, the sliding maximum, which has least to learn, and an empty table.
+    """
+    rules = (QuantileLoad(seed, settings), SlidingMax())
+    results = [one for rule in rules if (one := scored(data, rule, coverage, loaded_coverage)) is not None]
+    if not results:
+        return SlidingMax.algorithm, []
+    best = min(results, key=lambda one: one.rank)
+    table: list[Row] = [
+        {
+            "algorithm": one.algorithm,
+            "horizon": horizon_label(data.horizons_min[h]),
+            "demanded": one.demands[h],
+            "coverage": one.coverages[h],
+            "over": one.overs[h],
+            "chosen": one is best,
+        }
+        for one in results
+        for h in range(len(data.horizons_min))
+    ]
+    return best.algorithm, table
+
+
+def tune_loads(
+    data: LoadData, coverage: float, loaded_coverage: float, trials: int, seed: int = 0
+) -> tuple[QuantileSettings, list[Row]]:
+    """Settings of the trees with the least over-estimation at the demanded coverage, and all trials in order.
+
+    A trial is scored on the last fifth of the time (`scored`); each horizon that falls short costs as much as a
+    doubled estimate. The first trial takes the defaults. Equal seeds give equal searches.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="minimize", sampler=optuna.samplers.TPESampler(seed=seed))
+    if scored(data, SlidingMax(), coverage, loaded_coverage) is None:
+        return QuantileSettings(), []
+
+    def value(trial: optuna.Trial) -> float:
+        settings = QuantileSettings(**_suggested(trial))
+        result = scored(data, QuantileLoad(seed, settings), coverage, loaded_coverage)
+        assert result is not None  # the time was long enough for the sliding maximum
+        short, log_over = result.rank
+        return log_over + short * float(np.log(2.0))
+
+    study.enqueue_trial({name: asdict(QuantileSettings())[name] for name in _SEARCHED})
+    study.optimize(value, n_trials=trials)
+    return QuantileSettings(**study.best_params), [_row(trial) for trial in study.trials]
+
+
+_SEARCHED: Sequence[str] = ("trees", "leaves", "learning_rate", "min_rows_leaf", "l2", "column_share")
+
+
+def _suggested(trial: Any) -> dict[str, Any]:
+    return {
+        "trees": trial.suggest_int("trees", 20, 200, log=True),
+        "leaves": trial.suggest_int("leaves", 3, 16, log=True),
+        "learning_rate": trial.suggest_float("learning_rate", 0.02, 0.2, log=True),
+        "min_rows_leaf": trial.suggest_int("min_rows_leaf", 50, 1000, log=True),
+        "l2": trial.suggest_float("l2", 0.1, 100.0, log=True),
+        "column_share": trial.suggest_float("column_share", 0.2, 1.0),
+    }
+
+
+def _row(trial: Any) -> Row:
+    return {"trial": trial.number, "state": trial.state.name.lower(), "value": trial.value, **trial.params}

@@ -1,0 +1,85 @@
+"""The paper's estimate of load: the largest of the last n windows. SIA, section 5.4.1."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.history import PoolHistory
+from jobcast.features.loads import window_loads
+from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
+from jobcast.models.load_demand import demanded_coverage, smallest_that_covers
+
+Floats = NDArray[np.float64]
+
+
+class SlidingMax:
+    """Largest load of the last n windows as wide as the horizon, n the smallest that covers what is demanded.
+
+    Attributes
+    ----------
+    columns : names of what it reads for each horizon: loads of past windows, the newest first
+    windows_ : (H,) n by horizon
+    coverages_ : (H,) share of the training windows that n covers
+    demands_ : (H,) share that was demanded
+    """
+
+    algorithm: ClassVar[str] = "sliding-max"
+
+    def fit(self, data: LoadData, coverage: float, loaded_coverage: float) -> Self:
+        """Choose n by horizon."""
+        self.windows_: tuple[int, ...] = ()
+        self.coverages_: tuple[float, ...] = ()
+        self.demands_: tuple[float, ...] = ()
+        for horizon in range(len(data.horizons_min)):
+            rows = data.learnt(horizon, data.until_s)
+            load = data.load[rows, horizon]
+            largest = np.maximum.accumulate(data.past[rows, horizon], axis=1)
+            demanded = demanded_coverage(load, coverage, loaded_coverage)
+            nth = partial(_column, largest)
+            chosen, reached = smallest_that_covers(load, data.tick_s[rows], nth, MOST_WINDOWS, demanded)
+            self.windows_ += (chosen + 1,)
+            self.coverages_ += (reached,)
+            self.demands_ += (demanded,)
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """`load_1` is the window that ends at t, `load_2` the one before it."""
+        return tuple(f"load_{i + 1}" for i in range(max(self.windows_)))
+
+    def rows(self, history: PoolHistory, ticks_s: Sequence[float] | Floats, horizons_min: Sequence[float]) -> Floats:
+        """What it reads at some instants, (T, H, F)."""
+        most = max(self.windows_)
+        return np.stack([window_loads(history, ticks_s, MINUTE_S * k, most) for k in horizons_min], axis=1)
+
+    def estimate(self, X: NDArray[Any], horizon: int) -> Floats:
+        """GPUs from rows (n, F) of a horizon, (n,)."""
+        largest: Floats = X[:, : self.windows_[horizon]].max(axis=1).astype(np.float64)
+        return largest
+
+    def told(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "windows": list(self.windows_),
+            "coverages": list(self.coverages_),
+            "demands": list(self.demands_),
+        }
+
+    def write(self, folder: Path) -> None:
+        """Nothing beside what `told` tells."""
+
+    @classmethod
+    def read(cls, told: dict[str, Any], folder: Path) -> Self:
+        """From what `told` and `write` gave."""
+        rule = cls()
+        rule.windows_ = tuple(told["windows"])
+        rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
+        return rule
+
+
+def _column(table: NDArray[Any], number: int) -> NDArray[Any]:
+    return table[:, number]

@@ -1,0 +1,102 @@
+"""`jobcast drift`: does a version still fit what comes, week by week?"""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.commands.options import (
+    Finite,
+    check_places,
+    console_of,
+    json_option,
+    overlap_option,
+    table_or_json,
+    tell_notes,
+    trace_option,
+    window_options,
+)
+
+
+@click.command(name="drift")
+@click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
+@trace_option()
+@window_options
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write report.html and drift.json there.")
+@click.option("--switches-out", type=click.Path(path_type=Path), metavar="FILE", help="Write switches for sia: CSV.")
+@click.option(
+    "--most-missed",
+    type=Finite(0, 1),
+    default=0.5,
+    show_default=True,
+    help="Of the windows with arrivals, before sharing is switched off.",
+)
+@click.option("--switch-days", type=Finite(0, min_open=True), default=14.0, show_default=True, help="That it looks at.")
+@click.option("--least-arrivals", type=click.IntRange(min=1), default=20, show_default=True, help="That it needs.")
+@overlap_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    predictor: str,
+    trace_path: Path,
+    from_s: float | None,
+    until_s: float | None,
+    html: Path | None,
+    out: Path | None,
+    switches_out: Path | None,
+    most_missed: float,
+    switch_days: float,
+    least_arrivals: int,
+    allow_overlap: bool,
+    json_to: str | None,
+) -> None:
+    """Base rate, inputs, calibration and misses of a version by week, with a verdict on each.
+
+    Weeks are counted from --from (default: where training ended). Switches turn the sharing of a pool's GPUs off, from
+    the end of a completed week on, for windows whose arrivals the gate has missed too often by then; sia obeys them
+    with --set switches=FILE.
+
+    \b
+    Example:
+      jobcast drift will-jobs-arrive --trace jobs.parquet --html drift.html --switches-out switches.csv
+      jobcast simulate --trace jobs.parquet --policy sia --forecasts registry --set switches=switches.csv
+    """
+    from jobcast.domain.errors import ConfigError
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.files import write_json
+    from jobcast.pipelines.lifecycle.drift import drift
+    from jobcast.pipelines.lifecycle.drift_page import drift_table, write_drift
+    from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
+    from jobcast.pipelines.lifecycle.switches_file import write_switches
+    from jobcast.traces.readers import read_trace
+
+    console, reference = console_of(ctx), parse_reference(predictor)
+    files = {"--html": html, "--switches-out": switches_out}
+    check_places(json_to, (trace_path,), files, {"--out": out})
+    rule = SwitchRule(most_missed, switch_days, least_arrivals)
+    trace = read_trace(trace_path)
+    with console.progress(f"drift {predictor}") as step:
+        found = drift(
+            reference,
+            trace,
+            from_s,
+            until_s,
+            home=find_home(),
+            rule=rule,
+            allow_overlap=allow_overlap,
+            progress=step,
+        )
+    if switches_out and not found.result["switch_rule"]:
+        raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")
+    if switches_out:
+        write_switches(found.switches, switches_out)
+        console.note(f"switches: {switches_out}")
+    for page in filter(None, (html, out and out / "report.html")):
+        write_drift(found.result, page)
+        console.note(f"page: {page}")
+    if out:
+        write_json(out / "drift.json", found.result)
+    tell_notes(trace, console)
+    table_or_json(found.result, json_to, drift_table(found.result), console)

@@ -1,0 +1,72 @@
+"""Two versions on the same rows: figures beside each other, and the main one's difference with a paired interval."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jobcast.models.evaluation.arrival_intervals import DayDraws
+from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, Interval
+from jobcast.pipelines.lifecycle.rows import Blocks, Floats
+
+Compared = dict[str, Any]
+
+
+def compare_rows(ours: Blocks, theirs: Blocks, names: tuple[str, str], draws: int = DRAWS, seed: int = 0) -> Compared:
+    """Figures of two versions on the same rows.
+
+    Parameters
+    ----------
+    ours, theirs : rows by block; blocks that both hold are compared, those without rows are left out
+    names : what to call the two, as keys
+    draws, seed : of the paired intervals: whole days are drawn, the same for both
+
+    Returns
+    -------
+    `figure`, the main one, and `less_is_better`; `blocks`: block -> the figures of each by name, and `difference` (of
+    the main figure, the first less the second) with `interval`; `difference` and `interval` of its mean over blocks,
+    None where it is undefined or, for the interval, too few days were seen.
+    """
+    blocks: Compared = {}
+    drawn: list[tuple[DayDraws, Floats]] = []
+    for name in [name for name in ours if name in theirs and len(ours[name])]:
+        mine, other = ours[name], theirs[name]
+        days = DayDraws(mine.time_s, draws, seed)
+        differences = mine.main_draws(days) - other.main_draws(days)
+        figures = mine.figures(), other.figures()
+        blocks[name] = {
+            **dict(zip(names, figures, strict=True)),
+            "difference": _difference(figures[0][mine.MAIN], figures[1][mine.MAIN]),
+            "interval": days.interval(differences),
+        }
+        drawn.append((days, differences))
+    kind = next(iter(ours.values()))
+    known = [block["difference"] for block in blocks.values() if block["difference"] is not None]
+    return {
+        "figure": kind.MAIN,
+        "less_is_better": kind.MAIN_IS_LOSS,
+        "blocks": blocks,
+        "difference": float(np.mean(known)) if known else None,
+        "interval": _mean_interval(drawn),
+        "confidence": CONFIDENCE,
+        "draws": draws,
+    }
+
+
+def main_mean(compared: Mapping[str, Any], name: str) -> float | None:
+    """Mean over the blocks of one version's main figure."""
+    values = [block[name][compared["figure"]] for block in compared["blocks"].values()]
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
+def _mean_interval(drawn: Sequence[tuple[DayDraws, Floats]]) -> Interval:
+    """Interval of the mean over blocks; draws in which a block is undefined do not count."""
+    if not drawn:
+        return None
+    fewest = min((days for days, _ in drawn), key=lambda days: len(days.days))
+    return fewest.interval(np.mean([differences for _, differences in drawn], axis=0))

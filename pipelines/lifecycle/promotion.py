@@ -1,0 +1,176 @@
+"""Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError, PromotionError, RegistryError
+from jobcast.models.registry import Registry, open_registry
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.evaluations import log_evaluation
+from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.files import to_json, write_json
+from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.lifecycle.comparison import compare_rows
+from jobcast.pipelines.lifecycle.promotion_backtest import replay_both
+from jobcast.pipelines.lifecycle.rows import forecast_rows
+from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION, RULES, why_worse
+from jobcast.pipelines.sources import refuse_overlap
+from jobcast.pipelines.times import iso
+from jobcast.traces.splits import check_tests
+from jobcast.traces.table import Trace
+
+KIND = "promotion"
+TAG = "promotion"
+"""Tag of a version: what its comparison came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the versions are compared on: a trace, [from_s, until_s) of it, quotas; None = defaults."""
+
+    trace: Trace
+    from_s: float | None = None
+    until_s: float | None = None
+    pools: Path | None = None
+    allow_overlap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """The versions that take part.
+
+    Attributes
+    ----------
+    candidate, champion : what is compared
+    others : champions of the other predictors, which both are replayed with
+    """
+
+    candidate: ModelVersion
+    champion: ModelVersion
+    others: tuple[ModelVersion, ...]
+
+    @classmethod
+    def of(cls, registry: Registry, candidate: ModelVersion, alias: str) -> "Contest":
+        """Against the version that holds the alias; where none does, against the champion."""
+        aliases = registry.show(candidate.name).aliases
+        held = registry.resolve(candidate.name, alias if alias in aliases else CHAMPION_ALIAS)
+        names = {version.name for version in registry.list()}
+        others = (registry.resolve(name) for name in PREDICTORS if name != candidate.name and name in names)
+        return cls(candidate, held, tuple(others))
+
+    @property
+    def missing(self) -> list[str]:
+        """Predictors that a backtest needs and that nobody has trained."""
+        have = {self.candidate.name, *(version.name for version in self.others)}
+        return [name for name in PREDICTORS if name not in have]
+
+    @property
+    def unseen_from_s(self) -> float:
+        """The latest end of a training."""
+        return max(version.train_until_s for version in (self.candidate, self.champion, *self.others))
+
+
+def compare(contest: Contest, window: Window, *, home: Path, progress: Step | None = None) -> dict[str, Any]:
+    """Figures of both versions, and a backtest of `sia` with each.
+
+    Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
+    that cannot be compared.
+    """
+    trace, candidate, champion = window.trace, contest.candidate, contest.champion
+    begin = contest.unseen_from_s if window.from_s is None else window.from_s
+    end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
+    if begin >= end:
+        raise ConfigError(
+            f"{trace.source.path}: nothing to compare on from {iso(begin)} until {iso(end)}; --from (the latest end "
+            "of a training, where it is not given) must lie before --until (the end of the trace)"
+        )
+    overlap = [refuse_overlap(version, begin, end, window.allow_overlap) for version in (candidate, champion)]
+    check_tests(trace, begin, end)
+    known = trace.between(None, end)
+    pools = _pools(known, candidate, champion)
+    registry = open_registry(home)
+    rows = [forecast_rows(registry.load(one), known, begin, end, pools, end) for one in (candidate, champion)]
+    if not set(rows[0]) & set(rows[1]):
+        raise RegistryError(
+            f"{candidate} forecasts {', '.join(rows[0])} ahead, {champion} {', '.join(rows[1])}: they share no horizon "
+            "to compare; train with the same --horizons or promote without --trace"
+        )
+    figures = compare_rows(rows[0], rows[1], (CANDIDATE, CHAMPION))
+    backtest, overlaps = replay_both(contest, window, begin, end, home=home, progress=progress)
+    return {
+        "window": {"from": iso(begin), "until": iso(end)},
+        "pools": list(pools),
+        "figures": figures,
+        "backtest": backtest,
+        "rules": RULES,
+        "reasons": why_worse(figures, backtest),
+        "overlap_allowed": any([*overlap, overlaps]),
+        "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
+        "notes": [*trace.notes, *_left_out(contest)],
+        "simulated": backtest is not None,
+    }
+
+
+def promote(
+    name: str,
+    number: int,
+    alias: str,
+    window: Window | None,
+    *,
+    force: bool,
+    home: Path,
+    progress: Step | None = None,
+) -> dict[str, Any]:
+    """Move an alias to a version unless it did worse than the one that holds it; what to tell the user.
+
+    Without a window nothing is compared. A version that did worse is told by `promoted` = False; see `refuse`.
+    """
+    registry = open_registry(home)
+    candidate = registry.resolve(name, number)
+    contest = Contest.of(registry, candidate, alias) if window else None
+    told = {"model": name, "version": number, "alias": alias, "compared": False, "promoted": True, "forced": False}
+    if window is not None and contest is not None and contest.champion.version != number:
+        told |= {"compared": True, "against": contest.champion.version}
+        told |= compare(contest, window, home=home, progress=progress)
+        told |= {"promoted": force or not told["reasons"], "forced": bool(force and told["reasons"])}
+        _record(registry, contest, told)
+    if told["promoted"]:
+        registry.promote(name, number, alias=alias)
+    return {**told, "home": str(home), "jobcast": __version__}
+
+
+def refuse(told: Mapping[str, Any]) -> None:
+    """Raise a PromotionError where the version was not promoted."""
+    if told["promoted"]:
+        return
+    raise PromotionError(
+        f"{told['model']}:{told['version']} is worse than {told['alias']} {told['against']} from "
+        f"{told['window']['from']} to {told['window']['until']}: {'; '.join(told['reasons'])}; {told['alias']} stays "
+        f"version {told['against']}, --force promotes all the same"
+    )
+
+
+def _pools(trace: Trace, candidate: ModelVersion, champion: ModelVersion) -> tuple[str, ...]:
+    """Pools that both have learnt from; the candidate's where there is none."""
+    ours, theirs = (scored_pools(trace, one.train_from_s, one.train_until_s) for one in (candidate, champion))
+    return tuple(pool for pool in ours if pool in theirs) or ours
+
+
+def _left_out(contest: Contest) -> list[str]:
+    return [f"no backtest: {', '.join(contest.missing)} not trained yet"] if contest.missing else []
+
+
+def _record(registry: Registry, contest: Contest, told: Mapping[str, Any]) -> None:
+    """Keep a comparison in MLflow: a run beside the candidate's, and a tag of its version."""
+    with tempfile.TemporaryDirectory(prefix="jobcast-promotion-") as room:
+        file = Path(room) / "comparison.json"
+        write_json(file, told)
+        run_id = log_evaluation(registry.home, contest.candidate, told, [file], kind=KIND)
+    verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", "window")}
+    registry.tag(contest.candidate, {TAG: to_json({**verdict, "run_id": run_id}).strip()})

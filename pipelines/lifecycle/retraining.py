@@ -1,0 +1,211 @@
+"""Walk-forward retraining: a version at the end of each week, scored on the next, which it has not seen."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import TrainingError
+from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.references import CHALLENGER
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.lifecycle.comparison import compare_rows
+from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
+from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, Stretch
+from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.times import iso
+from jobcast.pipelines.training import register, registered_already
+from jobcast.traces.table import Trace
+
+KEY = "walk_forward"
+"""Parameter of a version that tells what it was trained with, so that a repeated walk finds it again."""
+NAMES = ("retrained", "first")
+"""The version of each week, and the first one, never trained again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What is trained, where, and how often.
+
+    Attributes
+    ----------
+    predictor, algorithm : by name; None = the recipe's default
+    trace : cut at the end of the walk
+    begin_s, end_s : of the walk, seconds from the epoch
+    schedule, settings : of every training
+    home : of the registry
+    """
+
+    predictor: str
+    algorithm: str | None
+    trace: Trace
+    begin_s: float
+    end_s: float
+    schedule: Schedule
+    settings: TrainSettings
+    home: Path
+
+    @classmethod
+    def of(
+        cls,
+        predictor: str,
+        algorithm: str | None,
+        trace: Trace,
+        from_s: float | None,
+        until_s: float | None,
+        schedule: Schedule,
+        settings: TrainSettings,
+        home: Path,
+    ) -> "Walk":
+        """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
+        end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+        begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
+        return cls(predictor, algorithm, trace.between(None, end_s), begin_s, end_s, schedule, settings, home)
+
+    def stretches(self) -> list[Stretch]:
+        """Trainings in order of time. Raises TrainingError where there is none."""
+        found = self.schedule.stretches(self.begin_s, self.end_s)
+        if not found:
+            raise TrainingError(
+                f"{self.trace.source.path}: {(self.end_s - self.begin_s) / DAY_S:.1f} days from {iso(self.begin_s)} to "
+                f"{iso(self.end_s)}, the first training needs {self.schedule.first_weeks:g} weeks; give a longer "
+                "window or a smaller --first"
+            )
+        return found
+
+
+def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
+    """Train, register and score a version a week; what was registered already is not trained again.
+
+    Every training reads what was submitted before its week's end, nothing later. Scores are of windows and jobs of the
+    week after, with their truth as far as the walk reaches.
+
+    Raises ConfigError, TrainingError for what cannot be trained, RegistryError for a store that cannot be used.
+    """
+    stretches = walk.stretches()
+    weeks, scored = [], []
+    first: Any = None
+    for number, stretch in enumerate(stretches):
+        version, pools, made = _version(walk, stretch, _part(progress, number, len(stretches)))
+        model = open_registry(walk.home).load(version)
+        first = first or model
+        rows = {name: _rows(walk, one, stretch, pools) for name, one in zip(NAMES, (model, first), strict=True)}
+        weeks.append(_told(stretch, version, made, pools, rows))
+        scored.append(rows)
+        if progress:
+            progress(number + 1, len(stretches))
+    _challenge(walk, version)
+    return {
+        "predictor": walk.predictor,
+        "versions": [week["version"] for week in weeks],
+        "weeks": weeks,
+        "pooled": _pooled(scored),
+        "schedule": asdict(walk.schedule),
+        "window": {"from": iso(walk.begin_s), "until": iso(walk.end_s)},
+        "seed": walk.settings.seed,
+        "inputs": {"trace": {key: getattr(walk.trace.source, key) for key in ("path", "sha256", "rows")}},
+        "notes": list(walk.trace.notes),
+        "home": str(walk.home),
+        "jobcast": __version__,
+    }
+
+
+def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVersion, tuple[str, ...], bool]:
+    """The version of a stretch, the pools that it learnt from, and whether it was registered just now."""
+    data = TrainingData.of(
+        walk.trace.between(None, stretch.until_s), stretch.from_s, stretch.until_s, walk.settings.min_train_jobs
+    )
+    known = _found(walk, stretch)
+    if known is not None:
+        return known, data.pools, False
+    algorithm, recipe = recipe_of(walk.predictor, walk.algorithm)
+    trained = recipe(data, algorithm, walk.settings, step)
+    trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
+    with _saved(trained.predictor) as folder:
+        same = registered_already(walk.home, walk.predictor, folder)
+        if same is not None:
+            return same, data.pools, False
+        return register(walk.home, folder, trained, data, walk.settings), data.pools, True
+
+
+def _key(walk: Walk, stretch: Stretch) -> str:
+    """Hash of all that decides what a training gives."""
+    told = {
+        "algorithm": recipe_of(walk.predictor, walk.algorithm)[0],
+        "settings": asdict(walk.settings),
+        "trace": walk.trace.source.sha256,
+        "window": [stretch.from_s, stretch.until_s],
+        "jobcast": __version__,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
+    """The version that an earlier walk left for a stretch."""
+    registry, key = open_registry(walk.home), _key(walk, stretch)
+    candidates = (
+        version
+        for version in registry.list()
+        if version.name == walk.predictor and version.train_until_s == stretch.until_s
+    )
+    return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
+
+
+@contextmanager
+def _saved(model: Any) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
+        folder = Path(room) / model.name
+        model.save(folder)
+        yield folder
+
+
+def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blocks:
+    """Nothing where the walk ends with the training."""
+    if stretch.next_s <= stretch.until_s:
+        return {}
+    return forecast_rows(model, walk.trace, stretch.until_s, stretch.next_s, pools, walk.end_s)
+
+
+def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:
+    """All weeks together, None where nothing was scored."""
+    ours, theirs = (_joined([week[name] for week in weeks if week[name]]) for name in NAMES)
+    return compare_rows(ours, theirs, NAMES) if any(len(rows) for rows in ours.values()) else None
+
+
+def _joined(parts: Sequence[Blocks]) -> Blocks:
+    kinds: dict[str, type[Rows]] = {name: type(rows) for name, rows in parts[0].items()} if parts else {}
+    return {name: kind.joined([part[name] for part in parts]) for name, kind in kinds.items()}
+
+
+def _told(
+    stretch: Stretch, version: ModelVersion, made: bool, pools: Sequence[str], rows: dict[str, Blocks]
+) -> dict[str, Any]:
+    return {
+        "trained": {"from": iso(stretch.from_s), "until": iso(stretch.until_s)},
+        "scored": {"from": iso(stretch.until_s), "until": iso(stretch.next_s)},
+        "version": version.version,
+        "algorithm": version.algorithm,
+        "registered_now": made,
+        "pools": len(pools),
+        **{name: {block: of.figures() for block, of in blocks.items()} for name, blocks in rows.items()},
+    }
+
+
+def _challenge(walk: Walk, version: ModelVersion) -> None:
+    """The last version of a walk is the challenger, whether it was registered now or found."""
+    registry = open_registry(walk.home)
+    if registry.show(walk.predictor).aliases.get(CHALLENGER) != version.version:
+        registry.set_alias(walk.predictor, CHALLENGER, version.version)
+
+
+def _part(progress: Step | None, number: int, count: int) -> Step | None:
+    """Progress within one training as a part of the walk's."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(1000 * number + 1000 * done // max(total, 1), 1000 * count)

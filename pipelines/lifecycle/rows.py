@@ -1,0 +1,249 @@
+"""Forecasts beside what came, row by row: sliced by week, pool and day, and joined where versions take turns."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.history import PoolHistory
+from jobcast.domain.horizons import horizon_label
+from jobcast.features.corpus import build_corpus, grid
+from jobcast.features.targets import load_within
+from jobcast.models import scores
+from jobcast.models.duration_data import bins_of
+from jobcast.models.evaluation.arrival_intervals import DayDraws
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.scores import Figure
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.traces.history import pool_histories
+from jobcast.traces.table import Trace
+
+MINUTE_S = 60.0
+PINBALL_QUANTILE = 0.95
+"""Quantile that load estimates of all versions are held to where one figure must tell them apart."""
+ALL_JOBS = "jobs"
+"""Name of the one block of a predictor without horizons."""
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What every predictor's rows hold, all arrays of shape (n_rows,) or (n_rows, ...).
+
+    Attributes
+    ----------
+    time_s : when the forecast was made, seconds from the epoch
+    known_s : when its truth was known: the end of the window, or of the job
+    pool : names
+    """
+
+    MAIN: ClassVar[str]
+    """The figure that versions are compared by."""
+    MAIN_IS_LOSS: ClassVar[bool]
+    """Whether less of it is better."""
+    time_s: Floats
+    known_s: Floats
+    pool: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+    def of(self, mask: NDArray[Any]) -> Self:
+        """The rows of a mask (n_rows,)."""
+        return replace(self, **{field.name: getattr(self, field.name)[mask] for field in fields(self)})
+
+    def between(self, from_s: float, until_s: float) -> Self:
+        """Rows whose forecast was made in [from_s, until_s)."""
+        return self.of((self.time_s >= from_s) & (self.time_s < until_s))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Rows of several stretches of time, one after the other."""
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+    def figures(self) -> dict[str, Figure]:
+        """Figures of all rows; None where undefined."""
+        raise NotImplementedError
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """The main figure in each draw of days, shape (draws,)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrivalRows(Rows):
+    """Windows of one horizon: whether jobs came, the probability, and what both thresholds made of it."""
+
+    MAIN: ClassVar[str] = "pr_auc"
+    MAIN_IS_LOSS: ClassVar[bool] = False
+    arrives: Bools
+    probability: Floats
+    declared: Bools
+    passed: Bools
+
+    def figures(self) -> dict[str, Figure]:
+        """See `scores`; `bias` is the mean forecast less the base rate."""
+        base, forecast = scores.mean(self.arrives), scores.mean(self.probability)
+        return {
+            "n": len(self),
+            "base_rate": base,
+            "pr_auc": scores.pr_auc(self.arrives, self.probability),
+            "f1": scores.detection(self.arrives, self.declared)["f1"],
+            "ece": scores.ece(self.arrives, self.probability),
+            "bias": None if base is None or forecast is None else forecast - base,
+            **scores.gate(self.arrives, self.passed),
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """PR-AUC."""
+        return days.pr_auc(self.arrives, self.probability)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadRows(Rows):
+    """Windows of one horizon: GPUs that came and GPUs that were estimated."""
+
+    MAIN: ClassVar[str] = "pinball"
+    MAIN_IS_LOSS: ClassVar[bool] = True
+    load_gpus: Floats
+    estimate_gpus: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """See `scores.coverage`; `pinball` is the loss at the 0.95 quantile over the load that came."""
+        total = float(self.load_gpus.sum())
+        return {
+            "n": len(self),
+            **scores.coverage(self.load_gpus, self.estimate_gpus),
+            "pinball": float(self._pinball().sum()) / total if total else None,
+            "mean_load": scores.mean(self.load_gpus),
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Pinball loss over load."""
+        return days.ratio(self._pinball(), self.load_gpus)
+
+    def _pinball(self) -> Floats:
+        short = self.load_gpus - self.estimate_gpus
+        loss: Floats = np.maximum(PINBALL_QUANTILE * short, (PINBALL_QUANTILE - 1.0) * short)
+        return loss
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DurationRows(Rows):
+    """Jobs: the true bin, the likeliest one, the one that schedulers are told, and probabilities (n_rows, B)."""
+
+    MAIN: ClassVar[str] = "log_loss"
+    MAIN_IS_LOSS: ClassVar[bool] = True
+    truth: NDArray[np.int64]
+    forecast: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    probability: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """See `scores.bin_scores`; `chosen_under` is the share told a bin that is too short."""
+        labels = [str(index) for index in range(self.probability.shape[1])]
+        told = scores.bin_scores(self.truth, self.forecast, self.probability, labels)
+        del told["by_bin"]
+        return {**told, "chosen_under": scores.mean(self.chosen < self.truth)}
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Log loss."""
+        right = self.probability[np.arange(len(self)), self.truth]
+        return days.ratio(-np.log(np.maximum(right, np.finfo(np.float64).tiny)), np.ones(len(self)))
+
+
+Blocks = dict[str, Rows]
+"""Rows by horizon, or of all jobs."""
+
+
+def forecast_rows(
+    model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
+) -> Blocks:
+    """Forecasts of a version made in [from_s, until_s) whose truth was known at an instant.
+
+    Parameters
+    ----------
+    model : a fitted predictor
+    trace : jobs, from long before `from_s` on
+    pools : those that count
+    known_s : no truth of later than that is in the rows
+
+    Raises
+    ------
+    RegistryError
+        The model reads other features than this code builds.
+    """
+    blocks = _MAKERS[model.name](model, trace, from_s, until_s, pools)
+    return {name: rows.of(rows.known_s <= known_s) for name, rows in blocks.items()}
+
+
+def _arrival_rows(model: WillJobsArrive, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
+    corpus = build_corpus(_histories(trace, pools), from_s, until_s, model.horizons_min_)
+    model.check_features(corpus.feature_names)
+    probability = model.predict_proba(corpus.X) if len(corpus) else np.empty((0, len(model.horizons_min_)))
+    names = np.array(corpus.pools, dtype=str)[corpus.pool_index]
+    return {
+        horizon_label(k): ArrivalRows(
+            corpus.tick_s,
+            corpus.tick_s + MINUTE_S * k,
+            names,
+            corpus.arrives[:, column],
+            probability[:, column],
+            probability[:, column] >= model.thresholds_f1_[column],
+            probability[:, column] >= model.thresholds_gate_[column],
+        )
+        for column, k in enumerate(model.horizons_min_)
+    }
+
+
+def _load_rows(model: NewLoad, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
+    histories = _histories(trace, pools)
+    ticks_s, horizons_s = grid(from_s, until_s), MINUTE_S * np.asarray(model.horizons_min_, np.float64)
+    none = np.empty((0, len(horizons_s)))
+    loads = np.concatenate([none, *(load_within(one, ticks_s, horizons_s) for one in histories.values())])
+    estimates = np.concatenate([none, *(model.predict(one, ticks_s) for one in histories.values())])
+    time_s = np.tile(ticks_s, len(histories))
+    names = np.repeat(np.array(list(histories), dtype=str), len(ticks_s))
+    return {
+        horizon_label(k): LoadRows(time_s, time_s + MINUTE_S * k, names, loads[:, column], estimates[:, column])
+        for column, k in enumerate(model.horizons_min_)
+    }
+
+
+def _duration_rows(model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
+    names = trace.jobs["pool"].to_numpy().astype(str)
+    wanted = (trace.submit_s >= from_s) & (trace.submit_s < until_s) & np.isin(names, list(pools))
+    if not wanted.any():
+        return {ALL_JOBS: _no_jobs(len(model.horizons_min) + 1)}
+    features = model.rows(trace, wanted)
+    return {
+        ALL_JOBS: DurationRows(
+            trace.submit_s[wanted],
+            trace.end_s[wanted],
+            names[wanted],
+            bins_of(trace.duration_s[wanted], model.horizons_min),
+            model.predict(features),
+            model.choose(features),
+            model.predict_proba(features),
+        )
+    }
+
+
+def _no_jobs(bins: int) -> DurationRows:
+    times, whole = np.empty(0), np.empty(0, np.int64)
+    return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)))
+
+
+def _histories(trace: Trace, pools: Sequence[str]) -> dict[str, PoolHistory]:
+    return {name: history for name, history in pool_histories(trace).items() if name in pools}
+
+
+_MAKERS: Mapping[str, Callable[..., Blocks]] = {
+    WillJobsArrive.name: _arrival_rows,
+    NewLoad.name: _load_rows,
+    JobDuration.name: _duration_rows,
+}

@@ -1,0 +1,88 @@
+"""Switches of sharing as a file: CSV with the columns pool, horizon_min, from, sharing (on or off)."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.switches import Switch, Switches
+from jobcast.pipelines.times import iso, parse_time
+from jobcast.traces.files import reason, replacing
+
+COLUMNS = ("pool", "horizon_min", "from", "sharing")
+STATES = {"on": True, "off": False}
+GIVE = "give a CSV with the columns pool,horizon_min,from,sharing"
+
+
+def read_switches(path: str | Path) -> Switches:
+    """Read a file of switches; an empty `from` means always.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or a row of it cannot be used; the line names the first such row.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return _parsed(csv.DictReader(file), str(path))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; {GIVE}, as `jobcast drift --switches-out` writes it") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"{path}: not readable as CSV ({reason(error)}); {GIVE}") from None
+
+
+def write_switches(switches: Iterable[Switch], path: Path) -> None:
+    """Write a file of switches, by pool, horizon and instant, under a temporary name first."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in sorted(switches):
+        since = "" if one.from_s == -math.inf else iso(one.from_s)
+        writer.writerow([one.pool, f"{one.horizon_min:g}", since, "on" if one.sharing else "off"])
+    with replacing(path) as draft:
+        draft.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:
+    found = list(rows.fieldnames or [])
+    missing = [name for name in COLUMNS if name not in found]
+    if missing:
+        shown = ", ".join(found) or "nothing"
+        raise ConfigError(f"{path}: column {' and '.join(missing)} missing, found {shown}; {GIVE}")
+    read: dict[tuple[str, float, float], Switch] = {}
+    for row in rows:
+        where = f"{path}, row {rows.line_num}"
+        switch = _switch(row, where)
+        key = (switch.pool, switch.horizon_min, switch.from_s)
+        if key in read:
+            raise ConfigError(f"{where}: this pool, horizon and instant is given twice; keep one row of it")
+        read[key] = switch
+    return Switches(tuple(read.values()))
+
+
+def _switch(row: dict[str, str], where: str) -> Switch:
+    if None in row:
+        raise ConfigError(f"{where}: more fields than the header has; quote names that hold commas")
+    pool = row["pool"] or ""
+    horizon, since, state = ((row[name] or "").strip() for name in COLUMNS[1:])
+    if not pool.strip():
+        raise ConfigError(f"{where}, column pool: must not be empty; fill it in or drop the row")
+    if state not in STATES:
+        raise ConfigError(f"{where}, column sharing: must be on or off, got {state!r}; correct or drop the row")
+    return Switch(pool, _minutes(horizon, where), _instant(since, where), STATES[state])
+
+
+def _minutes(text: str, where: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes < math.inf:
+        raise ConfigError(f"{where}, column horizon_min: must be minutes > 0, got {text!r}; correct or drop the row")
+    return minutes
+
+
+def _instant(text: str, where: str) -> float:
+    return parse_time(text, f"{where}, column from") if text else -math.inf

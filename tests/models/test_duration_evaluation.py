@@ -1,0 +1,127 @@
+"""Figures of duration bins: by hand, and what is told beside them."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import TrainingError
+from jobcast.models.evaluation import evaluate_durations
+from jobcast.models.evaluation.duration_intervals import duration_intervals
+from jobcast.models.evaluation.durations import tag_ablation
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.scores import bin_scores
+from jobcast.traces.generators import generate
+from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+RULE = {"algorithm": "tag-pool-width"}
+
+
+def durations(rows):
+    """Trace of (submit_s, duration_s, pool), one GPU each."""
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("submit_time", "duration", "pool"))}
+    frame = pl.DataFrame(columns).with_columns(
+        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
+    )
+    return Trace.from_frame(frame, name="test")
+
+
+@pytest.fixture
+def few():
+    return durations(
+        [
+            (0.0, 60.0, "a"),
+            (0.0, 1000.0, "a"),
+            (0.0, 1000.0, "b"),
+            (2000.0, 60.0, "b"),  # forecast 5-60min: over-predicted
+            (2100.0, 4000.0, "b"),  # one of 60 s, one of 1000 s has finished: the longer of equals, too short still
+            (2200.0, 1000.0, "a"),  # one of each: 5-60min, right
+            (2300.0, 9000.0, "a"),  # not finished at 10000
+        ]
+    )
+
+
+def test_by_hand(few):
+    model = JobDuration(**RULE).fit(few, 1500.0)
+    told = evaluate_durations(model, few, 1500.0, 10_000.0)
+    assert told["n"] == 3
+    assert told["unknown"] == 1
+    assert told["accuracy"] == told["under_predicted"] == told["over_predicted"] == pytest.approx(1 / 3)
+    assert {"macro_f1", "log_loss", "ece", "by_bin", "confident_half"} <= set(told)
+    assert told["by_pool"]["a"]["accuracy"] == 1.0
+    assert told["by_pool"]["b"]["n"] == told["by_width"]["1"]["n"] - 1 == 2
+    assert set(told["intervals"].values()) == {None}  # of one day
+    assert json.dumps(told, allow_nan=False)
+    assert evaluate_durations(model, few, 1500.0, 10_000.0, pools=["b"])["n"] == 2
+
+
+def test_baselines_by_hand(few):
+    model = JobDuration(**RULE).fit(few, 1500.0)
+    told = evaluate_durations(model, few, 1500.0, 10_000.0)["baselines"]
+    assert set(told) == {"majority", "last_finished", "last_20_pool_width", "tag_pool_width"}
+    # The last job finished before each: 1000 s, 60 s, 1000 s; the truth 60 s, 4000 s, 1000 s.
+    assert told["last_finished"]["accuracy"] == pytest.approx(1 / 3)
+    assert told["last_finished"]["under_predicted"] == pytest.approx(1 / 3)
+    assert told["majority"]["accuracy"] == pytest.approx(1 / 3)
+    # Training: 1 of 3 up to 5 minutes, 2 of 3 up to an hour, none longer.
+    tiny = np.finfo(np.float64).tiny
+    assert told["majority"]["log_loss"] == pytest.approx(-(math.log(1 / 3) + math.log(tiny) + math.log(2 / 3)) / 3)
+    figures = ("accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
+    own = evaluate_durations(model, few, 1500.0, 10_000.0)
+    assert [told["tag_pool_width"][name] for name in figures] == [own[name] for name in figures]
+
+
+def test_what_a_scheduler_is_told_is_scored(few):
+    model = JobDuration(**RULE, under_cost=1e6).fit(few, 1500.0)
+    told = evaluate_durations(model, few, 1500.0, 10_000.0)["choose"]
+    # No bin beyond an hour has a probability: 60 s is told too long, 4000 s too short, 1000 s right.
+    assert told == {"under_cost": 1e6, "accuracy": 1 / 3, "under_predicted": 1 / 3, "over_predicted": 1 / 3}
+
+
+def test_what_cannot_be_scored_is_refused():
+    trace = durations([(0.0, 60.0, "a"), (100.0, 5000.0, "a")])
+    with pytest.raises(TrainingError, match="test: no job of the window ended in it"):
+        evaluate_durations(JobDuration(**RULE).fit(trace, 100.0), trace, 100.0, 200.0)
+
+
+def test_intervals_hold_the_figures():
+    rng = np.random.default_rng(1)
+    probability = rng.dirichlet(np.ones(4), 2000)
+    truth = np.array([rng.choice(4, p=p) for p in probability])
+    forecast = probability.argmax(axis=1)
+    told = duration_intervals(truth, forecast, probability, np.sort(rng.uniform(0, 20 * DAY_S, 2000)), draws=300)
+    figures = bin_scores(truth, forecast, probability, list("abcd"))
+    assert set(told) == {"accuracy", "under_predicted", "log_loss", "macro_f1", "ece"}
+    for name in ("accuracy", "under_predicted", "log_loss", "macro_f1"):
+        low, high = told[name]
+        assert low < figures[name] < high
+        assert high - low < 0.2 * figures[name]
+
+
+def test_weights_of_one_give_the_figures():
+    """One draw of one day each: sums by day weigh as the rows do."""
+    rng = np.random.default_rng(2)
+    probability = rng.dirichlet(np.ones(3), 60)
+    truth, forecast = rng.integers(0, 3, 60), probability.argmax(axis=1)
+    same_day = np.repeat(np.arange(6) * DAY_S, 10)
+    rows = np.tile(np.arange(10), 6)  # each day holds the same ten jobs: every draw gives the same figures
+    told = duration_intervals(truth[rows], forecast[rows], probability[rows], same_day, draws=20)
+    figures = bin_scores(truth[rows], forecast[rows], probability[rows], list("abc"))
+    for name, (low, high) in told.items():
+        assert low == pytest.approx(figures[name])
+        assert high == pytest.approx(figures[name])
+
+
+def test_tags_raise_accuracy_where_jobs_of_a_tag_are_alike():
+    """Run times of a generated campus hang together within tags."""
+    trace, _ = generate("campus", seed=1, settings={"jobs": "6000", "weeks": "3"})
+    begin = float(trace.submit_s[0])
+    model = JobDuration(algorithm="lightgbm").fit(trace, begin + 14 * DAY_S)
+    told = tag_ablation(model, trace, begin + 14 * DAY_S, begin + 21 * DAY_S)
+    tags, none = told["with tags"], told["without tags"]
+    assert tags["accuracy"] > none["accuracy"]
+    assert tags["log_loss"] < none["log_loss"] - 0.01
+    assert tags["rule"]["accuracy"] > none["rule"]["accuracy"]

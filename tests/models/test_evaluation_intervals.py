@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
+
+from jobcast.models import scores
+from jobcast.models.evaluation.arrival_intervals import DayDraws, arrival_intervals
+from jobcast.models.evaluation.intervals import day_block_intervals, day_weights, days_of, sums_by_day
+
+DAY_S = 86400.0
+
+
+def test_the_interval_of_a_mean_is_that_of_its_days_not_of_its_rows():
+    # 100 days of 50 equal rows: the mean has the standard error of 100 values, sd / 10, not of 5,000.
+    of_day = np.random.default_rng(0).normal(0.0, 1.0, 100)
+    value, day = np.repeat(of_day, 50), np.repeat(np.arange(100), 50)
+    told = day_block_intervals(lambda w: {"mean": w @ value / w.sum()}, day, draws=2000)
+    low, high = told["mean"]
+    assert high - low == pytest.approx(2 * 1.96 * of_day.std() / 10, rel=0.08)
+    assert low < of_day.mean() < high
+
+
+def test_equal_seeds_draw_equal_days_and_others_other_days():
+    right, day = np.arange(40) % 3 == 0, np.arange(40) // 4
+    told = [day_block_intervals(lambda w: {"a": w @ right / w.sum()}, day, 50, seed) for seed in (1, 1, 2)]
+    assert told[0] == told[1] != told[2]
+
+
+def test_no_draws_few_days_and_undefined_figures_have_no_interval():
+    def mean(weights):
+        return {"a": weights.mean()}
+
+    assert day_block_intervals(mean, np.arange(9), draws=0) == {}
+    assert day_block_intervals(mean, np.arange(4)) == {"a": None}
+    assert day_block_intervals(mean, np.arange(5)) == {"a": [1.0, 1.0]}
+    assert day_block_intervals(lambda w: {"a": None}, np.arange(9), draws=20) == {"a": None}
+    assert day_block_intervals(lambda w: {"a": w[0] or None}, np.arange(5), draws=20)["a"] is not None
+    assert day_block_intervals(mean, []) == {}
+
+
+@given(st.integers(1, 30), st.integers(1, 20), st.integers(0, 99))
+def test_every_draw_has_as_many_days_as_there_are(days, draws, seed):
+    weights = day_weights(days, draws, seed)
+    assert weights.shape == (draws, days)
+    assert (weights.sum(axis=1) == days).all()
+
+
+def test_days_are_utc_days_and_sums_are_by_day():
+    days, sums = sums_by_day(days_of([-1.0, 0.0, DAY_S, DAY_S + 1]), {"x": [1, 2, 3, 4]})
+    assert days.tolist() == [-1, 0, 1]
+    assert sums["x"].tolist() == [1.0, 2.0, 7.0]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Ten days of forecasts that tie often, and what came."""
+    rng = np.random.default_rng(5)
+    probability = rng.integers(0, 300, 4000) / 300
+    return np.sort(rng.uniform(0, 10 * DAY_S, 4000)), probability, rng.random(4000) < probability**2
+
+
+def test_each_draw_gives_what_the_weighted_rows_give(rows):
+    tick_s, probability, arrives = rows
+    days = DayDraws(tick_s, draws=6, seed=3)
+    weights = days.weights[:, days_of(tick_s)]
+    expected = [average_precision_score(arrives, probability, sample_weight=weight) for weight in weights]
+    assert days.pr_auc(arrives, probability) == pytest.approx(expected)
+    whole = [np.repeat(np.arange(4000), weight.astype(int)) for weight in weights]
+    assert days.ece(arrives, probability) == pytest.approx(
+        [scores.ece(arrives[picked], probability[picked]) for picked in whole]
+    )
+    assert days.ratio(arrives, np.ones(4000)) == pytest.approx([arrives[picked].mean() for picked in whole])
+
+
+def test_ranks_in_groups_are_near_the_exact_pr_auc():
+    rng = np.random.default_rng(8)
+    probability = rng.random(30_000)
+    arrives, tick_s = rng.random(30_000) < probability**3, np.arange(30_000) * 60.0
+    days = DayDraws(tick_s, draws=2)
+    weights = days.weights[:, days_of(tick_s)]
+    expected = [average_precision_score(arrives, probability, sample_weight=weight) for weight in weights]
+    assert days.pr_auc(arrives, probability) == pytest.approx(expected, abs=1e-3)
+
+
+def test_intervals_hold_the_figures_that_they_are_of(rows):
+    tick_s, probability, arrives = rows
+    told = arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 300, 0)
+    declared, passed = probability >= 0.5, probability >= 0.2
+    figures = {
+        **scores.detection(arrives, declared),
+        "pr_auc": scores.pr_auc(arrives, probability),
+        "idle_f1": scores.idle_detection(arrives, declared)["f1"],
+        **scores.gate(arrives, passed),
+    }
+    assert set(told) == {*figures, "ece"}
+    for name, figure in figures.items():
+        low, high = told[name]
+        assert low < figure < high, name
+    assert arrival_intervals(arrives, probability, 0.5, 0.2, tick_s, 0, 0) == {}

@@ -1,0 +1,160 @@
+"""Drift: figures by week, verdicts, and switches that follow from the past alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.switches import Switches
+from jobcast.pipelines.lifecycle.drift import Span, drift
+from jobcast.pipelines.lifecycle.drift_page import render_drift
+from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
+from jobcast.pipelines.lifecycle.rows import ArrivalRows, forecast_rows
+from jobcast.pipelines.lifecycle.switches_file import read_switches
+from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
+from jobcast.pipelines.times import parse_time
+
+DAY_S = 86400.0
+
+
+def rows_of(pool, time_s, arrives, passed, horizon_s=300.0):
+    n = len(time_s)
+    time_s, arrives, passed = np.array(time_s, float), np.array(arrives, bool), np.array(passed, bool)
+    probability = np.where(passed, 0.9, 0.1)
+    return ArrivalRows(time_s, time_s + horizon_s, np.array([pool] * n), arrives, probability, passed, passed)
+
+
+def test_weeks_begin_where_the_span_does():
+    span = Span(100.0, 100.0 + 15 * DAY_S)
+    assert [(begin - 100) / DAY_S for begin, _ in span.weeks()] == [0.0, 7.0, 14.0]
+    assert [(end - 100) / DAY_S for end in span.completed_s()] == [7.0, 14.0]
+
+
+def test_a_pool_is_switched_off_when_its_gate_missed_and_on_again_when_that_is_past():
+    """The gate misses all of week 0 and nothing after it; the rule looks back one week."""
+    hours = np.arange(0, 21 * DAY_S, 3600.0)
+    rows = rows_of("a", hours, np.ones(len(hours)), hours >= 7 * DAY_S)
+    ends = [7 * DAY_S, 14 * DAY_S, 21 * DAY_S]
+    found = switches_of({5: rows}, ends, SwitchRule(0.2, 7.0, 10), ["a", "b"])
+    assert [(one.pool, one.horizon_min, one.from_s, one.sharing) for one in found] == [
+        ("a", 5, 7 * DAY_S, False),
+        ("a", 5, 14 * DAY_S, True),
+    ]
+    long = switches_of({5: rows}, ends, SwitchRule(0.2, 14.0, 10), ["a"])
+    assert [(one.from_s, one.sharing) for one in long] == [(7 * DAY_S, False), (21 * DAY_S, True)]
+    assert switches_of({5: rows}, ends, SwitchRule(0.2, 7.0, 1000), ["a"]) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.booleans()), max_size=40), st.integers(7, 21))
+def test_a_switch_follows_from_what_had_been_observed(windows, day):
+    """Truth that was known only after an instant changes no switch up to it."""
+    times, arrives, passed = (list(column) for column in zip(*sorted(windows), strict=True)) if windows else ([],) * 3
+    days = [DAY_S * time for time in times]
+    rows = rows_of("a", days, arrives, passed, horizon_s=2 * DAY_S)
+    ends = [DAY_S * end for end in (7, 14, 21, 28)]
+    late = rows.known_s > DAY_S * day
+    other = rows_of("a", days, np.array(arrives, bool) ^ late, np.array(passed, bool) ^ late, horizon_s=2 * DAY_S)
+    rule = SwitchRule(0.3, 14.0, 2)
+    told = [Switches(tuple(switches_of({5: one}, ends, rule, ["a"]))) for one in (rows, other)]
+    for at in np.arange(0, DAY_S * day + 1, DAY_S):
+        assert told[0].shares("a", 300.0, at) == told[1].shares("a", 300.0, at)
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict"),
+    [
+        ({"ece": 0.05, "bias": -0.04, "miss_rate": 0.07}, STEADY),
+        ({"ece": 0.07, "bias": 0.0, "miss_rate": 0.05}, WATCH),
+        ({"ece": 0.01, "bias": -0.06, "miss_rate": 0.0}, WATCH),
+        ({"ece": 0.01, "bias": -0.11, "miss_rate": 0.0}, DRIFTED),
+        ({"ece": 0.01, "bias": 0.0, "miss_rate": 0.11}, DRIFTED),
+        ({"ece": None, "bias": None, "miss_rate": None}, STEADY),
+    ],
+)
+def test_a_week_is_judged_by_the_limits(figures, verdict):
+    said, reasons = judge("will-jobs-arrive", {"5min": figures}, {"miss_rate": 0.05}, {"moved": []})
+    assert said == verdict
+    assert bool(reasons) == (verdict != STEADY)
+
+
+def test_inputs_that_moved_alone_are_watched():
+    assert moved_inputs({"a": 0.3, "b": 0.3, "c": 0.1, "d": 0.9}, {"a": 0.4, "b": 0.1}) == ["d", "b"]
+    said, reasons = judge("new-load", {}, {}, {"moved": ["d"], "feature": "d"})
+    assert (said, reasons) == (WATCH, ["1 inputs moved, d most"])
+
+
+def test_rows_give_the_figures_of_evaluate(registry, trace):
+    """Of one span, the rows' figures are those of `jobcast evaluate`."""
+    begin, end = parse_time("2024-01-15"), parse_time("2024-01-22")
+    version = registry.resolve("will-jobs-arrive")
+    model, known = registry.load(version), trace.between(None, end)
+    rows = forecast_rows(model, trace, begin, end, known.pools, end)
+    scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0))
+    theirs = SCORERS[version.name](model, scoring)[0]["horizons"]
+    for horizon, block in rows.items():
+        ours = block.figures()
+        for name in ("n", "base_rate", "pr_auc", "f1", "ece"):
+            assert ours[name] == pytest.approx(theirs[horizon][name]), name
+        assert ours["miss_rate"] == pytest.approx(theirs[horizon]["gate"]["miss_rate"])
+
+
+@pytest.mark.parametrize("predictor", ["will-jobs-arrive", "new-load", "job-duration"])
+def test_the_command_tells_weeks_and_writes_its_page(shell, run, predictor):
+    told = shell.json("drift", predictor, "--trace", run.trace, "--out", "drift")
+    assert [week["from"][:10] for week in told["weeks"]] == ["2024-01-15", "2024-01-22"]
+    assert [week["complete"] for week in told["weeks"]] == [True, False]
+    assert told["verdict"] == told["weeks"][-1]["verdict"]
+    page = Path("drift/report.html").read_text()
+    assert f"Drift of {predictor} version 1" in page
+    assert json.loads(Path("drift/drift.json").read_text()) == told
+    assert page == render_drift(told)
+    week = told["weeks"][0]
+    assert 0 < week["jobs"] < len(read(run))
+    assert week["inputs"]["psi"] == max(week["inputs"]["by_feature"].values()) or week["inputs"]["moved"]
+    for block in week["blocks"].values():
+        assert block["n"] == sum(one["n"] for one in block["by_pool"].values())
+
+
+def read(run):
+    import polars as pl
+
+    return pl.read_parquet(run.trace)
+
+
+def test_switches_are_written_for_sia(shell, run):
+    words = ("drift", "will-jobs-arrive", "--trace", run.trace, "--switches-out", "off.csv")
+    told = shell.json(*words, "--most-missed", 0, "--least-arrivals", 1)
+    assert read_switches("off.csv").rows
+    assert {one["from"] for one in told["switches"]} == {"2024-01-22T00:00:00Z"}
+    assert told["switch_rule"] == {"most_missed": 0.0, "days": 14.0, "least_arrivals": 1}
+    sia = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--forecasts", "registry")
+    figures = shell.json(*sia, "--from", run.trained_until, "--set", "switches=off.csv")
+    assert figures["jobs"] > 0
+
+
+def test_switches_up_to_a_week_do_not_depend_on_later_weeks(run, trace):
+    rule = SwitchRule(0.05, 14.0, 5)
+    reference = ("will-jobs-arrive", None)
+    early = drift(reference, trace, parse_time("2024-01-15"), parse_time("2024-01-22"), home=run.home, rule=rule)
+    late = drift(reference, trace, parse_time("2024-01-15"), None, home=run.home, rule=rule)
+    until = parse_time("2024-01-22")
+    assert early.switches
+    assert early.switches == tuple(one for one in late.switches if one.from_s <= until)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("new-load", "--switches-out", "s.csv"), "--switches-out: new-load has no gate to switch by"),
+        (("regime",), "no model 'regime'"),
+        (("new-load", "--from", "2024-01-10"), "reaches into the window"),
+        (("new-load", "--until", "2024-01-10"), "nothing to look at"),
+        (("new-load", "--html", "."), "is a folder"),
+        (("new-load:7",), "new-load has no version 7"),
+    ],
+)
+def test_wrong_input_is_one_line(shell, run, words, told):
+    assert told in shell.refuses("drift", *words, "--trace", run.trace)

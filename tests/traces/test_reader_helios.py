@@ -1,0 +1,186 @@
+"""Helios's logs and quotas; expectations are by hand from the fixtures."""
+
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.readers import read_sources, read_trace
+
+FIXTURES = Path(__file__).with_name("fixtures") / "helios"
+ONE = FIXTURES / "one" / "cluster_log.csv"
+EARTH, VENUS = (FIXTURES / "clusters" / name / "cluster_log.csv" for name in ("Earth", "Venus"))
+QUOTAS = EARTH.with_name("cluster_gpu_number.csv")
+HEADER = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+SHANGHAI = "Asia/Shanghai"
+DAY_S = 86400.0
+APRIL_S = datetime(2020, 4, 1, tzinfo=UTC).timestamp()
+
+
+def at(clock, day=1):
+    return datetime.fromisoformat(f"2020-04-{day:02d}T{clock}+00:00").astimezone(UTC)
+
+
+def test_gpu_jobs_that_ran_are_kept_as_the_log_tells_them():
+    trace = read_trace(ONE)
+    assert trace.jobs.columns == [
+        "job_id", "pool", "submit_time", "duration", "gpus", "user", "start_time", "end_time", "state", "cpus",
+        "node_num", "queue",
+    ]  # fmt: skip
+    assert trace.jobs.rows() == [
+        ("007", "vcA", at("00:00:05"), 1.0, 1, "u3", at("00:00:05"), at("00:00:06"), "COMPLETED", 4.0, 1, 0),
+        ("104", "vcB", at("00:00:05"), 86400.0, 2, "u2", at("00:00:13"), at("00:00:13", 2), "TIMEOUT", 10.0, 1, 8),
+        ("100", "vcA", at("00:00:10"), 3600.0, 8, "u1", at("00:00:20"), at("01:00:20"), "COMPLETED", 40.0, 1, 10),
+        ("105", "vcB", at("00:00:14"), 60.0, 1, "u3", None, None, "NODE_FAIL", 5.0, 1, 0),
+    ]
+    assert trace.dropped == {"CPU job (gpu_num 0)": 2, "duration missing or <= 0": 2}
+    assert trace.notes == (
+        "submit_time, start_time, end_time: times without an offset read as UTC",
+        "times are wall-clock times of UTC+8; --timezone Asia/Shanghai brings them to UTC",
+        "start_time, end_time: emptied in 1 of 4 jobs, where they lie before submit_time or each other",
+    )
+    assert (trace.name, trace.source.rows) == ("one", 8)
+
+
+def test_the_zone_of_the_clusters():
+    trace = read_trace(ONE, timezone=SHANGHAI)
+    assert trace.jobs["submit_time"][0] == datetime(2020, 3, 31, 16, 0, 5, tzinfo=UTC)
+    assert trace.notes[0] == f"submit_time, start_time, end_time: times without an offset read as {SHANGHAI}"
+
+
+def test_ids_and_pools_of_several_clusters_are_told_apart():
+    trace = read_sources([VENUS, EARTH]).trace
+    assert trace.jobs["job_id"].to_list() == ["Earth/1", "Venus/1", "Earth/2"]
+    assert trace.pools == ["Earth/vcA", "Earth/vcB", "Venus/vcA"]
+    assert trace.dropped == {"CPU job (gpu_num 0)": 2}
+    assert trace.source.path == f"{EARTH} + {VENUS}"
+    assert trace.name == "Earth+Venus"
+
+
+def test_a_bad_row_of_several_logs_is_named_with_its_file(tmp_path):
+    bad = tmp_path / "Venus_cluster_log.csv"
+    bad.write_text(VENUS.read_text() + "3,u,vcA,two,4,1,COMPLETED,2020-04-01 00:00:11,,,30,0\n")
+    with pytest.raises(TraceError, match=rf"{bad} row 4, column gpu_num: must be a number, got 'two'"):
+        read_sources([EARTH, bad])
+    with pytest.raises(TraceError, match=rf"^{bad}, row 4, column gpu_num: must be a number, got 'two'"):
+        read_trace(bad)
+
+
+def test_quotas_change_from_the_day_on():
+    reading = read_sources([QUOTAS, EARTH])
+    at_day = {day: reading.pools.at(APRIL_S + (day - 1) * DAY_S) for day in (1, 2, 3, 4)}
+    assert at_day == {
+        1: [Pool("vcA", 64), Pool("vcC", 8)],
+        2: [Pool("vcA", 64), Pool("vcB", 32), Pool("vcC", 8)],
+        3: [Pool("vcA", 32), Pool("vcB", 32), Pool("vcC", 8)],
+        4: [Pool("vcA", 32), Pool("vcB", 32), Pool("vcC", 8)],
+    }
+    assert len(reading.pools.quotas) == 4
+    assert reading.trace.notes[-2:] == (
+        "quotas of 3 pools told, 1 changes",
+        "pools that end with 0 GPUs keep their last quota: vcC",
+    )
+
+
+def test_days_are_those_of_the_zone_and_the_first_holds_before_it_for_earlier_jobs(tmp_path):
+    moved = read_sources([EARTH, QUOTAS], timezone=SHANGHAI).pools
+    assert moved.changes_s == [APRIL_S + day * DAY_S - 8 * 3600 for day in (0, 1, 2)]
+    log = tmp_path / "cluster_log.csv"
+    log.write_text(HEADER + "1,u,vcA,1,4,1,COMPLETED,2020-03-31 23:59:59,,,30,0\n")
+    early = read_sources([log, QUOTAS]).pools
+    assert early.at(APRIL_S - 1) == [Pool("vcA", 64), Pool("vcC", 8)]
+
+
+def test_quotas_of_one_cluster_among_several():
+    reading = read_sources([EARTH, VENUS, QUOTAS])
+    assert [pool.name for pool in reading.pools.at(APRIL_S + 5 * DAY_S)] == ["Earth/vcA", "Earth/vcB", "Earth/vcC"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("date,vcA,total\n2020-04-01,many,64\n", "row 2, column vcA: must be a number of GPUs, got 'many'"),
+        ("date,vcA,total\n2020-04-01,-1,64\n", "row 2, column vcA: must be a number of GPUs, got '-1'"),
+        ("date,vcA,total\n2020-04-01,inf,64\n", "row 2, column vcA: must be a number of GPUs, got 'inf'"),
+        ("date,vcA,total\nsoon,1,64\n", "row 2, column date: must be a time, got 'soon'"),
+        ("date,vcA,total\n2020-04-01,1,1\n2020-04-01,2,2\n", "column date: a day is given twice"),
+        ("date,vcA,total\n", "no days, only a header"),
+    ],
+)
+def test_quotas_that_cannot_be_read(tmp_path, text, message):
+    path = tmp_path / "cluster_gpu_number.csv"
+    path.write_text(text)
+    with pytest.raises(TraceError, match=message):
+        read_sources([ONE, path])
+
+
+def test_files_that_do_not_go_together():
+    with pytest.raises(ConfigError, match=r"helios needs a cluster's cluster_log\.csv, got .*number\.csv alone"):
+        read_sources([QUOTAS])
+    with pytest.raises(ConfigError, match=r"quotas of cluster Earth, but its cluster_log\.csv is not given; name"):
+        read_sources([ONE, VENUS, QUOTAS])
+    with pytest.raises(ConfigError, match="are both of cluster Earth; put each into a folder named for its cluster"):
+        read_sources([EARTH, EARTH])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1,u,vcA,1,4,1,X,soon,,,30,0", "row 2, column submit_time: must be a time, got 'soon'"),
+        ("1,u,vcA,1,4,1,X,,,,30,0", "row 2, column submit_time: a value is needed"),
+        ("1,u,,1,4,1,X,2020-04-01 00:00:00,,,30,0", "row 2, column vc: a value is needed"),
+        ("1,u,vcA,1,4,1,X,2020-04-01 00:00:00,,,long,0", "row 2, column duration: must be a number, got 'long'"),
+        ("1,u,vcA,1,4,1,X,2020-04-01 00:00:00,,30,0", "row 2: 11 fields where the header has 12"),
+    ],
+)
+def test_rows_that_cannot_be_read(tmp_path, row, message):
+    path = tmp_path / "cluster_log.csv"
+    path.write_text(f"{HEADER}{row}\n")
+    with pytest.raises(TraceError, match=message):
+        read_trace(path)
+
+
+def test_words_for_nothing_are_nothing(tmp_path):
+    path = tmp_path / "cluster_log.csv"
+    path.write_text(
+        f"{HEADER}1,u,vcA,1,4,1,X,2020-04-01 00:00:00,None,NaT,30.5,nan\n2,u,vcA,1,,1,X,2020-04-01 00:00:00,,,nan,\n"
+    )
+    trace = read_trace(path)
+    assert trace.jobs.select("duration", "start_time", "end_time", "cpus", "queue").rows() == [
+        (30.5, None, None, 4.0, None)
+    ]
+    assert trace.dropped == {"duration missing or <= 0": 1}
+
+
+def test_strict_names_the_first_row_that_would_be_left_out_or_mended(tmp_path):
+    with pytest.raises(
+        TraceError, match=r"row 3, column gpu_num: must be >= 1, got 0 \(1 more row like it\); .*--strict"
+    ):
+        read_trace(ONE, strict=True)
+    path = tmp_path / "cluster_log.csv"
+    path.write_text(HEADER + "1,u,vcA,1,4,1,X,2020-04-01 00:00:09,2020-04-01 00:00:05,,30,0\n")
+    with pytest.raises(TraceError, match="row 2, column start_time: start and end must not lie before submission"):
+        read_trace(path, strict=True)
+
+
+def test_a_log_from_a_pipe(tmp_path):
+    pipe = tmp_path / "cluster_log.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(ONE.read_bytes()))
+    writer.start()
+    trace = read_sources([pipe], format="helios").trace
+    writer.join()
+    assert trace.jobs.equals(read_trace(ONE).jobs)
+    assert trace.source.sha256 == read_trace(ONE).source.sha256
+
+
+def test_a_further_column_of_a_canonical_name_does_not_take_the_place_of_the_logs_own(tmp_path):
+    path = tmp_path / "cluster_log.csv"
+    row = "1,u,vcA,2,4,1,X,2020-04-01 00:00:00,,,30,0"
+    path.write_text(f"gpus,{HEADER.strip()},pool\n9,{row},elsewhere\n")
+    trace = read_trace(path, format="helios")
+    assert (trace.pools, trace.gpus.tolist()) == (["vcA"], [2])

@@ -1,0 +1,161 @@
+"""Slurm's accounting: what each fixture must give, by hand, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.traces.pools import Quota
+from jobcast.traces.readers import read_sources
+from jobcast.traces.readers.reading import Reading
+
+FIXTURES = Path(__file__).with_name("fixtures") / "sacct"
+HEADER = "JobID|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES\n"
+ROW = "1|gpu|COMPLETED|2024-01-01T00:00:00|2024-01-01T00:00:01|2024-01-01T00:01:01|60|gres/gpu=2\n"
+
+
+def read(case: str, **options: object) -> Reading:
+    return read_sources(sorted((FIXTURES / case).iterdir()), format="sacct", **options)
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text: str, name: str = "sacct.txt") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_jobs_are_allocations_that_held_gpus_and_ended():
+    trace = read("partitions").trace
+    assert trace.jobs["job_id"].to_list() == ["100", "102", "104_1", "105+0", "105+1", "106", "106/2"]
+    assert trace.gpus.tolist() == [4, 3, 1, 8, 2, 4, 4]
+    assert trace.duration_s.tolist() == [1800.0, 50.0, 600.0, 86410.0, 86410.0, 3600.0, 3600.0]
+    assert trace.jobs["pool"].to_list() == ["gpu", "gpu", "debug", "gpu", "long", "gpu", "gpu"]
+    assert trace.jobs["gpu_type"].to_list() == ["a100", "a100+v100", None, None, None, "a100", "a100"]
+    assert trace.jobs["tag"].to_list() == ["train-a", "eval|x", "sweep", "het", "het", "train-a", "train-a"]
+    assert trace.jobs["user"].to_list() == ["ada", "bob", "cy", "di", "di", "ada", "ada"]
+    assert trace.jobs["account"].to_list() == ["vision", "nlp", "nlp", "sim", "sim", "vision", "vision"]
+    assert trace.jobs["state"].to_list()[:3] == ["COMPLETED", "CANCELLED", "FAILED"]
+    assert trace.jobs["mem_gb"].to_list() == [64.0, 4.0, 16.0, 1024.0, 16.0, 64.0, 64.0]
+    assert trace.source.rows == 16
+    assert trace.dropped == {
+        "job step (the job has a row of its own)": 3,
+        "array tasks still PENDING": 1,
+        "still PENDING": 1,
+        "still RUNNING": 1,
+        "CPU job (no GPUs)": 1,
+        "never ran (no time elapsed)": 1,
+        "end unknown": 1,
+    }
+
+
+def test_partitions_tell_quotas_and_what_they_share():
+    reading = read("partitions")
+    assert reading.pools.quotas == (Quota("gpu", 32), Quota("long", 24))
+    assert "partitions without GPUs have no quota: cpu" in reading.trace.notes
+    assert "no quota told for 1 of 3 pools: debug" in reading.trace.notes
+    assert any(note.startswith("nodes of several partitions count in each: 2;") for note in reading.trace.notes)
+
+
+def test_the_wall_clock_is_read_in_its_zone_and_doubled_hours_are_told():
+    trace = read("partitions", timezone="America/Los_Angeles").trace
+    # 2024-11-03: PDT (UTC-7) until 02:00, then PST (UTC-8); 104_1 started at 01:30, which came twice.
+    assert trace.submit_s[0] == 1730617800.0
+    assert trace.submit_s[-1] == 1730638860.0
+    told = "start_time, end_time: 1 occur twice in America/Los_Angeles, read as the earlier instant"
+    assert told in trace.notes
+    bare = read("partitions").trace
+    assert "submit_time, start_time, end_time: times without an offset read as UTC" in bare.notes
+    assert any("--timezone" in note and "SLURM_TIME_FORMAT=%s" in note for note in bare.notes)
+
+
+def test_older_tables_count_gres_a_node_and_epochs_need_no_zone():
+    reading = read("nodes")
+    trace = reading.trace
+    assert trace.jobs["job_id"].to_list() == ["7", "8", "10", "12", "14"]
+    # 7: AllocGRES gpu:4 is the job's; 8: ReqGRES gpu:tesla:2 is a node's, of three nodes; 12: gpu is one.
+    assert trace.gpus.tolist() == [4, 6, 2, 1, 1]
+    assert trace.duration_s.tolist() == [3600.0, 93601.0, 5.0, 10.0, 15.0]
+    assert trace.submit_s.tolist() == [1.7e9, 1.7e9 + 100, 1.7e9 + 300, 1.7e9 + 500, 1.7e9 + 700]
+    assert trace.jobs["start_time"].is_null().to_list() == [False, False, False, False, True]
+    assert not any("offset" in note or "--timezone" in note for note in trace.notes)
+    # n1 (4 GPUs) is in a and b, n2 (3 GPUs) in a, n3 has none.
+    assert reading.pools.quotas == (Quota("a", 7), Quota("b", 4))
+
+
+def test_exports_that_overlap_are_one_trace():
+    reading = read("overlap")
+    assert reading.trace.jobs["job_id"].to_list() == ["1", "2", "3"]
+    assert reading.trace.duration_s.tolist() == [60.0, 7200.0, 1.0]
+    assert reading.trace.jobs["pool"].to_list() == ["gpu", "gpu", "y"]
+    assert reading.trace.dropped == {"header line repeated": 1, "still RUNNING": 1, "repeats another row": 1}
+    # gpu: 3 nodes of 4 and one of 2 + 1; debug: one of 2.
+    assert reading.pools.quotas == (Quota("debug", 2), Quota("gpu", 15))
+
+
+def test_pools_are_accounts_where_no_partition_is_told(written):
+    log = written(HEADER.replace("Partition", "Account") + ROW.replace("|gpu|", "|physics|"))
+    assert read_sources([log], format="sacct").trace.pools == ["physics"]
+    reading = read_sources([log, FIXTURES / "overlap" / "sinfo.txt"], format="sacct")
+    assert reading.pools is None
+    assert "no quota told for 1 of 1 pools: physics" in reading.trace.notes
+
+
+def test_duration_without_elapsed_is_end_minus_start(written):
+    row = "1|a|2024-03-10T01:00:00|2024-03-10T01:30:00|2024-03-10T03:30:00|gres/gpu=1\n"
+    log = written("JobID|Partition|Submit|Start|End|ReqTRES\n" + row)
+    assert read_sources([log], format="sacct").trace.duration_s.tolist() == [7200.0]
+    # In Los Angeles 02:00 to 03:00 did not exist that night.
+    assert read_sources([log], format="sacct", timezone="America/Los_Angeles").trace.duration_s.tolist() == [3600.0]
+
+
+def test_clusters_of_one_table_keep_their_ids_apart(written):
+    rows = [ROW.rstrip("\n") + f"|{cluster}\n" for cluster in ("east", "west")]
+    log = written(HEADER.rstrip("\n") + "|Cluster\n" + "".join(rows))
+    trace = read_sources([log], format="sacct").trace
+    assert trace.jobs["job_id"].to_list() == ["east/1", "west/1"]
+    assert trace.pools == ["east/gpu", "west/gpu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("       JobID    JobName\n------------ ----------\n1 a\n", "sacct --parsable2"),
+        ("JobID|State\n1|COMPLETED\n", "no column submit"),
+        (HEADER + ROW.replace("1|gpu", "x|gpu"), "row 2, column JobID: must be a job of Slurm, got 'x'"),
+        (HEADER + ROW + ROW.replace("60|", "1:2:3:4|"), "row 3, column ElapsedRaw: must be a length of time"),
+        (HEADER + ROW.replace("gpu=2", "gpu=two"), "row 2, column AllocTRES: counts of GPUs cannot be read"),
+        (HEADER + ROW.replace("T00:00:00", "Tnoon"), "row 2, column Submit: must be a time"),
+        (HEADER + ROW.replace("|gpu|", "|gpu|x|"), "row 2: 9 fields where the header has 8"),
+        (HEADER + ROW.replace("gres/gpu=2", "cpu=2"), "none of its 1 rows is a job (1 CPU job (no GPUs))"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(written, text, told):
+    with pytest.raises(TraceError) as error:
+        read_sources([written(text)], format="sacct")
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("PARTITION AVAIL NODES\ngpu* up 3\n", "needs PARTITION, GRES and NODES, found PARTITION, AVAIL, NODES; write"),
+        ("PARTITION NODES GRES\ngpu* three gpu:4\n", "row 2: must be a number of nodes, got 'three'"),
+        ("PARTITION NODES GRES\ngpu* 3 gpu:a100:four\n", "row 2: counts of GPUs cannot be read"),
+        ("PartitionName=gpu\n   Nodes=n[1-4]\n", "partition 'gpu' has no TRES="),
+        ("NodeName=n1\n   Gres=gpu:4\n   Partitions=\n", "names no partition"),
+    ],
+)
+def test_partitions_that_cannot_be_read_are_refused(written, text, told):
+    with pytest.raises(PoolsError) as error:
+        read_sources([written(HEADER + ROW), written(text, "pools.txt")], format="sacct")
+    assert told in str(error.value)
+
+
+def test_partitions_alone_are_no_trace():
+    with pytest.raises(ConfigError, match="needs the output of sacct --parsable2"):
+        read_sources([FIXTURES / "overlap" / "sinfo.txt"], format="sacct")

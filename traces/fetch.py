@@ -1,0 +1,177 @@
+"""Public traces brought to a folder: downloaded or copied, checked, unpacked."""
+
+import hashlib
+import shlex
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.catalogue import CATALOGUE, PublicFile, PublicTrace
+from jobcast.traces.download import WAIT_S, Step, UnreachableError, download
+from jobcast.traces.files import reason, replacing
+from jobcast.traces.unpacking import unpack
+
+Progress = Callable[[str], AbstractContextManager[Step]]
+"""Shows the progress of a step by name."""
+Say = Callable[[str], None]
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+"""What comes in place of a large file where a mirror did not fetch it from Git LFS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How a trace is fetched.
+
+    Attributes
+    ----------
+    out : the folder that it goes to
+    origin : a folder or an address (http, https) that holds its files; None = where they are published
+    say : told what is done, a line at a time
+    progress : shows how far a file is
+    wait_s : wait before a download that stopped is taken up again
+    """
+
+    out: Path
+    origin: str | None
+    say: Say
+    progress: Progress
+    wait_s: float = WAIT_S
+
+
+def public_trace(name: str) -> PublicTrace:
+    """A public trace by name; ConfigError names them all."""
+    if name not in CATALOGUE:
+        raise ConfigError(f"public trace {name!r} is not known; give one of {', '.join(CATALOGUE)}")
+    return CATALOGUE[name]
+
+
+def fetch(trace: PublicTrace, how: Fetching) -> list[Path]:
+    """Bring a trace's files to a folder, and return those that its reader takes.
+
+    Files that are there already are checked and kept. A download that was cut goes on where it stopped.
+
+    Raises
+    ------
+    TraceError
+        A file cannot be had, is not the published one, or cannot be unpacked; the line says what to do.
+    ConfigError
+        The folder cannot be written to, or `how.origin` is none.
+    """
+    folder = _origin_folder(how.origin)
+    try:
+        how.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{how.out}: cannot be written ({reason(error)}); name another with --out") from None
+    for file in trace.files:
+        if folder is not None and _copied_unpacked(file, folder, how):
+            continue
+        target = how.out / file.name
+        kept = target.exists()
+        if kept:
+            how.say(f"{target}: there already")
+        elif folder is not None:
+            _copy(file, folder, target, how)
+        else:
+            _download(trace, file, target, how)
+        try:
+            check(file, target, how.say)
+        except TraceError:
+            if not kept:
+                target.unlink()
+            raise
+        if file.holds:
+            for path in unpack(target, file.holds, how.out):
+                how.say(f"{path}: unpacked")
+    return [how.out / name for name in trace.sources]
+
+
+def check(file: PublicFile, path: Path, say: Say) -> None:
+    """Compare a file with what is known of it, and say its digest.
+
+    Raises
+    ------
+    TraceError
+        It is not the published file. (`fetch` deletes what it just brought, never what was there.)
+    """
+    with path.open("rb") as opened:
+        if opened.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise TraceError(f"{path}: a pointer of Git LFS, not the file; get that with git lfs pull")
+        opened.seek(0)
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    size = path.stat().st_size
+    elsewhere = "fetch it anew, or from elsewhere with --from"
+    if file.sha256 and digest != file.sha256:
+        raise TraceError(f"{path}: not the file of SHA-256 {file.sha256}, got {digest}; {elsewhere}")
+    if file.size is not None and size != file.size:
+        raise TraceError(f"{path}: not the file of {file.size} bytes, got {size}; {elsewhere}")
+    told = "as published" if file.sha256 else "no digest is published to compare with"
+    say(f"{path}: {size:,} bytes, SHA-256 {digest}, {told}")
+
+
+def convert_command(trace: PublicTrace, folder: Path) -> str:
+    """The command that converts a fetched trace."""
+    words = ["jobcast", "trace", "convert", trace.format, *(str(folder / name) for name in trace.sources)]
+    words += ["--out", f"{trace.name}.parquet", "--pools-out", f"{trace.name}_pools.csv"]
+    return shlex.join(words + (["--timezone", trace.timezone] if trace.timezone else []))
+
+
+def _origin_folder(origin: str | None) -> Path | None:
+    """The folder that files are copied from; None = they are downloaded."""
+    if origin is None or urlsplit(origin).scheme in ("http", "https"):
+        return None
+    folder = Path(origin)
+    if not folder.is_dir():
+        raise ConfigError(f"--from {origin}: no such folder; give a folder, or an address with http:// or https://")
+    return folder
+
+
+def _copied_unpacked(file: PublicFile, folder: Path, how: Fetching) -> bool:
+    """Copy what an archive holds from a folder that holds it unpacked and not the archive; False where not so."""
+    unpacked = [(name, _found(folder, name)) for name in file.holds]
+    if not unpacked or _found(folder, file.name) or not all(path for _, path in unpacked):
+        return False
+    for name, path in unpacked:
+        if path and path.resolve() != (how.out / name).resolve():
+            _copy_file(path, how.out / name)
+        how.say(f"{how.out / name}: from {path}, unpacked already; no digest is published to compare with")
+    return True
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    """A file in a folder, under its name with or without the folders in it."""
+    return next((path for path in (folder / name, folder / Path(name).name) if path.is_file()), None)
+
+
+def _copy(file: PublicFile, folder: Path, target: Path, how: Fetching) -> None:
+    source = _found(folder, file.name)
+    if source is None:
+        raise TraceError(f"--from {folder}: holds no {file.name}; download {file.url} and put it there")
+    _copy_file(source, target)
+    how.say(f"{target}: copied from {source}")
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with replacing(target) as draft:
+        shutil.copyfile(source, draft)
+
+
+def _download(trace: PublicTrace, file: PublicFile, target: Path, how: Fetching) -> None:
+    url = file.url if how.origin is None else f"{how.origin.rstrip('/')}/{file.name}"
+    if how.origin is not None:
+        how.say(f"{target}: from {url}")
+    try:
+        with how.progress(file.name) as step:
+            download(url, target, lambda done, total: step(done, total or file.size or 0), how.wait_s)
+    except UnreachableError as error:
+        raise TraceError(f"{error}; {_by_hand(trace, target.parent)}") from None
+
+
+def _by_hand(trace: PublicTrace, folder: Path) -> str:
+    """What to do where there is no network."""
+    again = shlex.join(["jobcast", "trace", "fetch", trace.name, "--from", str(folder), "--out", str(folder)])
+    files = ", ".join(file.name for file in trace.files)
+    return f"run it again later, or download {files} where there is a network, put it into {folder} and run: {again}"

@@ -1,0 +1,142 @@
+"""Slurm's accounting: `sacct --parsable2 --allusers --format=JobID,...`, one row a job, fields between "|".
+
+slurm.schedmd.com/sacct.html. Times are the cluster's wall clock without an offset, or seconds from the epoch where
+`SLURM_TIME_FORMAT=%s` was set.
+"""
+
+import os
+from collections.abc import Sequence
+
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.readers.reading import (
+    Reading,
+    leave_out,
+    merged_notes,
+    source_of,
+    without_contradictions,
+)
+from jobcast.traces.readers.sacct_ids import numbered_runs
+from jobcast.traces.readers.sacct_jobs import job_rows, need_columns, stacked_tables
+from jobcast.traces.readers.sacct_pools import is_pools, read_quotas, with_quotas
+from jobcast.traces.readers.sacct_table import header_names, read_pipes
+from jobcast.traces.readers.sacct_unfit import unfit_rows
+from jobcast.traces.table import Trace
+from jobcast.traces.times import Clock
+from jobcast.traces.typed import typed_columns
+
+FIXED_WIDTH = b"JobID "
+HEAD_BYTES = 65536
+
+
+class SacctReader:
+    """Reads sacct's tables, and quotas from what sinfo or scontrol say of the partitions.
+
+    A row is a job where it is an allocation that has ended and held GPUs; the others are left out and counted: job
+    steps (`123.batch`, `123.0`), array tasks that still wait (`123_[5-9%2]`), jobs that still run or wait, CPU jobs,
+    jobs that never ran, and rows that repeat another (exports that overlap). Components of a heterogeneous job
+    (`123+0`, `123+1`) and tasks of an array (`123_4`) are jobs of their own, as Slurm schedules them. A requeued job
+    (`sacct --duplicates`) is a job a run: `123`, `123/2`, ... by submission.
+
+    GPUs are those of AllocTRES, else AllocGRES, ReqTRES, ReqGRES (a count a node, times NNodes), whichever names GPUs
+    first. The pool is the partition, the account where there is none; of several partitions it is the first. The tag
+    is the job's name. `duration` is ElapsedRaw, else Elapsed, else End - Start.
+    """
+
+    name = "sacct"
+    needs = ("JobID", "Submit", "Partition", "State", "Start", "End", "ElapsedRaw", "AllocTRES")
+
+    def recognises(self, path: PathLike, head: bytes) -> bool:
+        """Whether a file that begins with `head` is what sacct, sinfo or scontrol wrote."""
+        return is_log(head) or is_pools(head)
+
+    def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
+        """Read the tables.
+
+        Parameters
+        ----------
+        sources : outputs of sacct, one or several, and of sinfo, `scontrol show partition` or `scontrol show node`
+        timezone : IANA zone of the cluster's wall clock; None reads it as UTC, and a note says so
+        strict : make rows that would be left out, or start and end that contradict, an error
+
+        Raises
+        ------
+        TraceError
+            A file cannot be read, or a row of it cannot be used; the line names the first such row.
+        ConfigError
+            The zone is not known, or no file is sacct's.
+        """
+        clock = Clock(timezone)
+        files = [read_file(path) for path in sorted(sources, key=os.fspath)]
+        logs = [file for file in files if not is_pools(file.data[:HEAD_BYTES])]
+        if not logs:
+            given = ", ".join(file.path for file in files) or "nothing"
+            raise ConfigError(f"sacct needs the output of sacct --parsable2, got {given}; name it too")
+        quotas = read_quotas([file for file in files if file not in logs])
+        trace = _trace(logs, clock, strict)
+        return with_quotas(trace, quotas) if quotas else Reading(trace)
+
+
+def is_log(head: bytes) -> bool:
+    """Whether a table is of jobs, by its header; also one of fixed width, for the error that tells how to export.
+
+    >>> is_log(b"JobID|Submit|State\\n"), is_log(b"a|b\\n"), is_log(b"       JobID    JobName\\n")
+    (True, False, True)
+    """
+    return bool({"jobid", "jobidraw"} & set(header_names(head))) or head.lstrip().startswith(FIXED_WIDTH)
+
+
+def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
+    tables = [read_pipes(file) for file in logs]
+    for table in tables:
+        need_columns(table)
+    source = source_of(
+        [file.path for file in logs],
+        [file.sha256 for file in logs],
+        sum(table.frame.height for table in tables),
+    )
+    rows = job_rows(*stacked_tables(tables), clock)
+    kept = leave_out(rows.frame, unfit_rows(rows.frame), rows.place, strict)
+    typed = typed_columns(_without_empty(kept.frame), kept.place)
+    mended, more = without_contradictions(typed.frame, kept.place, strict)
+    jobs, runs = numbered_runs(mended)
+    joined = sum(table.joined for table in tables)
+    decided = (
+        *_joined(joined, source.rows),
+        *rows.notes,
+        *_advice(rows.notes, clock),
+        *typed.notes,
+        *_listed(kept.frame),
+        *runs,
+    )
+    notes = (*merged_notes(decided), *more)
+    name = "+".join(file.name for file in logs)
+    return Trace.from_frame(jobs, name=name, source=source, notes=notes, dropped=kept.dropped, place=kept.place)
+
+
+def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns without helpers, and without those that no row fills but start and end."""
+    keep = {"start_time", "end_time"}
+    return frame.select(
+        values.name
+        for values in frame.get_columns()
+        if not values.name.startswith("_") and (values.name in keep or values.null_count() < len(values))
+    )
+
+
+def _joined(rows: int, of: int) -> tuple[str, ...]:
+    return (f"tag: job names that hold | put together in {rows} of {of} rows",) if rows else ()
+
+
+def _listed(kept: pl.DataFrame) -> tuple[str, ...]:
+    rows = int(kept["_listed"].sum())
+    return (f"pool: the first of several partitions in {rows} of {len(kept)} jobs",) if rows else ()
+
+
+def _advice(notes: Sequence[str], clock: Clock) -> tuple[str, ...]:
+    """What to do about times without an offset where no zone was given."""
+    bare = clock.timezone is None and any("without an offset" in note for note in notes)
+    told = "times are the cluster's wall clock: name its zone with --timezone, or export with SLURM_TIME_FORMAT=%s"
+    return (told,) if bare else ()

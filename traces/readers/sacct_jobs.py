@@ -1,0 +1,179 @@
+"""Rows of sacct brought to the canonical columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import polars as pl
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.csv_blocks import stacked
+from jobcast.traces.readers.sacct_ids import is_job_id, is_step
+from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
+from jobcast.traces.readers.sacct_table import PipeTable
+from jobcast.traces.readers.sacct_tres import parse_gres, parse_tres, resource_columns
+from jobcast.traces.times import Clock
+
+RESOURCES = {"alloctres": parse_tres, "allocgres": parse_gres, "reqtres": parse_tres, "reqgres": parse_gres}
+"""Columns that tell GPUs, the first that names some counts."""
+PER_NODE = "reqgres"
+"""The one of them that counts GPUs a node, as `--gres` asks for them."""
+IDS = ("jobid", "jobidraw")
+NODES = ("nnodes", "allocnodes", "reqnodes")
+CORES = ("alloccpus", "ncpus", "reqcpus")
+ONE_OF = (IDS, ("submit",), ("elapsedraw", "elapsed", "end"), tuple(RESOURCES), ("partition", "account"))
+"""Of each of these, a table needs a column."""
+FORMAT = "sacct --parsable2 --format=JobID,User,Account,Partition,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All rows under canonical names.
+
+    Attributes
+    ----------
+    frame : canonical columns, times in UTC; helpers begin with "_": _header (the header again), _ended (an end is
+        known), _listed (names several partitions), _same (repeats a row above)
+    place : names canonical columns as the files do
+    notes : what was decided
+    """
+
+    frame: pl.DataFrame
+    place: Place
+    notes: tuple[str, ...]
+
+
+def need_columns(table: PipeTable) -> None:
+    """Raise a TraceError unless a table has what makes jobs."""
+    for names in ONE_OF:
+        if not any(name in table.frame.columns for name in names):
+            shown = ", ".join(table.place.columns[name] for name in table.frame.columns)
+            raise TraceError(
+                f"{table.place.path}, row 1: no column {' or '.join(names)} (any case), found {shown}; write {FORMAT}"
+            )
+
+
+def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
+    """Rows of several tables one below another, and where each stands."""
+    if len(tables) == 1:
+        return tables[0].frame, tables[0].place
+    places = [table.place for table in tables]
+    ends = list(accumulate(table.frame.height for table in tables))
+
+    def row(index: int) -> str:
+        which = next(number for number, end in enumerate(ends) if index < end)
+        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
+
+    columns = {name: written for place in reversed(places) for name, written in place.columns.items()}
+    return stacked([table.frame for table in tables]), Place(" + ".join(one.path for one in places), row, columns)
+
+
+def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
+    """Canonical columns of all rows.
+
+    Raises
+    ------
+    TraceError
+        A name of a job, a time, a length or a count of GPUs cannot be read; the line names the first such row.
+    """
+    ids = frame[next(name for name in IDS if name in frame.columns)]
+    header = ids.fill_null("").str.to_lowercase().is_in(IDS)
+    frame = frame.with_columns(pl.when(~header).then(pl.all()).name.keep()) if header.any() else frame
+    ids = frame[ids.name]
+    place.refuse(~is_job_id(ids).fill_null(False) & ~header, ids, "must be a job of Slurm", REMEDY)
+    names = _canonical_names(frame, place, ids.name)
+    columns, notes = _times(frame, names, clock)
+    columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
+    columns |= _resources(frame, names, is_step(ids).fill_null(True))
+    for ours, theirs in (("user", "user"), ("tag", "jobname"), ("account", "account")):
+        if theirs in frame.columns:
+            columns[ours] = known(frame[theirs])
+    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null()}
+    columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
+    made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
+    made, more = _of_clusters(made, frame)
+    return Rows(made, names, (*notes, *more))
+
+
+def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
+    """The place under which canonical columns are named as the file names them."""
+    theirs = {"job_id": ids, "submit_time": "submit", "start_time": "start", "end_time": "end", "tag": "jobname"}
+    theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
+    theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
+    theirs["pool"] = "partition" if "partition" in frame.columns else "account"
+    columns = {ours: place.columns.get(name, name) for ours, name in theirs.items()}
+    return Place(place.path, place.row, {**place.columns, **columns})
+
+
+def _times(frame: pl.DataFrame, place: Place, clock: Clock) -> tuple[dict[str, pl.Series], tuple[str, ...]]:
+    columns: dict[str, pl.Series] = {}
+    notes: list[str] = []
+    for ours, theirs in (("submit_time", "submit"), ("start_time", "start"), ("end_time", "end")):
+        values = frame[theirs] if theirs in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
+        columns[ours], said = times(values.alias(ours), place, clock)
+        notes += said
+    return columns, tuple(notes)
+
+
+def _states(frame: pl.DataFrame) -> pl.Series:
+    """The state in one word: CANCELLED by 1000 -> CANCELLED."""
+    if "state" not in frame.columns:
+        return pl.Series([None] * frame.height, dtype=pl.String)
+    return known(frame["state"]).str.extract(r"^\s*([^\s+]+)").str.to_uppercase()
+
+
+def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place) -> pl.Series:
+    for name in ("elapsedraw", "elapsed"):
+        if name in frame.columns:
+            return elapsed_s(frame[name].alias("duration"), place)
+    return (columns["end_time"] - columns["start_time"]).dt.total_microseconds() / 1e6
+
+
+def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """The partition, the first of several, else the account."""
+    given = [known(frame[name]) for name in ("partition", "account") if name in frame.columns]
+    listed = given[0].str.contains(",", literal=True).fill_null(False)
+    first = given[0].str.split(",").list.first() if listed.any() else given[0]
+    pool = first if len(given) == 1 else first.zip_with(first.is_not_null(), given[1])
+    return {"pool": pool, "_listed": listed & ("partition" in frame.columns)}
+
+
+def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str, pl.Series]:
+    """GPUs, their kinds, cores and memory; of each the first column that tells it."""
+    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cpus": [], "mem_gb": []}
+    taken = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    for name, parse in RESOURCES.items():
+        if name not in frame.columns:
+            continue
+        read = resource_columns(frame[name], parse)
+        place.refuse(~read["valid"] & ~steps, frame[name], "counts of GPUs cannot be read", REMEDY)
+        gpus = read["gpus"] * _nodes(frame) if name == PER_NODE else read["gpus"]
+        told["gpus"].append(gpus)
+        told["gpu_type"].append(read["gpu_type"].set(taken, None))
+        taken = taken | gpus.is_not_null()
+        told["cpus"].append(read["cpus"])
+        told["mem_gb"].append(read["mem_gb"])
+    told["cpus"] += [_number(frame[name]) for name in CORES if name in frame.columns]
+    columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
+    return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
+
+
+def _nodes(frame: pl.DataFrame) -> pl.Series:
+    nodes = [_number(frame[name]) for name in NODES if name in frame.columns]
+    return pl.select(pl.coalesce([*nodes, pl.repeat(1.0, frame.height, eager=True)])).to_series()
+
+
+def _number(values: pl.Series) -> pl.Series:
+    numbers = values.cast(pl.Float64, strict=False)
+    return numbers.set(~numbers.is_between(1.0, 1e9), None)
+
+
+def _of_clusters(made: pl.DataFrame, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Of several clusters, whose ids start anew in each, names are cluster/name."""
+    clusters = known(frame["cluster"]) if "cluster" in frame.columns else pl.Series([], dtype=pl.String)
+    if clusters.drop_nulls().n_unique() < 2:
+        return made, ()
+    prefix = clusters.fill_null("unknown") + "/"
+    named = made.with_columns((prefix + made[name]).alias(name) for name in ("job_id", "pool"))
+    return named, (f"{clusters.n_unique()} clusters: job_id and pool read cluster/name",)
