@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -18,7 +20,11 @@ from jobcast.traces.table import Trace
 def card_of(trained: Trained, data: TrainingData, settings: TrainSettings, files: tuple[Path, ...] = ()) -> ModelCard:
     """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
     model, trace = trained.predictor, data.trace
-    reads = model.feature_names_ if isinstance(model, WillJobsArrive) else model.columns
+    reads: tuple[str, ...] = ()
+    if isinstance(model, WillJobsArrive):
+        reads = model.feature_names_
+    elif isinstance(model, NewLoad | JobDuration):
+        reads = model.columns
     return ModelCard(
         name=model.name,
         algorithm=trained.algorithm,

@@ -46,7 +46,7 @@ _ALL = (
     Column("submit_time", Kind.TIME, required=True),
     Column("duration", Kind.NUMBER, required=True, above=0.0, at_most=LONGEST_S),
     Column("gpus", Kind.COUNT, required=True, at_least=1),
-    Column("min_gpus", Kind.COUNT, at_least=1),
+    Column("min_gpus", Kind.COUNT, at_least=0),
     Column("steps", Kind.COUNT, at_least=1),
     Column("user", Kind.TEXT),
     Column("tag", Kind.TEXT),

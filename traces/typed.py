@@ -51,14 +51,25 @@ def _text(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tup
     return text, ()
 
 
-def _number(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:
+def numbers_of(values: pl.Series, place: Place) -> pl.Series:
+    """A column as numbers, whatever it is called; nulls stay nulls.
+
+    Raises
+    ------
+    TraceError
+        A value is no number; the line names the first.
+    """
     if values.dtype == pl.String:
         numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
         place.refuse(numbers.is_null() & values.is_not_null(), values, "must be a number", REMEDY)
-        return numbers, ()
+        return numbers
     if not (values.dtype.is_numeric() or values.dtype == pl.Null):
         _wrong_type(values, "a number", place)
-    return values.cast(pl.Float64), ()
+    return values.cast(pl.Float64)
+
+
+def _number(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:
+    return numbers_of(values, place), ()
 
 
 def _count(values: pl.Series, place: Place, clock: Clock) -> tuple[pl.Series, tuple[str, ...]]:

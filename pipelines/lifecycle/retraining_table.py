@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobcast.pipelines.lifecycle.retraining import NAMES
-from jobcast.pipelines.wording import between, number, signed
+from jobcast.pipelines.wording import UNKNOWN, between, number, signed
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "will-jobs-arrive": ("pr_auc", "f1", "ece", "miss_rate"),
@@ -23,22 +23,29 @@ def retraining_table(result: Mapping[str, Any]) -> str:
 
     names = COLUMNS[result["predictor"]]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("scored from", "version", "", "n", *names):
+    for name in ("scored from", "no.", "", "n", *names):
         table.add_column(name.replace("_", " "), justify="left" if name in ("scored from", "") else "right")
     for week in result["weeks"]:
         when = week["scored"]["from"][:10]
-        for block in week[NAMES[0]] or ("not scored",):
+        for block in week[NAMES[0]] or (UNKNOWN,):
             ours, theirs = (week[name].get(block, {}) for name in NAMES)
             table.add_row(when, str(week["version"]), block, *_cells(ours, theirs, names))
     pooled = result["pooled"]
     for block, told in (pooled or {"blocks": {}})["blocks"].items():
         table.add_row("all", "", block, *_cells(told[NAMES[0]], told[NAMES[1]], names))
-    lines = [f"{result['predictor']}: each figure of the version of the week / of the first version, never retrained"]
+    lines = [
+        f"{result['predictor']}: no. = version of the week; each figure of it / of the first version, never retrained"
+    ]
     return "\n".join([*lines, "", in_terminal(table), *_difference(pooled)])
 
 
 def _cells(ours: Mapping[str, Any], theirs: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
-    return [number(ours.get("n")), *(f"{number(ours.get(name))} / {number(theirs.get(name))}" for name in names)]
+    return [number(ours.get("n")), *(f"{_short(ours.get(name))} / {_short(theirs.get(name))}" for name in names)]
+
+
+def _short(value: float | None) -> str:
+    """A figure around 1 with three decimals, so that eight columns fit a terminal."""
+    return UNKNOWN if value is None else f"{value:.3f}"
 
 
 def _difference(pooled: Mapping[str, Any] | None) -> list[str]:

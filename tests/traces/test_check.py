@@ -63,7 +63,7 @@ def test_ids_that_differ_in_leading_zeros_are_two_jobs(csv_file):
     ("column", "value", "message"),
     [
         ("min_gpus", "5", "column min_gpus: must not be more than gpus, got 5"),
-        ("min_gpus", "0", "column min_gpus: must be >= 1, got 0"),
+        ("min_gpus", "-1", "column min_gpus: must be >= 0, got -1"),
         ("steps", "1.5", "column steps: must be a whole number, got '1.5'"),
         ("end_time", "99", "column end_time: must not lie before submit_time, got 1970-01-01 00:01:39"),
         ("start_time", "99", "column start_time: must not lie before submit_time"),

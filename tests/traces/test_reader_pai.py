@@ -1,0 +1,64 @@
+"""PAI; expectations are by hand from the fixtures."""
+
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.readers import read_sources
+
+FOLDER = Path(__file__).with_name("fixtures") / "pai"
+TABLES = sorted((FOLDER / "tables").iterdir())
+
+
+def test_tasks_are_summed_up_by_job():
+    trace = read_sources(TABLES, format="pai").trace
+    shown = ["job_id", "pool", "duration", "gpus", "user", "tag", "gpu_type", "workload", "state"]
+    # j1: four workers of half a T4 and a quarter of a P100: 2.25 GPUs, from the first start at 1015 s to 5000 s.
+    assert trace.jobs.select(shown).rows() == [
+        ("j1", "T4", 3985.0, 3, "u1", "g1", "T4", "bert", "Terminated"),
+        ("j2", "MISC", 350.0, 2, "u2", "g2", "MISC", None, "Failed"),
+        ("j7", "V100M32", 900.0, 2, "u4", "g1", "V100M32", "ctr", "Terminated"),
+    ]
+    assert trace.submit_s.tolist() == [1000.0, 1100.0, 1600.0]
+    assert trace.start_s.tolist() == [1015.0, 1150.0, 1700.0]
+    assert trace.jobs["cpus"].to_list() == [36.0, 6.0, 6.0]
+    assert trace.source.rows == 7
+    assert trace.dropped == {
+        "no start_time in the table of jobs": 1,
+        "no task asks for GPUs": 1,
+        "no task has started": 1,
+        "a task has not ended": 1,
+    }
+    assert "gpus: fractions rounded up in 1 of 3 rows" in trace.notes
+
+
+def test_headers_and_a_missing_table_of_groups_do_no_harm(tmp_path):
+    folder = FOLDER / "with_header"
+    header = tmp_path / "pai_job_table.header"
+    header.write_text("job_name,inst_id,user,status,start_time,end_time\n")
+    trace = read_sources([*sorted(folder.iterdir()), header], format="pai").trace
+    assert trace.jobs.select("job_id", "gpus", "duration").rows() == [("a", 1, 90.0), ("b", 3, 100.0)]
+    assert "tag" not in trace.jobs.columns
+
+
+def test_what_is_missing_or_wrong_is_told(tmp_path):
+    jobs, tasks = FOLDER / "with_header" / "jobs.csv", FOLDER / "with_header" / "tasks.csv"
+    with pytest.raises(ConfigError, match="pai needs pai_task_table too"):
+        read_sources([jobs], format="pai")
+    with pytest.raises(ConfigError, match="are both pai_job_table; give it once"):
+        read_sources([jobs, jobs, tasks], format="pai")
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    with pytest.raises(ConfigError, match="is none of the tables of pai"):
+        read_sources([jobs, tasks, other], format="pai")
+    bad = tmp_path / "tasks.csv"
+    bad.write_text(tasks.read_text().replace("260.0", "later"))
+    with pytest.raises(TraceError, match="row 3, column end_time: must be a number, got 'later'"):
+        read_sources([jobs, bad], format="pai")
+    short = tmp_path / "short.csv"
+    short.write_text(tasks.read_text() + "c,worker\n")
+    with pytest.raises(TraceError, match="row 4: 2 fields where 10 are due"):
+        read_sources([jobs, short], format="pai")
+    with pytest.raises(TraceError, match="row 5, column start_time: a value is needed"):
+        read_sources(TABLES, format="pai", strict=True)

@@ -1,0 +1,64 @@
+"""SWF; expectations are by hand from the fixture."""
+
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.readers import read_trace
+
+LOG = Path(__file__).with_name("fixtures") / "swf" / "small.swf"
+START_S = 1_000_000_000.0
+
+
+def test_jobs_by_hand():
+    trace = read_trace(LOG)
+    shown = ["job_id", "pool", "duration", "gpus", "user", "tag", "state", "preceding_job", "think_time_s"]
+    assert trace.jobs.select(shown).rows() == [
+        ("1", "2", 3600.0, 8, "3", "7", "COMPLETED", None, None),
+        ("3", "1", 90.0, 2, "4", None, "FAILED", "1", 30.0),
+        ("4", "1", 1800.0, 16, "4", "9", "COMPLETED", None, None),
+        ("6", "unknown", 120.0, 1, None, "9", "COMPLETED", None, None),
+    ]
+    assert trace.submit_s.tolist() == [START_S, START_S + 120, START_S + 180, START_S + 300]
+    assert trace.start_s.tolist() == [START_S + 10, START_S + 125, START_S + 180, START_S + 320]
+    assert trace.dropped == {
+        "part of a job (status 2, 3 or 4)": 1,
+        "run time missing or <= 0": 1,
+        "no processors": 1,
+    }
+    assert "processors stand for GPUs: allocated ones, requested where those are unknown" in trace.notes
+    assert trace.notes[-1] == "times are seconds from UnixStartTime, in UTC; the site is in Europe/Berlin"
+
+
+def test_queues_are_pools_where_no_partition_is_known(tmp_path):
+    path = tmp_path / "queues.swf"
+    path.write_text("1 0 0 60 2 -1 -1 2 -1 -1 1 1 1 1 4 -1 -1 -1\n")
+    trace = read_trace(path)
+    assert trace.pools == ["4"]
+    assert trace.submit_s.tolist() == [0.0]
+    assert "no UnixStartTime" in trace.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 0 0 60 2 -1 -1 2 -1 -1 1 1 1 1 4 -1 -1", "row 2: 17 fields where SWF has 18"),
+        ("1 0 0 60 2 -1 -1 2 -1 -1 1 1 1 1 4 -1 -1 -1 9", "row 2: 19 fields where SWF has 18"),
+        ("1 0 0 sixty 2 -1 -1 2 -1 -1 1 1 1 1 4 -1 -1 -1", "row 2, column run_time: must be a number, got 'sixty'"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, message):
+    path = tmp_path / "bad.swf"
+    path.write_text(f"; comment\n{line}\n")
+    with pytest.raises(TraceError, match=message):
+        read_trace(path, format="swf")
+
+
+def test_a_log_of_comments_and_strictness(tmp_path):
+    path = tmp_path / "empty.swf"
+    path.write_text("; UnixStartTime: 5\n;\n")
+    with pytest.raises(TraceError, match="no jobs, only comments"):
+        read_trace(path, format="swf")
+    with pytest.raises(TraceError, match="row 12, column state: must be a whole job"):
+        read_trace(LOG, format="swf", strict=True)

@@ -1,0 +1,156 @@
+"""What the traces of Gavel and Shockwave share: tab-separated training jobs without a header.
+
+Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020;
+Zheng et al., "Shockwave", NSDI 2023. A job type reads `ResNet-18 (batch size 32)`; times are seconds from the start.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.check import require_columns
+from jobcast.traces.csv_table import header_of, read_csv
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.readers.headless import read_headless
+from jobcast.traces.readers.reading import (
+    NO_DURATION,
+    NO_GPUS,
+    Reading,
+    Unfit,
+    leave_out,
+    merged_notes,
+    source_of,
+)
+from jobcast.traces.table import Trace
+from jobcast.traces.times import Clock
+from jobcast.traces.typed import numbers_of, typed_columns
+
+JOB_TYPE = r"^(?P<model>.*\S)\s*\(batch size (?P<batch_size>\d+)\)$"
+STARTS_LIKE = re.compile(rb"^[^\t]*\(batch size \d+\)\t")
+THROUGHPUTS = ("gpu_type", "model", "batch_size", "gpus", "steps_per_second")
+REFERENCE_GPU = "v100"
+"""Run times are taken on this type where the throughputs know it, else on the first that they name."""
+CLOCK_NOTE = "times are seconds from the trace's start, kept as seconds from the epoch"
+NO_THROUGHPUT = "no throughput of its model, batch size and width"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFormat:
+    """How a line is laid out.
+
+    Attributes
+    ----------
+    name : of the format, and of the one pool
+    columns : all of a line's, in order; `job_type`, `steps`, `gpus` and `submit_time` are among them
+    """
+
+    name: str
+    columns: tuple[str, ...]
+
+    def recognises(self, head: bytes) -> bool:
+        """Whether the first line is of a job type and as many fields."""
+        line = head.partition(b"\n")[0]
+        return STARTS_LIKE.match(line) is not None and line.count(b"\t") == len(self.columns) - 1
+
+
+def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | None, strict: bool) -> Reading:
+    """Read a trace; where it has no durations, from its steps and a table of throughputs.
+
+    Parameters
+    ----------
+    sources : the trace and, where durations are to be told by steps, a CSV of `THROUGHPUTS`, in any order
+    layout : of a line
+    timezone : not applied: the times hang on no calendar; a note says so
+    strict : make rows that would be left out an error
+
+    Raises
+    ------
+    TraceError
+        A file cannot be read, or a row of it cannot be used; the line names the first such row.
+    ConfigError
+        The zone is not known, or a file is missing or too many.
+    """
+    clock = Clock(timezone)
+    trace_file, throughputs = _files(sources, layout)
+    frame, place = read_headless(trace_file, layout.columns, "\t")
+    parts = frame["job_type"].str.strip_chars().str.extract_groups(JOB_TYPE).struct.unnest()
+    place.refuse(parts["model"].is_null(), frame["job_type"], "must read Model (batch size N)", "correct the line")
+    numbers = {name: numbers_of(frame[name], place) for name in ("steps", "gpus", "submit_time")}
+    table = _table(frame, parts, numbers, layout)
+    notes: tuple[str, ...] = ()
+    if "duration" not in table.columns:
+        duration, notes = _durations(table, throughputs, trace_file)
+        table = table.with_columns(duration)
+    typed = typed_columns(table, place, clock)
+    without = NO_THROUGHPUT if throughputs is not None else NO_DURATION
+    unfit = [
+        Unfit(NO_GPUS, typed.frame["gpus"].fill_null(0) < 1, "gpus", "must be >= 1"),
+        Unfit(without, typed.frame["duration"].is_null(), "duration", "a throughput is needed"),
+        Unfit(NO_DURATION, typed.frame["duration"].fill_null(0.0) <= 0.0, "duration", "must be > 0"),
+    ]
+    kept = leave_out(typed.frame, unfit, place, strict)
+    files = [trace_file] if throughputs is None else [trace_file, throughputs]
+    source = source_of([file.path for file in files], [file.sha256 for file in files], frame.height)
+    trace = Trace.from_frame(
+        kept.frame,
+        name=trace_file.name,
+        source=source,
+        notes=(*merged_notes(typed.notes), CLOCK_NOTE, *notes),
+        dropped=kept.dropped,
+        place=kept.place,
+    )
+    return Reading(trace)
+
+
+def _files(sources: Sequence[PathLike], layout: JobFormat) -> tuple[FileBytes, FileBytes | None]:
+    files = [read_file(path) for path in sources]
+    tables = [file for file in files if set(THROUGHPUTS) <= set(header_of(file.data))]
+    traces = [file for file in files if file not in tables]
+    if len(traces) != 1 or len(tables) > 1:
+        raise ConfigError(
+            f"{layout.name} takes one trace and at most one table of throughputs ({', '.join(THROUGHPUTS)}), "
+            f"got {len(traces)} and {len(tables)}; convert traces one by one"
+        )
+    return traces[0], tables[0] if tables else None
+
+
+def _table(frame: pl.DataFrame, parts: pl.DataFrame, numbers: dict[str, pl.Series], layout: JobFormat) -> pl.DataFrame:
+    """Canonical columns; ids are row numbers from 0, zero-padded."""
+    digits = len(str(max(frame.height - 1, 0)))
+    ids = pl.Series("job_id", range(frame.height), dtype=pl.Int64).cast(pl.String).str.zfill(digits)
+    known = [frame[name] for name in layout.columns if name in ("duration", "adaptation", "weight")]
+    batch_size = parts["batch_size"].cast(pl.Int64, strict=False)
+    pool = pl.repeat(layout.name, frame.height, dtype=pl.String, eager=True).alias("pool")
+    return pl.DataFrame(
+        [ids, pool, parts["model"], batch_size, *(values.alias(name) for name, values in numbers.items()), *known]
+    )
+
+
+def _durations(
+    table: pl.DataFrame, throughputs: FileBytes | None, trace_file: FileBytes
+) -> tuple[pl.Series, tuple[str, ...]]:
+    """Steps / (steps per second) in seconds; null where the throughput is not known."""
+    if throughputs is None:
+        raise TraceError(
+            f"{trace_file.path}: holds steps but no durations; give a table of throughputs beside it, a CSV with the "
+            f"columns {', '.join(THROUGHPUTS)}"
+        )
+    frame, place = read_csv(throughputs)
+    require_columns(frame.columns, place, THROUGHPUTS)
+    known = pl.DataFrame(
+        [frame["gpu_type"], frame["model"]]
+        + [numbers_of(frame[name], place) for name in ("batch_size", "gpus", "steps_per_second")]
+    )
+    if known.is_empty():
+        raise TraceError(f"{throughputs.path}: no throughputs, only a header; give at least one row")
+    types = known["gpu_type"].to_list()
+    gpu_type = REFERENCE_GPU if REFERENCE_GPU in types else types[0]
+    keys = ["model", "batch_size", "gpus"]
+    rates = known.filter(pl.col("gpu_type") == gpu_type, pl.col("steps_per_second") > 0).unique(keys, keep="first")
+    wanted = table.with_columns(pl.col("batch_size").cast(pl.Float64), pl.col("gpus").cast(pl.Float64))
+    joined = wanted.join(rates, on=keys, how="left", maintain_order="left")
+    duration = joined["steps"] / joined["steps_per_second"]
+    return duration.alias("duration"), (f"duration: steps / steps per second on {gpu_type} of {throughputs.path}",)
