@@ -1,4 +1,4 @@
-"""What NewLoad's algorithm and coverage are worth to SIA: two windows of October 2017 of the Philly trace.
+"""What NewLoad's algorithm and lending coverage are worth to SIA: two windows of October 2017 of the Philly trace.
 
 Predictors are trained on what comes before each window; quotas are derived at load 0.8 on it.
 
@@ -9,13 +9,14 @@ import sys
 from itertools import product
 
 from jobcast.domain.errors import UserError
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
 from jobcast.models.forecasts import RegistryForecasts
+from jobcast.models.new_load import NewLoad
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.recipes import TrainingData, TrainSettings
 from jobcast.pipelines.recipes.arrivals import train_arrivals
 from jobcast.pipelines.recipes.durations import train_durations
-from jobcast.pipelines.recipes.loads import train_loads
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import iso, parse_time
@@ -23,6 +24,7 @@ from jobcast.schedulers.policies import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against_baseline, summary
+from jobcast.traces.history import pool_histories
 from jobcast.traces.pools import derive_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import MIN_TRAIN_JOBS, pools_to_learn_from
@@ -30,7 +32,7 @@ from jobcast.traces.table import Trace
 
 TRAIN_FROM = parse_time("2017-10-02")
 WINDOWS = (("2017-10-16", "2017-10-30"), ("2017-10-23", "2017-11-06"))
-COVERAGES = (0.95, 0.9, 0.8)
+COVERAGES = (0.95, 0.9, 0.8, 0.7)
 ALGORITHMS = ("quantile", "sliding-max")
 LOAD = 0.8
 
@@ -43,10 +45,13 @@ def quotas(trace: Trace, begin: float, end: float) -> list[Pool]:
 
 def compare(scene: Scene, data: TrainingData) -> None:
     base = replay(scene.workload, make_policy("fcfs", None, {}))
-    arrivals = train_arrivals(data, "lightgbm", TrainSettings(), None).predictor
+    arrivals = train_arrivals(data, "average", TrainSettings(), None).predictor
     durations = train_durations(data, "blended", TrainSettings(), None).predictor
+    histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
     for algorithm, coverage in product(ALGORITHMS, COVERAGES):
-        loads = train_loads(data, algorithm, TrainSettings(coverage=coverage), None).predictor
+        loads = NewLoad(algorithm, lending_coverage=coverage).fit(
+            histories, data.from_s, data.until_s, DEFAULT_HORIZONS_MIN
+        )
         history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
         source = RegistryForecasts(history, arrivals, loads, durations)
         log = replay(scene.workload, make_policy("sia", source, {}), source, history)

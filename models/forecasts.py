@@ -143,7 +143,7 @@ class RegistryForecasts:
         ]
         pools = [asked, *others]
         rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
-        for pool, gpus in zip(pools, self._loads.predict_rows(rows).tolist(), strict=True):
+        for pool, gpus in zip(pools, self._loads.lend_rows(rows).tolist(), strict=True):
             self._answers[pool].load_gpus = gpus
 
     def _compute(self, pools: Sequence[str], at_s: float) -> "list[_Answer]":

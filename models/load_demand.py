@@ -1,6 +1,7 @@
 """What is demanded of an estimate of load, and the smallest of nested estimates that gives it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,20 @@ LOADED_COVERAGE = 0.7
 """Share of the windows *with* load. Where most windows are empty an estimate of nothing reaches `COVERAGE` already."""
 SPARE_ERRORS = 1.645
 """Standard errors by which a coverage of past windows shall pass the demand: 95 % one-sided."""
+LENDING_COVERAGE = 0.8
+"""Share of all windows that a scheduler's reservation shall cover; it asks only where jobs are forecast to arrive. On
+October 2017 of the Philly trace SIA gained with less coverage and slowed nobody: `benchmarks/choose_coverage.py`."""
 DAY_S = 86400.0
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Shares of windows to cover: for the estimate, of all and of those with load; for what a scheduler reserves."""
+
+    coverage: float = COVERAGE
+    loaded_coverage: float = LOADED_COVERAGE
+    lending_coverage: float = LENDING_COVERAGE
 
 
 def demanded_coverage(load: NDArray[np.floating], coverage: float, loaded_coverage: float = LOADED_COVERAGE) -> float:

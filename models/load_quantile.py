@@ -12,13 +12,13 @@ from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.load_data import MINUTE_S, LoadData, Mask
-from jobcast.models.load_demand import demanded_coverage, smallest_that_covers
+from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
 from jobcast.models.metadata import read_text
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
-STEPS = 200
-CANDIDATES: tuple[float, ...] = tuple(0.8 + 0.1995 * i / (STEPS - 1) for i in range(STEPS))
+STEPS = 500
+CANDIDATES: tuple[float, ...] = tuple(0.5 + 0.4995 * i / (STEPS - 1) for i in range(STEPS))
 """Levels of the whole distribution among which calibration chooses."""
 THREADS = 1
 """In training and serving: the trees are so small that waking other threads costs more than they do."""
@@ -124,6 +124,14 @@ def quantile_of(share: Floats, amounts: Floats, level: float) -> Floats:
     return gpus
 
 
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    level: float
+    lending_level: float
+    coverage: float | None
+    demanded: float
+
+
 class QuantileLoad:
     """A quantile of the load's distribution, its level calibrated on windows that the trees have not learnt from.
 
@@ -138,7 +146,7 @@ class QuantileLoad:
 
     Attributes
     ----------
-    levels_ : (H,) level by horizon
+    levels_, lending_levels_ : (H,) level by horizon, of the estimate and of what a scheduler reserves
     coverages_ : (H,) share of the folds' windows that it covers; None where no fold has windows, and the level is the
         demand itself
     demands_ : (H,) share that was demanded
@@ -150,18 +158,20 @@ class QuantileLoad:
         self.seed = seed
         self.settings = settings or QuantileSettings()
 
-    def fit(self, data: LoadData, coverage: float, loaded_coverage: float) -> Self:
+    def fit(self, data: LoadData, demands: Demands) -> Self:
         """Learn the distributions and choose the levels."""
         self.labels_ = tuple(horizon_label(k) for k in data.horizons_min)
         self.levels_: tuple[float, ...] = ()
+        self.lending_levels_: tuple[float, ...] = ()
         self.coverages_: tuple[float | None, ...] = ()
         self.demands_: tuple[float, ...] = ()
         self.distributions_ = []
         for horizon in range(len(data.horizons_min)):
-            level, reached, demanded = self._calibrated(data, horizon, coverage, loaded_coverage)
-            self.levels_ += (level,)
-            self.coverages_ += (reached,)
-            self.demands_ += (demanded,)
+            chosen = self._calibrated(data, horizon, demands)
+            self.levels_ += (chosen.level,)
+            self.lending_levels_ += (chosen.lending_level,)
+            self.coverages_ += (chosen.coverage,)
+            self.demands_ += (chosen.demanded,)
             self.distributions_.append(self._fitted(data, horizon, data.learnt(horizon, data.until_s)))
         return self
 
@@ -169,9 +179,7 @@ class QuantileLoad:
         X, load = data.X[rows, horizon], data.load[rows, horizon]
         return LoadDistribution().fit(X, load, self.settings, self.seed)
 
-    def _calibrated(
-        self, data: LoadData, horizon: int, coverage: float, loaded_coverage: float
-    ) -> tuple[float, float | None, float]:
+    def _calibrated(self, data: LoadData, horizon: int, demands: Demands) -> "_Calibrated":
         shares, amounts, later = [], [], []
         for known, scored in data.folds(horizon):
             share, amount = self._fitted(data, horizon, known).parts(data.X[scored, horizon])
@@ -180,15 +188,19 @@ class QuantileLoad:
             later.append(np.flatnonzero(scored))
         if not later:
             learnt = data.load[data.learnt(horizon, data.until_s), horizon]
-            demanded = demanded_coverage(learnt, coverage, loaded_coverage)
-            return demanded, None, demanded
+            demanded = demanded_coverage(learnt, demands.coverage, demands.loaded_coverage)
+            return _Calibrated(demanded, demands.lending_coverage, None, demanded)
         rows, share, amount = np.concatenate(later), np.concatenate(shares), np.concatenate(amounts)
         load = data.load[rows, horizon]
-        demanded = demanded_coverage(load, coverage, loaded_coverage)
-        chosen, reached = smallest_that_covers(
-            load, data.tick_s[rows], lambda i: quantile_of(share, amount, CANDIDATES[i]), STEPS, demanded
-        )
-        return CANDIDATES[chosen], reached, demanded
+        demanded = demanded_coverage(load, demands.coverage, demands.loaded_coverage)
+
+        def nth(number: int) -> Floats:
+            return quantile_of(share, amount, CANDIDATES[number])
+
+        at_s = data.tick_s[rows]
+        chosen, reached = smallest_that_covers(load, at_s, nth, STEPS, demanded)
+        lending, _ = smallest_that_covers(load, at_s, nth, STEPS, demands.lending_coverage)
+        return _Calibrated(CANDIDATES[chosen], CANDIDATES[lending], reached, demanded)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -203,6 +215,10 @@ class QuantileLoad:
         """GPUs from rows (n, F) of a horizon, (n,)."""
         return quantile_of(*self.distributions_[horizon].parts(X), self.levels_[horizon])
 
+    def lend(self, X: NDArray[Any], horizon: int) -> Floats:
+        """GPUs that a scheduler reserves, from rows (n, F) of a horizon, (n,)."""
+        return quantile_of(*self.distributions_[horizon].parts(X), self.lending_levels_[horizon])
+
     def told(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
@@ -211,6 +227,7 @@ class QuantileLoad:
             "horizons": list(self.labels_),
             "columns": list(self.columns),
             "levels": list(self.levels_),
+            "lending_levels": list(self.lending_levels_),
             "coverages": list(self.coverages_),
             "demands": list(self.demands_),
             "shares": [one.share_ for one in self.distributions_],
@@ -229,6 +246,7 @@ class QuantileLoad:
         """From what `told` and `write` gave."""
         rule = cls(told["seed"], QuantileSettings(**told["settings"]))
         rule.labels_, rule.levels_ = tuple(told["horizons"]), tuple(told["levels"])
+        rule.lending_levels_ = tuple(told["lending_levels"])
         rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
         rule.distributions_ = [
             LoadDistribution.of_texts(

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.horizons import horizon_label
 from jobcast.models.load_data import FOLD_SHARE, LoadData
-from jobcast.models.load_demand import over_estimation
+from jobcast.models.load_demand import Demands, over_estimation
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
 
@@ -39,7 +39,7 @@ class Scored:
         return short, float(np.mean(np.log(np.maximum(self.overs, 1e-9))))
 
 
-def scored(data: LoadData, rule: QuantileLoad | SlidingMax, coverage: float, loaded_coverage: float) -> Scored | None:
+def scored(data: LoadData, rule: QuantileLoad | SlidingMax, demands: Demands) -> Scored | None:
     """A rule fitted on all but the last fifth of the time and scored there; None where the time is too short."""
     begin_s = data.until_s - FOLD_SHARE * (data.until_s - data.from_s)
     horizons = range(len(data.horizons_min))
@@ -47,26 +47,26 @@ def scored(data: LoadData, rule: QuantileLoad | SlidingMax, coverage: float, loa
     if not all(rows.any() for rows in later) or not all(data.learnt(h, begin_s).any() for h in horizons):
         return None
     earlier = LoadData(data.from_s, begin_s, data.horizons_min, data.tick_s, data.X, data.past, data.load)
-    rule.fit(earlier, coverage, loaded_coverage)
+    rule.fit(earlier, demands)
     told = []
     for horizon, rows in enumerate(later):
         load = data.load[rows, horizon]
         X = data.past[rows, horizon] if isinstance(rule, SlidingMax) else data.X[rows, horizon]
         estimate = rule.estimate(X, horizon)
         told.append((float((load <= estimate).mean()), rule.demands_[horizon], over_estimation(load, estimate)))
-    coverages, demands, overs = zip(*told, strict=True)
-    return Scored(rule.algorithm, coverages, demands, overs)
+    coverages, demanded, overs = zip(*told, strict=True)
+    return Scored(rule.algorithm, coverages, demanded, overs)
 
 
 def select(
-    data: LoadData, coverage: float, loaded_coverage: float, seed: int = 0, settings: QuantileSettings | None = None
+    data: LoadData, demands: Demands, seed: int = 0, settings: QuantileSettings | None = None
 ) -> tuple[str, list[Row]]:
     """The algorithm that reserves least while it covers what is demanded, and the table that tells so.
 
     Where the time is too short to score any, the sliding maximum, which has least to learn, and an empty table.
     """
     rules = (QuantileLoad(seed, settings), SlidingMax())
-    results = [one for rule in rules if (one := scored(data, rule, coverage, loaded_coverage)) is not None]
+    results = [one for rule in rules if (one := scored(data, rule, demands)) is not None]
     if not results:
         return SlidingMax.algorithm, []
     best = min(results, key=lambda one: one.rank)
@@ -85,9 +85,7 @@ def select(
     return best.algorithm, table
 
 
-def tune_loads(
-    data: LoadData, coverage: float, loaded_coverage: float, trials: int, seed: int = 0
-) -> tuple[QuantileSettings, list[Row]]:
+def tune_loads(data: LoadData, demands: Demands, trials: int, seed: int = 0) -> tuple[QuantileSettings, list[Row]]:
     """Settings of the trees with the least over-estimation at the demanded coverage, and all trials in order.
 
     A trial is scored on the last fifth of the time (`scored`); each horizon that falls short costs as much as a
@@ -97,12 +95,12 @@ def tune_loads(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="minimize", sampler=optuna.samplers.TPESampler(seed=seed))
-    if scored(data, SlidingMax(), coverage, loaded_coverage) is None:
+    if scored(data, SlidingMax(), demands) is None:
         return QuantileSettings(), []
 
     def value(trial: optuna.Trial) -> float:
         settings = QuantileSettings(**_suggested(trial))
-        result = scored(data, QuantileLoad(seed, settings), coverage, loaded_coverage)
+        result = scored(data, QuantileLoad(seed, settings), demands)
         assert result is not None  # the time was long enough for the sliding maximum
         short, log_over = result.rank
         return log_over + short * float(np.log(2.0))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
 from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
-from jobcast.models.load_demand import demanded_coverage, smallest_that_covers
+from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
 
 Floats = NDArray[np.float64]
 
@@ -23,25 +23,29 @@ class SlidingMax:
     ----------
     columns : names of what it reads for each horizon: loads of past windows, the newest first
     windows_ : (H,) n by horizon
+    lending_windows_ : (H,) n of what a scheduler reserves
     coverages_ : (H,) share of the training windows that n covers
     demands_ : (H,) share that was demanded
     """
 
     algorithm: ClassVar[str] = "sliding-max"
 
-    def fit(self, data: LoadData, coverage: float, loaded_coverage: float) -> Self:
+    def fit(self, data: LoadData, demands: Demands) -> Self:
         """Choose n by horizon."""
         self.windows_: tuple[int, ...] = ()
+        self.lending_windows_: tuple[int, ...] = ()
         self.coverages_: tuple[float, ...] = ()
         self.demands_: tuple[float, ...] = ()
         for horizon in range(len(data.horizons_min)):
             rows = data.learnt(horizon, data.until_s)
             load = data.load[rows, horizon]
             largest = np.maximum.accumulate(data.past[rows, horizon], axis=1)
-            demanded = demanded_coverage(load, coverage, loaded_coverage)
+            demanded = demanded_coverage(load, demands.coverage, demands.loaded_coverage)
             nth = partial(_column, largest)
             chosen, reached = smallest_that_covers(load, data.tick_s[rows], nth, MOST_WINDOWS, demanded)
+            lending, _ = smallest_that_covers(load, data.tick_s[rows], nth, MOST_WINDOWS, demands.lending_coverage)
             self.windows_ += (chosen + 1,)
+            self.lending_windows_ += (lending + 1,)
             self.coverages_ += (reached,)
             self.demands_ += (demanded,)
         return self
@@ -49,22 +53,31 @@ class SlidingMax:
     @property
     def columns(self) -> tuple[str, ...]:
         """`load_1` is the window that ends at t, `load_2` the one before it."""
-        return tuple(f"load_{i + 1}" for i in range(max(self.windows_)))
+        return tuple(f"load_{i + 1}" for i in range(max(*self.windows_, *self.lending_windows_)))
 
     def rows(self, history: PoolHistory, ticks_s: Sequence[float] | Floats, horizons_min: Sequence[float]) -> Floats:
         """What it reads at some instants, (T, H, F)."""
-        most = max(self.windows_)
+        most = max(*self.windows_, *self.lending_windows_)
         return np.stack([window_loads(history, ticks_s, MINUTE_S * k, most) for k in horizons_min], axis=1)
 
     def estimate(self, X: NDArray[Any], horizon: int) -> Floats:
         """GPUs from rows (n, F) of a horizon, (n,)."""
-        largest: Floats = X[:, : self.windows_[horizon]].max(axis=1).astype(np.float64)
+        return self._largest(X, self.windows_[horizon])
+
+    def lend(self, X: NDArray[Any], horizon: int) -> Floats:
+        """GPUs that a scheduler reserves, from rows (n, F) of a horizon, (n,)."""
+        return self._largest(X, self.lending_windows_[horizon])
+
+    @staticmethod
+    def _largest(X: NDArray[Any], windows: int) -> Floats:
+        largest: Floats = X[:, :windows].max(axis=1).astype(np.float64)
         return largest
 
     def told(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
             "windows": list(self.windows_),
+            "lending_windows": list(self.lending_windows_),
             "coverages": list(self.coverages_),
             "demands": list(self.demands_),
         }
@@ -76,7 +89,7 @@ class SlidingMax:
     def read(cls, told: dict[str, Any], folder: Path) -> Self:
         """From what `told` and `write` gave."""
         rule = cls()
-        rule.windows_ = tuple(told["windows"])
+        rule.windows_, rule.lending_windows_ = tuple(told["windows"]), tuple(told["lending_windows"])
         rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
         return rule
 

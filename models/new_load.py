@@ -11,7 +11,7 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import COVERAGE, LOADED_COVERAGE
+from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.metadata import read_metadata, write_metadata
@@ -31,6 +31,7 @@ class NewLoad:
     algorithm : `quantile`, a calibrated quantile of the load's distribution (`load_quantile`), or `sliding-max`, the
         largest of the last windows (`load_sliding`, the paper's)
     coverage, loaded_coverage : shares to cover, in (0, 1]
+    lending_coverage : share of all windows that `lend`, what a scheduler reserves, shall cover
     seed : of the trees
     settings : size of the trees; None takes the defaults
 
@@ -49,12 +50,14 @@ class NewLoad:
         algorithm: str = QuantileLoad.algorithm,
         coverage: float = COVERAGE,
         loaded_coverage: float = LOADED_COVERAGE,
+        lending_coverage: float = LENDING_COVERAGE,
         seed: int = 0,
         settings: QuantileSettings | None = None,
     ):
         self.algorithm = algorithm
         self.coverage = coverage
         self.loaded_coverage = loaded_coverage
+        self.lending_coverage = lending_coverage
         self.seed = seed
         self.settings = settings
 
@@ -91,13 +94,18 @@ class NewLoad:
                 )
         self.horizons_min_ = data.horizons_min
         self.trained_from_s_, self.trained_until_s_ = data.from_s, data.until_s
-        self.rule_ = self._rule().fit(data, self.coverage, self.loaded_coverage)
+        self.rule_ = self._rule().fit(data, self.demands)
         return self
 
     def _rule(self) -> QuantileLoad | SlidingMax:
         if self.algorithm not in ALGORITHMS:
             raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
+
+    @property
+    def demands(self) -> Demands:
+        """What is to be covered."""
+        return Demands(self.coverage, self.loaded_coverage, self.lending_coverage)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -115,8 +123,16 @@ class NewLoad:
 
     def predict_rows(self, X: NDArray[Any]) -> Floats:
         """GPUs from rows (n, H, F), (n, H). A longer window never holds less than a shorter one."""
-        by_horizon = [self.rule_.estimate(X[:, horizon], horizon) for horizon in range(len(self.horizons_min_))]
-        return np.maximum.accumulate(np.stack(by_horizon, axis=1), axis=1)
+        return self._rising([self.rule_.estimate(X[:, h], h) for h in range(len(self.horizons_min_))])
+
+    def lend_rows(self, X: NDArray[Any]) -> Floats:
+        """GPUs that a scheduler reserves where jobs are forecast to arrive, from rows (n, H, F), (n, H)."""
+        return self._rising([self.rule_.lend(X[:, h], h) for h in range(len(self.horizons_min_))])
+
+    @staticmethod
+    def _rising(by_horizon: list[Floats]) -> Floats:
+        rising: Floats = np.maximum.accumulate(np.stack(by_horizon, axis=1), axis=1)
+        return rising
 
     def predict(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
         """GPUs (sum of widths) that may arrive in (t, t + k].
@@ -138,6 +154,7 @@ class NewLoad:
             "algorithm": self.algorithm,
             "coverage": self.coverage,
             "loaded_coverage": self.loaded_coverage,
+            "lending_coverage": self.lending_coverage,
             "seed": self.seed,
             "horizons_min": list(self.horizons_min_),
             "rule": self.rule_.told(),
@@ -160,7 +177,9 @@ class NewLoad:
         told = read_metadata(folder, cls.name)
         if told.get("algorithm") not in ALGORITHMS:
             raise RegistryError(f"{folder}: a model of an older version of {cls.name}; train it again")
-        model = cls(told["algorithm"], told["coverage"], told["loaded_coverage"], told["seed"])
+        model = cls(
+            told["algorithm"], told["coverage"], told["loaded_coverage"], told["lending_coverage"], told["seed"]
+        )
         rule = ALGORITHMS[model.algorithm].read(told["rule"], folder)
         if tuple(told["rule"].get("columns", rule.columns)) != rule.columns:
             raise RegistryError(f"{folder}: {cls.name} reads other features than this version builds; train it again")

@@ -10,6 +10,7 @@ from jobcast.domain.errors import TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.models.evaluation import evaluate_loads
 from jobcast.models.load_data import LoadData
+from jobcast.models.load_demand import Demands
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.new_load import ALGORITHMS as KNOWN
@@ -34,8 +35,7 @@ def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, pro
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
-        probe = NewLoad(coverage=settings.coverage)
-        tuned, trials = tune_loads(earlier, probe.coverage, probe.loaded_coverage, settings.tune, settings.seed)
+        tuned, trials = tune_loads(earlier, Demands(settings.coverage), settings.tune, settings.seed)
         if trials:
             tables["tuning.csv"] = _csv(trials)
             series["tuning/value"] = tuple(trial["value"] for trial in trials)
@@ -68,9 +68,8 @@ def _fitted(
     """A model, and the table that `auto` chose its algorithm by."""
     data = LoadData.of(histories, from_s, until_s, settings.horizons_min)
     table: Table = []
-    probe = NewLoad(coverage=settings.coverage)
     if algorithm == AUTO:
-        algorithm, table = select(data, probe.coverage, probe.loaded_coverage, settings.seed, tuned)
+        algorithm, table = select(data, Demands(settings.coverage), settings.seed, tuned)
     model = NewLoad(algorithm, settings.coverage, seed=settings.seed, settings=tuned)
     model.pools_ = tuple(sorted(histories))
     return model.fit_data(data), table
@@ -78,6 +77,7 @@ def _fitted(
 
 def _parameters(model: NewLoad) -> dict[str, Any]:
     told: dict[str, Any] = {"coverage": model.coverage, "loaded_coverage": model.loaded_coverage}
+    told["lending_coverage"] = model.lending_coverage
     rule = model.rule_
     if isinstance(rule, QuantileLoad):
         told |= {"levels": ",".join(f"{level:.4f}" for level in rule.levels_)}

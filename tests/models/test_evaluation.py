@@ -178,6 +178,7 @@ def last_window():
     model = NewLoad("sliding-max")
     model.horizons_min_, model.rule_ = (60,), SlidingMax()
     model.rule_.windows_, model.rule_.coverages_, model.rule_.demands_ = (1,), (0.9,), (0.95,)
+    model.rule_.lending_windows_ = (1,)
     return model
 
 

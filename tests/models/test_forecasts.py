@@ -44,7 +44,7 @@ class Scene:
         probability = arrivals.predict_proba(arrival_features(self.histories[pool], [at_s], HORIZONS_S))
         return [
             *(probability[0] >= arrivals.thresholds_gate_).tolist(),
-            *loads.predict(self.histories[pool], [at_s])[0].tolist(),
+            *loads.lend_rows(loads.rows(self.histories[pool], [at_s]))[0].tolist(),
         ]
 
     def instant(self, pool: str, now_s: float) -> float:

@@ -3,7 +3,7 @@ import pytest
 
 from jobcast.domain.history import PoolHistory
 from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import coverage_error, demanded_coverage, smallest_that_covers
+from jobcast.models.load_demand import Demands, coverage_error, demanded_coverage, smallest_that_covers
 from jobcast.models.load_quantile import QuantileSettings
 from jobcast.models.load_selection import Scored, select, tune_loads
 
@@ -50,17 +50,17 @@ def test_what_falls_short_ranks_behind_what_reserves_more():
 
 
 def test_selection_tells_both_and_takes_one():
-    algorithm, table = select(data(20), 0.95, 0.7)
+    algorithm, table = select(data(20), Demands())
     assert {row["algorithm"] for row in table} == {"quantile", "sliding-max"}
     assert [row["algorithm"] for row in table if row["chosen"]] == [algorithm]
-    assert select(data(0.05, per_day=900), 0.95, 0.7) == ("sliding-max", [])
+    assert select(data(0.05, per_day=900), Demands()) == ("sliding-max", [])
 
 
 def test_a_search_begins_with_the_defaults_and_ends_no_worse():
     rows = data(12)
-    settings, trials = tune_loads(rows, 0.9, 0.7, trials=3, seed=1)
+    settings, trials = tune_loads(rows, Demands(0.9), trials=3, seed=1)
     assert trials[0]["trees"] == QuantileSettings().trees
     assert min(trial["value"] for trial in trials) <= trials[0]["value"]
     best = min(trials, key=lambda trial: trial["value"])
     assert settings.leaves == best["leaves"]
-    assert tune_loads(rows, 0.9, 0.7, trials=3, seed=1)[1] == trials
+    assert tune_loads(rows, Demands(0.9), trials=3, seed=1)[1] == trials

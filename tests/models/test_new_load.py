@@ -33,7 +33,7 @@ def random_pool(seed, days=20, per_day=30):
 def sliding(windows, horizons_min=(60,)):
     model = NewLoad("sliding-max")
     model.horizons_min_, model.rule_ = horizons_min, SlidingMax()
-    model.rule_.windows_ = windows
+    model.rule_.windows_ = model.rule_.lending_windows_ = windows
     return model
 
 
@@ -136,6 +136,13 @@ def test_files_hold_all_of_it(algorithm, tmp_path):
         assert file.read_bytes() == (tmp_path / "read" / file.name).read_bytes()
     assert np.array_equal(read.predict(history, [15 * DAY_S]), model.predict(history, [15 * DAY_S]))
     assert (read.coverage, read.pools_, read.trained_until_s_) == (0.9, ("a",), 20 * DAY_S)
+
+
+def test_what_a_scheduler_reserves_is_no_more_than_the_estimate(quantile):
+    model, histories = quantile
+    X = model.rows(histories["a"], np.arange(5 * DAY_S, 20 * DAY_S, 7200.0))
+    assert (model.lend_rows(X) <= model.predict_rows(X)).all()
+    assert model.lend_rows(X).sum() < model.predict_rows(X).sum()
 
 
 def test_a_new_pool_and_an_empty_one_are_answered(quantile):
