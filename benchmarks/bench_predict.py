@@ -40,7 +40,7 @@ TRAIN_SHARE = 0.8
 INSTANTS = 400
 WARM_UP = 20
 PYFUNC_INSTANTS = 40
-ALGORITHMS = ("lightgbm", "xgboost")
+ALGORITHMS = ("average", "lightgbm", "xgboost")
 BAR_MS = 3.0
 
 

@@ -27,6 +27,20 @@ class Demands:
     loaded_coverage: float = LOADED_COVERAGE
     lending_coverage: float = LENDING_COVERAGE
 
+    @classmethod
+    def of(
+        cls,
+        coverage: float,
+        loaded_coverage: float = LOADED_COVERAGE,
+        lending_coverage: float = LENDING_COVERAGE,
+    ) -> "Demands":
+        """Demands of which the later two are at most the first: who asks for little gets little.
+
+        >>> Demands.of(0.5)
+        Demands(coverage=0.5, loaded_coverage=0.5, lending_coverage=0.5)
+        """
+        return cls(coverage, min(loaded_coverage, coverage), min(lending_coverage, coverage))
+
 
 def demanded_coverage(load: NDArray[np.floating], coverage: float, loaded_coverage: float = LOADED_COVERAGE) -> float:
     """Share of all windows to cover, so that both demands hold: of all windows, and of those with load.

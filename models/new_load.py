@@ -104,8 +104,8 @@ class NewLoad:
 
     @property
     def demands(self) -> Demands:
-        """What is to be covered."""
-        return Demands(self.coverage, self.loaded_coverage, self.lending_coverage)
+        """What is to be covered: neither windows with load nor a scheduler's shall hold more than all do."""
+        return Demands.of(self.coverage, self.loaded_coverage, self.lending_coverage)
 
     @property
     def columns(self) -> tuple[str, ...]:

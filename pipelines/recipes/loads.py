@@ -35,7 +35,7 @@ def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, pro
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
-        tuned, trials = tune_loads(earlier, Demands(settings.coverage), settings.tune, settings.seed)
+        tuned, trials = tune_loads(earlier, Demands.of(settings.coverage), settings.tune, settings.seed)
         if trials:
             tables["tuning.csv"] = _csv(trials)
             series["tuning/value"] = tuple(trial["value"] for trial in trials)
@@ -69,7 +69,7 @@ def _fitted(
     data = LoadData.of(histories, from_s, until_s, settings.horizons_min)
     table: Table = []
     if algorithm == AUTO:
-        algorithm, table = select(data, Demands(settings.coverage), settings.seed, tuned)
+        algorithm, table = select(data, Demands.of(settings.coverage), settings.seed, tuned)
     model = NewLoad(algorithm, settings.coverage, seed=settings.seed, settings=tuned)
     model.pools_ = tuple(sorted(histories))
     return model.fit_data(data), table

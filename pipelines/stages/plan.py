@@ -102,6 +102,8 @@ STAGES: tuple[Stage, ...] = (
             "pipelines/backtest_results.py",
             "pipelines/forecast_specs.py",
             "pipelines/gains.py",
+            "pipelines/lifecycle/switches_file.py",
+            "pipelines/policy_settings.py",
             "pipelines/scenes.py",
             "pipelines/simulation.py",
             "pipelines/sources.py",

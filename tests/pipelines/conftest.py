@@ -23,7 +23,11 @@ HEADER = "job_id,pool,submit_time,duration,gpus"
 PARAMS = {
     "prepare": {"min_pool_jobs": 50},
     "featurize": {"horizons_min": [5, 60], "step_s": 1800.0, "min_train_jobs": 50},
-    "train": {"will_jobs_arrive": ["lightgbm"]},
+    "train": {
+        "will_jobs_arrive": ["lightgbm"],
+        "new_load": ["sliding-max"],
+        "job_duration": ["tag-pool-width"],
+    },
     "backtest": {
         "cells": [{"policy": "fcfs"}, {"policy": "sia", "forecasts": ["oracle", "registry"]}],
         "seeds": 1,

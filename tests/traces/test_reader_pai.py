@@ -30,7 +30,8 @@ def test_tasks_are_summed_up_by_job():
         "no task has started": 1,
         "a task has not ended": 1,
     }
-    assert "gpus: fractions rounded up in 1 of 3 rows" in trace.notes
+    assert trace.notes[0] == "gpus: fractions rounded up in 1 of 3 rows"
+    assert trace.notes[-1] == "jobs whose tasks alone are told, left aside: 1"
 
 
 def test_headers_and_a_missing_table_of_groups_do_no_harm(tmp_path):
@@ -62,3 +63,35 @@ def test_what_is_missing_or_wrong_is_told(tmp_path):
         read_sources([jobs, short], format="pai")
     with pytest.raises(TraceError, match="row 5, column start_time: a value is needed"):
         read_sources(TABLES, format="pai", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gpus"),
+    [
+        ("j2,tensorflow,2,", "j2,tensorflow,,", 1),  # no number of instances: one
+        ("300.0,10.0,100.0,MISC", "300.0,10.0,33.3,MISC", 1),  # 2 x 0.333
+        ("j2,tensorflow,2,", "j2,tensorflow,3,", 3),
+    ],
+)
+def test_the_width_of_a_job(tmp_path, old, new, gpus):
+    jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
+    changed = tmp_path / "tasks.csv"
+    changed.write_text(tasks.read_text().replace(old, new))
+    trace = read_sources([jobs, changed], format="pai").trace
+    assert dict(trace.jobs.select("job_id", "gpus").iter_rows())["j2"] == gpus
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-100.0"])
+def test_a_task_whose_gpus_are_no_number_is_named(tmp_path, value):
+    jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
+    changed = tmp_path / "tasks.csv"
+    changed.write_text(tasks.read_text().replace("50.0,T4", f"{value},T4"))
+    with pytest.raises(TraceError, match=r"tasks.csv, row 2, column plan_gpu: must be a finite number >= 0"):
+        read_sources([jobs, changed], format="pai")
+
+
+def test_a_table_that_begins_with_an_unknown_status_is_told_by_its_width(tmp_path):
+    jobs, tasks = (FOLDER / "tables" / f"pai_{name}_table.csv" for name in ("job", "task"))
+    changed = tmp_path / "jobs.csv"
+    changed.write_text(jobs.read_text().replace("Terminated", "Stopped", 1))
+    assert len(read_sources([changed, tasks], format="pai").trace) == 3

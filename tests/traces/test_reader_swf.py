@@ -1,5 +1,6 @@
 """SWF; expectations are by hand from the fixture."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def test_jobs_by_hand():
     assert trace.start_s.tolist() == [START_S + 10, START_S + 125, START_S + 180, START_S + 320]
     assert trace.dropped == {
         "part of a job (status 2, 3 or 4)": 1,
+        "cancelled before it ran": 1,
         "run time missing or <= 0": 1,
         "no processors": 1,
     }
@@ -62,3 +64,23 @@ def test_a_log_of_comments_and_strictness(tmp_path):
         read_trace(path, format="swf")
     with pytest.raises(TraceError, match="row 12, column state: must be a whole job"):
         read_trace(LOG, format="swf", strict=True)
+
+
+def test_a_packed_log_is_read_and_a_broken_one_refused(tmp_path):
+    packed = tmp_path / "small.swf.gz"
+    packed.write_bytes(gzip.compress(LOG.read_bytes()))
+    assert read_trace(packed).jobs.equals(read_trace(LOG).jobs)
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(TraceError, match="cannot be unpacked"):
+        read_trace(packed, format="swf")
+
+
+def test_comments_may_be_of_any_encoding_and_tell_the_processors(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_bytes(b"; Installation: Universit\xe9\n" + LOG.read_bytes())
+    trace = read_trace(log)
+    assert trace.jobs.equals(read_trace(LOG).jobs)
+    assert "the machine has 64 processors in all (MaxProcs)" in trace.notes
+    log.write_bytes(LOG.read_bytes().replace(b"3600", b"36\xe90"))
+    with pytest.raises(TraceError, match="row 9, column run_time: must be a number"):
+        read_trace(log, format="swf")

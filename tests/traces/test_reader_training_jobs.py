@@ -65,3 +65,24 @@ def test_the_real_traces():
     assert dict(trace.jobs["gpus"].value_counts().iter_rows()) == {1: 92, 2: 20, 4: 8}
     assert trace.submit_s[-1] == 5011.0
     assert len(read_trace(Path(data) / "shockwave" / "220_jobs.trace")) == 220
+
+
+def test_a_model_without_a_batch_size(tmp_path):
+    trace, throughputs = tmp_path / "jobs.trace", tmp_path / "throughputs.csv"
+    trace.write_text("A3C\tpython3 main.py\trl\t--max-steps\t0\t1000\t1\t1\t-1\t5\n" + GAVEL.read_text())
+    throughputs.write_text(THROUGHPUTS.read_text() + "v100,A3C,,1,10\n")
+    jobs = read_sources([trace, throughputs]).trace.jobs.filter(model="A3C")
+    assert jobs.select("batch_size", "duration", "gpus").rows() == [(None, 100.0, 1)]
+
+
+def test_a_service_level_objective_is_a_deadline(tmp_path):
+    trace = tmp_path / "jobs.trace"
+    trace.write_text(SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\t1.5"))
+    read = read_trace(trace)
+    # 55 s + 1.5 x 1418 s
+    assert read.jobs["deadline"].dt.epoch("s").to_list() == [None, 2182]
+    assert read.notes[-1] == "deadline: submit_time + slo x duration, where slo is > 0"
+    assert "deadline" not in read_trace(SHOCKWAVE).jobs.columns
+    trace.write_text(SHOCKWAVE.read_text().replace("\t2\t-1.000000", "\t2\tinf"))
+    with pytest.raises(TraceError, match="row 2, column slo: must be a finite number"):
+        read_trace(trace)

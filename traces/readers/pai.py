@@ -11,7 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.check import Place
+from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.headless import read_headless
 from jobcast.traces.readers.reading import (
@@ -46,6 +46,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 """Columns of each table, in order: six, ten and five tell them apart."""
 JOBS, TASKS, GROUPS = TABLES
 PERCENT = 100.0
+WIDTH = frozenset({"inst_num", "plan_gpu"})
+"""What a job's GPUs are made of."""
 CPU_JOB = "no task asks for GPUs"
 NEVER_STARTED = "no task has started"
 NOT_ENDED = "a task has not ended"
@@ -57,9 +59,10 @@ CLOCK_NOTE = "times are seconds shifted by a constant, kept as they are; hour an
 class PaiReader:
     """Reads the tables of jobs and tasks and, where given, of groups, in any order.
 
-    A job's GPUs are the sum over its tasks of instances x plan_gpu / 100, rounded up; it runs from its first task's
-    start to its last task's end. `group` is the tag: it marks jobs that repeat. There are no virtual clusters: the
-    pool is the type of GPU that the job's tasks run on, the widest task's where they differ.
+    A job's GPUs are the sum over its tasks of instances x plan_gpu / 100, rounded up; a task without a number of
+    instances has one. A job runs from the first start to the last end of its tasks that ask for GPUs. `group` is the
+    tag: it marks jobs that repeat. There are no virtual clusters: the pool is the type of GPU that the job's tasks run
+    on, the widest task's where they differ.
     """
 
     name = "pai"
@@ -91,7 +94,8 @@ class PaiReader:
         clock = Clock(timezone)
         files = _files(sources)
         jobs, place = _read(files[JOBS], JOBS)
-        table = _jobs(jobs, place).join(_tasks(*_read(files[TASKS], TASKS)), "job_id", "left", maintain_order="left")
+        tasks = _tasks(*_read(files[TASKS], TASKS))
+        table = _jobs(jobs, place).join(tasks, "job_id", "left", maintain_order="left")
         if GROUPS in files:
             groups, _ = _read(files[GROUPS], GROUPS)
             tags = groups.select("inst_id", pl.col("group").alias("tag"), "workload").unique("inst_id", keep="first")
@@ -106,7 +110,7 @@ class PaiReader:
             frame,
             name="pai",
             source=source_of([file.path for file in used], [file.sha256 for file in used], jobs.height),
-            notes=(*merged_notes(typed.notes), CLOCK_NOTE, *mended),
+            notes=(*merged_notes(typed.notes), CLOCK_NOTE, *_strangers(tasks, jobs), *mended),
             dropped=kept.dropped,
             place=kept.place,
         )
@@ -118,7 +122,7 @@ def _files(sources: Sequence[PathLike]) -> dict[str, FileBytes]:
     found: dict[str, FileBytes] = {}
     for path in sources:
         file = read_file(path)
-        name = _table_of(file.data)
+        name = _table_of(file.data) or _by_width(file.data)
         if name is None:
             wanted = "; ".join(f"{table}: {len(columns)}" for table, columns in TABLES.items())
             raise ConfigError(f"{file.path}: is none of the tables of pai (fields a line: {wanted}); leave it out")
@@ -141,6 +145,12 @@ def _table_of(head: bytes) -> str | None:
         if tuple(fields) == columns or (len(fields) == len(columns) and _looks_like[name](fields)):
             return name
     return None
+
+
+def _by_width(data: bytes) -> str | None:
+    """The table that has as many fields as a file's first line, whose values are looked at later, by row."""
+    fields = data.partition(b"\n")[0].count(b",") + 1
+    return next((name for name, columns in TABLES.items() if len(columns) == fields), None)
 
 
 def _is_time(text: str) -> bool:
@@ -186,9 +196,12 @@ def _tasks(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Tasks summed up by job; `ended`: whether all that ask for GPUs have."""
     names = ("inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu")
     columns = [frame["job_name"].alias("job_id"), frame["gpu_type"], *(numbers_of(frame[n], place) for n in names)]
-    tasks = pl.DataFrame(columns).with_columns((pl.col("inst_num") * pl.col("plan_gpu") / PERCENT).alias("gpus"))
-    of_gpus = pl.col("gpus").fill_null(0.0) > 0
+    for values in columns[2:]:
+        bad = ~values.is_finite() | ((values < 0) & (values.name in WIDTH))
+        place.refuse(bad, values, "must be a finite number >= 0", REMEDY)
     count = pl.col("inst_num").fill_null(1.0)
+    tasks = pl.DataFrame(columns).with_columns((count * pl.col("plan_gpu") / PERCENT).alias("gpus"))
+    of_gpus = pl.col("gpus").fill_null(0.0) > 0
     by_job = tasks.group_by("job_id", maintain_order=True).agg(
         pl.col("gpus").sum().round(6),
         pl.col("start_time").filter(of_gpus).min(),
@@ -202,6 +215,12 @@ def _tasks(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
         (pl.col("end_time") - pl.col("start_time")).alias("duration"),
         pl.col("gpu_type").fill_null(UNKNOWN_POOL).alias("pool"),
     )
+
+
+def _strangers(tasks: pl.DataFrame, jobs: pl.DataFrame) -> tuple[str, ...]:
+    """How many jobs have tasks and no line of their own, which leaves them without a submission."""
+    count = tasks.join(jobs, left_on="job_id", right_on="job_name", how="anti").height
+    return (f"jobs whose tasks alone are told, left aside: {count:,}",) if count else ()
 
 
 def _unfit(table: pl.DataFrame) -> list[Unfit]:

@@ -3,8 +3,10 @@
 Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", JSSPP 1999. -1 is unknown.
 """
 
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Sequence
 
 import polars as pl
@@ -12,7 +14,7 @@ import polars as pl
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.readers.headless import FIRST_LINE, decoded
+from jobcast.traces.readers.headless import FIRST_LINE
 from jobcast.traces.readers.reading import Reading, Unfit, leave_out, merged_notes, only_source, source_of
 from jobcast.traces.table import Trace
 from jobcast.traces.times import Clock
@@ -38,15 +40,21 @@ FIELDS = (
     "preceding_job",
     "think_time",
 )
-STATES = {0: "FAILED", 1: "COMPLETED", 5: "CANCELLED"}
+CANCELLED_STATUS = 5
+STATES = {0: "FAILED", 1: "COMPLETED", CANCELLED_STATUS: "CANCELLED"}
 PARTIAL = (2, 3, 4)
 """Lines about parts of a job that was checkpointed or swapped out; the job has a line of its own."""
 COMMENT = ";"
+GZIP = b"\x1f\x8b"
+GZIP_WINDOW = 16 + zlib.MAX_WBITS
+"""Tells zlib to expect a gzip header."""
 UNIX_START = re.compile(r"^;\s*UnixStartTime:\s*(\d+)", re.MULTILINE)
+MAX_PROCESSORS = re.compile(r"^;\s*MaxProcs:\s*(\d+)", re.MULTILINE)
 ZONE = re.compile(r"^;\s*TimeZoneString:\s*(\S+)", re.MULTILINE)
 NUMBERS = re.compile(rb"^\s*(-?\d+(\.\d+)?\s+){17}-?\d+(\.\d+)?\s*$")
 PROCESSORS = "processors stand for GPUs: allocated ones, requested where those are unknown"
 NO_PROCESSORS = "no processors"
+CANCELLED = "cancelled before it ran"
 NO_RUN_TIME = "run time missing or <= 0"
 PARTIAL_LINE = "part of a job (status 2, 3 or 4)"
 
@@ -63,7 +71,7 @@ class SwfReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line of `head` that is no comment holds 18 numbers."""
-        lines = (line for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b";"))
+        lines = (line for line in unpacked(head).split(b"\n") if line.strip() and not line.lstrip().startswith(b";"))
         return NUMBERS.match(next(lines, b"")) is not None
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
@@ -84,7 +92,7 @@ class SwfReader:
         """
         clock = Clock(timezone)
         file = read_file(only_source(sources, self.name))
-        text = decoded(file)
+        text = _text(file)
         frame, place = _records(file, text)
         start = UNIX_START.search(text)
         fields = {name: _number(frame[name], place) for name in FIELDS}
@@ -92,7 +100,8 @@ class SwfReader:
         typed = typed_columns(_canonical(frame, fields, float(start[1]) if start else 0.0), place, clock)
         kept = leave_out(typed.frame, _unfit(typed.frame, fields), place, strict)
         zone = ZONE.search(text)
-        notes = merged_notes((*typed.notes, PROCESSORS, _clock_note(start is not None, zone[1] if zone else "")))
+        told = (PROCESSORS, *_size_note(text), _clock_note(start is not None, zone[1] if zone else ""))
+        notes = merged_notes((*typed.notes, *told))
         source = source_of([file.path], [file.sha256], frame.height)
         trace = Trace.from_frame(
             kept.frame, name=file.name, source=source, notes=notes, dropped=kept.dropped, place=kept.place
@@ -100,9 +109,38 @@ class SwfReader:
         return Reading(trace)
 
 
+def unpacked(head: bytes) -> bytes:
+    """What a gzip file begins with, unpacked; any other as it is, and one that cannot be unpacked too."""
+    if not head.startswith(GZIP):
+        return head
+    try:
+        return zlib.decompressobj(GZIP_WINDOW).decompress(head)
+    except zlib.error:
+        return head
+
+
+def _text(file: FileBytes) -> str:
+    """The log's text. Names in its comments may be of any encoding; a line of a job is of ASCII or refused later."""
+    data = file.data
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise TraceError(f"{file.path}: cannot be unpacked (gzip); download or pack it again") from None
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + FIRST_LINE
+        raise TraceError(f"{file.path}, row {line}: holds binary data; give a text file")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def _size_note(text: str) -> tuple[str, ...]:
+    found = MAX_PROCESSORS.search(text)
+    return (f"the machine has {int(found[1]):,} processors in all (MaxProcs)",) if found else ()
+
+
 def _records(file: FileBytes, text: str) -> tuple[pl.DataFrame, Place]:
     """The lines of jobs as columns of text, and which line each stood on."""
-    lines = pl.Series("line", text.splitlines(), dtype=pl.String).str.strip_chars()
+    lines = pl.Series("line", text.split("\n"), dtype=pl.String).str.strip_chars()
     jobs = (~lines.str.starts_with(COMMENT) & (lines != "")).arg_true()
     if not len(jobs):
         raise TraceError(f"{file.path}: no jobs, only comments; give a log with at least one line of 18 numbers")
@@ -162,9 +200,11 @@ def _names(numbers: pl.Series) -> pl.Series:
 
 
 def _unfit(table: pl.DataFrame, fields: dict[str, pl.Series]) -> list[Unfit]:
+    never_ran = table["duration"].fill_null(0.0) <= 0.0
     return [
         Unfit(PARTIAL_LINE, fields["status"].is_in(PARTIAL), "state", "must be a whole job"),
-        Unfit(NO_RUN_TIME, table["duration"].fill_null(0.0) <= 0.0, "duration", "must be > 0"),
+        Unfit(CANCELLED, never_ran & (fields["status"] == CANCELLED_STATUS), "duration", "must be > 0"),
+        Unfit(NO_RUN_TIME, never_ran, "duration", "must be > 0"),
         Unfit(NO_PROCESSORS, table["gpus"].fill_null(0) < 1, "gpus", "must be >= 1"),
     ]
 

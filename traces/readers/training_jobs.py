@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.check import require_columns
+from jobcast.traces.check import Place, require_columns
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.headless import read_headless
@@ -28,11 +28,14 @@ from jobcast.traces.table import Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import numbers_of, typed_columns
 
-JOB_TYPE = r"^(?P<model>.*\S)\s*\(batch size (?P<batch_size>\d+)\)$"
-STARTS_LIKE = re.compile(rb"^[^\t]*\(batch size \d+\)\t")
+JOB_TYPE = r"^(?P<model>[^()\t]*[^()\s])\s*(?:\(batch size (?P<batch_size>\d+)\))?$"
+"""Some of Gavel's models have no batch size: A3C, CycleGAN."""
+STARTS_LIKE = re.compile(rb"^\s*[^()\t]*[^()\s]\s*(\(batch size \d+\))?$")
+NUMBER = re.compile(rb"^\s*\d+(\.\d*)?\s*$")
 THROUGHPUTS = ("gpu_type", "model", "batch_size", "gpus", "steps_per_second")
 REFERENCE_GPU = "v100"
 """Run times are taken on this type where the throughputs know it, else on the first that they name."""
+SLO_NOTE = "deadline: submit_time + slo x duration, where slo is > 0"
 CLOCK_NOTE = "times are seconds from the trace's start, kept as seconds from the epoch"
 NO_THROUGHPUT = "no throughput of its model, batch size and width"
 
@@ -44,7 +47,7 @@ class JobFormat:
     Attributes
     ----------
     name : of the format, and of the one pool
-    columns : all of a line's, in order; `job_type`, `steps`, `gpus` and `submit_time` are among them
+    columns : all of a line's, in order; `job_type`, `steps`, `gpus`, `slo` and `submit_time` are among them
     """
 
     name: str
@@ -52,8 +55,11 @@ class JobFormat:
 
     def recognises(self, head: bytes) -> bool:
         """Whether the first line is of a job type and as many fields."""
-        line = head.partition(b"\n")[0]
-        return STARTS_LIKE.match(line) is not None and line.count(b"\t") == len(self.columns) - 1
+        fields = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].split(b"\t")
+        if len(fields) != len(self.columns) or STARTS_LIKE.match(fields[0]) is None:
+            return False
+        of = dict(zip(self.columns, fields, strict=True))
+        return all(NUMBER.match(of[name]) for name in ("steps", "gpus", "submit_time"))
 
 
 def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | None, strict: bool) -> Reading:
@@ -77,13 +83,16 @@ def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | No
     trace_file, throughputs = _files(sources, layout)
     frame, place = read_headless(trace_file, layout.columns, "\t")
     parts = frame["job_type"].str.strip_chars().str.extract_groups(JOB_TYPE).struct.unnest()
-    place.refuse(parts["model"].is_null(), frame["job_type"], "must read Model (batch size N)", "correct the line")
+    place.refuse(
+        parts["model"].is_null(), frame["job_type"], "must read Model (batch size N) or Model", "correct the line"
+    )
     numbers = {name: numbers_of(frame[name], place) for name in ("steps", "gpus", "submit_time")}
     table = _table(frame, parts, numbers, layout)
     notes: tuple[str, ...] = ()
     if "duration" not in table.columns:
         duration, notes = _durations(table, throughputs, trace_file)
         table = table.with_columns(duration)
+    table, promised = _deadlines(table, numbers_of(frame["slo"], place), place)
     typed = typed_columns(table, place, clock)
     without = NO_THROUGHPUT if throughputs is not None else NO_DURATION
     unfit = [
@@ -98,7 +107,7 @@ def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | No
         kept.frame,
         name=trace_file.name,
         source=source,
-        notes=(*merged_notes(typed.notes), CLOCK_NOTE, *notes),
+        notes=(*merged_notes(typed.notes), CLOCK_NOTE, *notes, *promised),
         dropped=kept.dropped,
         place=kept.place,
     )
@@ -129,6 +138,20 @@ def _table(frame: pl.DataFrame, parts: pl.DataFrame, numbers: dict[str, pl.Serie
     )
 
 
+def _deadlines(table: pl.DataFrame, slo: pl.Series, place: Place) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Deadlines of jobs with a service-level objective, a multiple of their run time; below 0 is none.
+
+    As Gavel's scheduler takes it: SLO x duration after the arrival.
+    """
+    place.refuse(~slo.is_finite(), slo, "must be a finite number", "correct the line")
+    given = slo > 0
+    if not given.any():
+        return table, ()
+    duration_s = numbers_of(table["duration"], place)
+    deadline = (table["submit_time"] + slo * duration_s).set(~given.fill_null(False), None)
+    return table.with_columns(deadline.alias("deadline")), (SLO_NOTE,)
+
+
 def _durations(
     table: pl.DataFrame, throughputs: FileBytes | None, trace_file: FileBytes
 ) -> tuple[pl.Series, tuple[str, ...]]:
@@ -151,6 +174,6 @@ def _durations(
     keys = ["model", "batch_size", "gpus"]
     rates = known.filter(pl.col("gpu_type") == gpu_type, pl.col("steps_per_second") > 0).unique(keys, keep="first")
     wanted = table.with_columns(pl.col("batch_size").cast(pl.Float64), pl.col("gpus").cast(pl.Float64))
-    joined = wanted.join(rates, on=keys, how="left", maintain_order="left")
+    joined = wanted.join(rates, on=keys, how="left", maintain_order="left", nulls_equal=True)
     duration = joined["steps"] / joined["steps_per_second"]
     return duration.alias("duration"), (f"duration: steps / steps per second on {gpu_type} of {throughputs.path}",)
