@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
@@ -14,6 +15,7 @@ from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.load_data import MINUTE_S, LoadData, Mask
 from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
 from jobcast.models.metadata import read_text
+from jobcast.models.small_trees import SmallTrees
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
@@ -21,7 +23,7 @@ STEPS = 500
 CANDIDATES: tuple[float, ...] = tuple(0.5 + 0.4995 * i / (STEPS - 1) for i in range(STEPS))
 """Levels of the whole distribution among which calibration chooses."""
 THREADS = 1
-"""In training and serving: the trees are so small that waking other threads costs more than they do."""
+"""In training: the trees are so small that waking other threads costs more than they do."""
 ROWS_PER_SMALLEST_LEAF = 20
 """On little data a leaf may hold one row in so many."""
 NOTHING = 1e-9
@@ -58,6 +60,9 @@ class LoadDistribution:
     .. [1] Koenker and Bassett, Regression Quantiles, Econometrica 1978.
     """
 
+    def __init__(self) -> None:
+        self._laid_out: tuple[SmallTrees | None, ...] | None = None
+
     def fit(self, X: Matrix, load: NDArray[Any], settings: QuantileSettings, seed: int) -> Self:
         """Learn from rows (n, F) and their loads (n,), GPUs."""
         any_load = load > 0
@@ -76,12 +81,20 @@ class LoadDistribution:
     def parts(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
         """P(any load), (n,), and log(1 + GPUs) at `LEVELS` given any, (n, levels) ascending."""
         rows = np.ascontiguousarray(X, np.float32)
-        share = np.full(len(rows), self.share_) if self.arrival_ is None else _predicted(self.arrival_, rows)
+        any_load, *levels = self._trees()
+        share = np.full(len(rows), self.share_) if any_load is None else expit(any_load(rows))
         amounts = [
-            np.full(len(rows), constant) if booster is None else _predicted(booster, rows)
-            for booster, constant in zip(self.quantiles_, self.amounts_, strict=True)
+            np.full(len(rows), constant) if trees is None else trees(rows)
+            for trees, constant in zip(levels, self.amounts_, strict=True)
         ]
         return share, np.maximum.accumulate(np.maximum(np.stack(amounts, axis=1), 0.0), axis=1)
+
+    def _trees(self) -> tuple[SmallTrees | None, ...]:
+        """The boosters' trees, laid out when first needed: for any load, then by level."""
+        if self._laid_out is None:
+            boosters = (self.arrival_, *self.quantiles_)
+            self._laid_out = tuple(None if booster is None else SmallTrees.of(booster) for booster in boosters)
+        return self._laid_out
 
     def texts(self) -> dict[str, str]:
         """LightGBM's model strings by name."""
@@ -269,10 +282,6 @@ def _boosted(X: Matrix, y: NDArray[Any], parameters: dict[str, Any], trees: int,
 
     data = lightgbm.Dataset(np.ascontiguousarray(X), label=y.astype(np.float32), params={"verbosity": -1})
     return lightgbm.train(parameters, data, num_boost_round=trees)
-
-
-def _predicted(booster: Any, rows: Matrix) -> Floats:
-    return np.asarray(booster.predict(rows, num_threads=THREADS), np.float64)
 
 
 def _arrival_parameters(settings: QuantileSettings, seed: int) -> dict[str, Any]:
