@@ -45,7 +45,7 @@ class Featurize(_Section):
 class Train(_Section):
     """Algorithms by predictor; the first one listed is registered first."""
 
-    will_jobs_arrive: tuple[str, ...] = ("average", "lightgbm")
+    will_jobs_arrive: tuple[str, ...] = ("average",)
     new_load: tuple[str, ...] = ("quantile", "sliding-max")
     job_duration: tuple[str, ...] = ("blended", "tag-pool-width")
     miss_share: Annotated[float, Field(gt=0, lt=1)] = 0.05

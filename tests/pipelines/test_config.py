@@ -29,4 +29,4 @@ def test_a_wrong_file_is_named_with_its_key(tmp_path, text, message):
 
 
 def test_algorithms_by_the_command_lines_names():
-    assert Params().train.algorithms("will-jobs-arrive") == ("average", "lightgbm")
+    assert Params().train.algorithms("will-jobs-arrive") == ("average",)
