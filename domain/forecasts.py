@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime
 
 
 class Forecasts(Protocol):
@@ -36,4 +37,16 @@ class ForecastSource(Forecasts, Protocol):
 
     def advance(self, now_s: float) -> None:
         """Move to an instant; the engine calls it before every question, with ascending instants."""
+        ...
+
+
+class RegimeForecasts(Protocol):
+    """Answers about the batch sizes that training jobs will run at. Shockwave, section 5."""
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """What is left of a training job: the rest of the running regime first (it may be of 0 epochs), then others.
+
+        Their epochs add up to `job.training.epochs - progress.epochs`, and all their batch sizes are in
+        `job.training.epoch_s`.
+        """
         ...

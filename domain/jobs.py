@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from jobcast.domain.training import Regime, Training
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -16,6 +18,8 @@ class Job:
     gpus : gang width, at least 1
     user, tag : whose it is and which experiment it belongs to, empty where the trace does not say
     preemptible : whether a policy may stop it once started
+    training : model, epochs and batch size, where the job is one of training that reports its progress
+    weight : its priority against others, 1 where nobody asked for another
     """
 
     seq: int
@@ -26,13 +30,22 @@ class Job:
     user: str = ""
     tag: str = ""
     preemptible: bool = False
+    training: Training | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The truth about a job, which no policy sees: its run time in seconds on the GPUs that it asked for."""
+    """The truth about a job, which no policy sees.
+
+    Attributes
+    ----------
+    duration_s : run time in seconds on the GPUs that it asked for
+    regimes : of a training job, in order; their epochs are all of the job's and take `duration_s`
+    """
 
     duration_s: float
+    regimes: tuple[Regime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

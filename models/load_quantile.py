@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.load_data import MINUTE_S, LoadData, Mask
 from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
 from jobcast.models.metadata import read_text
-from jobcast.models.small_trees import SmallTrees
+
+if TYPE_CHECKING:
+    from jobcast.models.small_trees import SmallTrees
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
@@ -61,7 +63,7 @@ class LoadDistribution:
     """
 
     def __init__(self) -> None:
-        self._laid_out: tuple[SmallTrees | None, ...] | None = None
+        self._laid_out: "tuple[SmallTrees | None, ...] | None" = None
 
     def fit(self, X: Matrix, load: NDArray[Any], settings: QuantileSettings, seed: int) -> Self:
         """Learn from rows (n, F) and their loads (n,), GPUs."""
@@ -89,9 +91,11 @@ class LoadDistribution:
         ]
         return share, np.maximum.accumulate(np.maximum(np.stack(amounts, axis=1), 0.0), axis=1)
 
-    def _trees(self) -> tuple[SmallTrees | None, ...]:
+    def _trees(self) -> "tuple[SmallTrees | None, ...]":
         """The boosters' trees, laid out when first needed: for any load, then by level."""
         if self._laid_out is None:
+            from jobcast.models.small_trees import SmallTrees
+
             boosters = (self.arrival_, *self.quantiles_)
             self._laid_out = tuple(None if booster is None else SmallTrees.of(booster) for booster in boosters)
         return self._laid_out

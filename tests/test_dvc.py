@@ -95,7 +95,8 @@ def test_a_moved_checkout_still_answers(project, tmp_path):
         listed = json.loads(run([sys.executable, "-m", "jobcast", "models", "list", "--json", "-"], moved))
         assert {(one["name"], tuple(one["aliases"])) for one in listed["models"]} >= {
             ("will-jobs-arrive", ("champion",)),
-            ("will-jobs-arrive", ("challenger",)),
+            ("new-load", ("champion",)),
+            ("new-load", ("challenger",)),
         }
         command = [sys.executable, "-m", "jobcast", "predict", "will-jobs-arrive", "--at", "2024-01-12T12:00:00Z"]
         said = run([*command, "--trace", "data/raw/jobs.parquet", "--json", "-"], moved)
