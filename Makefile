@@ -53,7 +53,7 @@ notebooks: install  ## execute the notebooks (their outputs lie in notebooks/exe
 	@$(BIN)/python notebooks/execute.py
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --python-version 3.11 --universal --extra dvc --extra notebooks --extra dev \
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra dvc --extra notebooks --extra dev \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay
