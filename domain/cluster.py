@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress
 
 
 class PendingJobs(Protocol):
@@ -61,6 +62,22 @@ class RunningJob:
     dedicated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a job has received so far.
+
+    Attributes
+    ----------
+    held_s : seconds in which it held its GPUs
+    run_s : seconds of `held_s` in which it made progress; the rest went into starts
+    progress : of a training job, its epochs and regimes
+    """
+
+    held_s: float
+    run_s: float
+    progress: Progress | None = None
+
+
 class ClusterView(Protocol):
     """The cluster at an instant: read-only, kept up by the engine, never rebuilt."""
 
@@ -84,6 +101,15 @@ class ClusterView(Protocol):
     @property
     def running(self) -> Mapping[int, RunningJob]:
         """Running jobs by `seq`, in the order in which they started."""
+        ...
+
+    @property
+    def active(self) -> Mapping[int, Job]:
+        """Jobs submitted and not finished by `seq`, in the order in which they were submitted."""
+        ...
+
+    def service(self, job: Job) -> Service:
+        """What an active job has received by now."""
         ...
 
 

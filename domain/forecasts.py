@@ -50,3 +50,11 @@ class RegimeForecasts(Protocol):
         `job.training.epoch_s`.
         """
         ...
+
+
+class WorkForecasts(RegimeForecasts, Protocol):
+    """How much work jobs have left, for policies that schedule by rounds."""
+
+    def duration_s(self, job: Job) -> float:
+        """Run time in seconds of a job that reports no epochs, on the GPUs that it asks for."""
+        ...

@@ -88,7 +88,7 @@ def evaluate_version(
     known = trace.between(None, end)
     pools = scored_pools(known, version.train_from_s, version.train_until_s)
     step_s = float(registry.parameters(version).get("step_s", STEP_S))
-    data = Scoring(known, version, begin, end, pools, wishes or Wishes(), step_s, progress)
+    data = Scoring(known, version, begin, end, pools, wishes or Wishes(), step_s, progress, registry)
     data.check()
     figures, curves = SCORERS[version.name](registry.load(version), data)
     return Evaluated(_told(figures, data, trace, overlap), version, curves)

@@ -9,6 +9,7 @@ ARRIVALS = ("n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", 
 LOADS = ("n", "coverage", "coverage_nonzero", "over", "missed", "worst_pool")
 DURATIONS = ("n", "accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
 SETS = ("precision", "recall", "f1", "pr_auc")
+RESERVED = "SIA reserves"
 GAIN = "95 % of the gain"
 LEAST_NAME = 18
 LEAST_COLUMNS = 6
@@ -31,6 +32,8 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     for key, name in (("without_bots", "without bot pools"), ("without", "without")):
         if key in result:
             lines += ["", f"{name} {', '.join(result[key]['pools'])}", *_sections(result[key])]
+    if "total" in result:
+        lines += ["", *_total(result["total"])]
     if "horizons" in result and _is_arrivals(result):
         lines += ["", IDLE_NOTE, "", *_groups(result["horizons"]), "", *_hours(result["horizons"])]
     if "ablation" in result:
@@ -64,6 +67,18 @@ def _rows(name: str, block: Block) -> Iterator[Row]:
         gate = block["gate"]
         missed, freed = number(gate["miss_rate"]), number(gate["freed_idle_share"])
         yield f"  gate: misses {missed} of the windows with arrivals, frees {freed} of the idle ones", None
+
+
+def _total(told: Mapping[str, Any]) -> list[str]:
+    """TotalNewLoad = gate x estimate, and what a scheduler reserves; or why there is neither."""
+    if "horizons" not in told:
+        return [f"gate x estimate is not scored: {told['note']}"]
+    rows = [
+        row
+        for horizon, block in told["horizons"].items()
+        for row in ((horizon, block), (f"  {RESERVED}", block["reserved"]))
+    ]
+    return [f"gate ({told['arrivals']}) x estimate", *_table("", LOADS, rows)]
 
 
 def _groups(blocks: Mapping[str, Block]) -> list[str]:

@@ -7,8 +7,15 @@ from jobcast.domain.errors import ConfigError
 PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 """What a scheduler asks of the registry, by name."""
 
-PLAIN_KINDS = ("oracle", "conservative", "random")
-HELP = "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P"
+REGIME = "regime"
+"""What a scheduler of training jobs asks of the registry."""
+REGIME_KINDS = ("restatement", "bayes", "greedy")
+"""Rules that forecast regimes without any training. Shockwave, section 5."""
+PLAIN_KINDS = ("oracle", "conservative", "random", *REGIME_KINDS)
+HELP = (
+    "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P, and for training jobs "
+    "restatement, bayes, greedy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +24,7 @@ class ForecastSpec:
 
     Attributes
     ----------
-    kind : oracle, registry, conservative, random or noisy
+    kind : oracle, registry, conservative, random, noisy, restatement, bayes or greedy
     alias : of the registry's models that are not pinned
     versions : (predictor, version) pairs that are pinned
     probability : of noise
@@ -96,9 +103,10 @@ def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
     pairs: list[tuple[str, int]] = []
     for word in argument.split(","):
         name, _, version = word.partition("=")
-        if name not in PREDICTORS or not (version.isascii() and version.isdecimal()):
+        if name not in (*PREDICTORS, REGIME) or not (version.isascii() and version.isdecimal()):
             raise ConfigError(
-                f"--forecasts {text}: {word!r} is no NAME=VERSION; names are {', '.join(PREDICTORS)}, versions numbers"
+                f"--forecasts {text}: {word!r} is no NAME=VERSION; versions are numbers, names are "
+                f"{', '.join((*PREDICTORS, REGIME))}"
             )
         if name in dict(pairs):
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")

@@ -15,6 +15,7 @@ RULES_IN_WORDS = {
     "trailing_rate": "7-day rate",
     "paper_recipe": "paper's recipe",
     "max_of_10": "largest of 10 windows",
+    "max_of_n": "largest of n windows, n from training",
     "max_of_week": "largest window of a week",
     "majority": "most frequent bin in training",
     "last_finished": "the pool's last finished job",
@@ -32,6 +33,8 @@ def predictor_tables(evaluation: Mapping[str, Evaluation]) -> list[Table]:
             tables += _of_arrivals(name, figures, blocks)
         if any("coverage" in block for block in blocks.values()):
             tables.append(_loads(name, blocks))
+            total = figures.get("total", {}).get("horizons")
+            tables += [_total(name, figures["total"]["arrivals"], total)] if total else []
         if "accuracy" in figures:
             tables.append(_bins(name, figures))
         if "accuracy" in figures and figures.get("ablation"):
@@ -99,25 +102,44 @@ def _interleaved(block: Mapping[str, Any], ends: list[str]) -> list[str]:
     return [*(shown[key] for key in DETECTION), f1, shown["pr_auc"], pr_auc, shown["roc_auc"], shown["ece"]]
 
 
+LOAD_HEAD = ("horizon", "rule", "worst pool", "its windows covered", "windows covered", "covered, where jobs arrive",
+             "estimate / load (×)", "load missed")  # fmt: skip
+
+
 def _loads(name: str, blocks: Mapping[str, Any]) -> Table:
-    head = ("horizon", "rule", "worst pool", "its windows covered", "windows covered", "covered, where jobs arrive",
-            "estimate / load (×)", "load missed")  # fmt: skip
     rows = [
-        (
-            horizon,
-            RULES_IN_WORDS.get(rule, rule),
-            str(block.get("worst_pool_name") or UNKNOWN),
-            share(block.get("worst_pool")),
-            share(block.get("coverage")),
-            share(block.get("coverage_nonzero")),
-            number(block.get("over")),
-            share(block.get("missed")),
-        )
+        _load_row(horizon, RULES_IN_WORDS.get(rule, rule), block)
         for horizon, its in blocks.items()
         for rule, block in {name: its, **its.get("baselines", {})}.items()
     ]
     note = "A window is covered when no more GPUs arrive than were estimated."
-    return Table(f"How much load? ({name})", head, rows, words=3, note=note)
+    return Table(f"How much load? ({name})", LOAD_HEAD, rows, words=3, note=note)
+
+
+def _total(name: str, arrivals: str, blocks: Mapping[str, Any]) -> Table:
+    rows = [
+        _load_row(horizon, rule, block)
+        for horizon, its in blocks.items()
+        for rule, block in (("gate x estimate", its), ("SIA reserves", its["reserved"]))
+    ]
+    note = (
+        f"TotalNewLoad (SIA, section 5.4.1) is the estimate where the gate of {arrivals} forecasts arrivals, else "
+        "nothing. A scheduler reserves less: a level of the load's distribution that covers fewer windows."
+    )
+    return Table(f"How much load, where jobs are forecast to arrive? ({name})", LOAD_HEAD, rows, words=3, note=note)
+
+
+def _load_row(horizon: str, rule: str, block: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        horizon,
+        rule,
+        str(block.get("worst_pool_name") or UNKNOWN),
+        share(block.get("worst_pool")),
+        share(block.get("coverage")),
+        share(block.get("coverage_nonzero")),
+        number(block.get("over")),
+        share(block.get("missed")),
+    )
 
 
 def _bins(name: str, figures: Evaluation) -> Table:

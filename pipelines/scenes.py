@@ -11,9 +11,12 @@ import yaml
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.pipelines.times import iso
+from jobcast.pipelines.training_jobs import training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import TrainingTables
+from jobcast.traces.trainings import Trainings
 
 DERIVED_LOAD = 0.8
 FLAT_POOL = "all"
@@ -30,6 +33,8 @@ class Scene:
     from_s, until_s : the window, seconds from the epoch
     notes : decisions that a reader of the result should know
     dropped : reason -> number of rows or jobs left out, by the reader or here
+    trainings : of the window's training jobs, where tables told of them
+    preemptible_told : whether the trace says which jobs may be stopped
     """
 
     workload: Workload
@@ -38,6 +43,8 @@ class Scene:
     until_s: float
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    trainings: Trainings | None = None
+    preemptible_told: bool = False
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
@@ -122,6 +129,7 @@ def build_scene(
     limit: int | None = None,
     drop_wide: bool = False,
     only_pools: bool = False,
+    tables: TrainingTables | None = None,
 ) -> Scene:
     """Cut the window out of a trace and check it against the quotas.
 
@@ -137,6 +145,9 @@ def build_scene(
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     jobs, durations = window.to_jobs()
     workload = Workload(jobs, [Outcome(float(d)) for d in durations], list(pools))
+    trainings = None
+    if tables is not None:
+        workload, trainings = training_workload(workload, window, tables)
     dropped = dict(trace.dropped)
     for asked, rule, reason in (
         (only_pools, pools_only, "of pools without capacity"),
@@ -150,8 +161,18 @@ def build_scene(
         raise TraceError(f"{trace.source.path}: no job of the window is left to replay; check the pools file")
     begin = from_s if from_s is not None else float(window.submit_s[0])
     end = until_s if until_s is not None else float(window.submit_s[-1]) + 1.0
-    notes = tuple(note for note in (*trace.notes, origin and f"quotas: {origin}") if note)
-    return Scene(workload, trace.between(None, begin), begin, end, notes, dropped)
+    told = trainings.notes if trainings is not None else ()
+    notes = tuple(note for note in (*trace.notes, *told, origin and f"quotas: {origin}") if note)
+    return Scene(
+        workload,
+        trace.between(None, begin),
+        begin,
+        end,
+        notes,
+        dropped,
+        trainings,
+        preemptible_told="preemptible" in window.jobs.columns,
+    )
 
 
 def _check(workload: Workload, trace: Trace) -> None:

@@ -4,17 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
+from jobcast.domain.history import PoolHistory
+from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import arrival_ablation
 from jobcast.models.evaluation.durations import tag_ablation
 from jobcast.models.evaluation.groups import mean_durations_min
 from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.evaluation.paper_recipe import NAME as PAPER_RECIPE
 from jobcast.models.evaluation.paper_recipe import PaperRecipe
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
@@ -53,7 +57,10 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """The data of an evaluation: a trace until the window's end, the window, and the pools that count."""
+    """The data of an evaluation: a trace until the window's end, the window, and the pools that count.
+
+    `registry` holds the other predictors, where a predictor is also scored together with one.
+    """
 
     trace: Trace
     version: ModelVersion
@@ -63,6 +70,7 @@ class Scoring:
     wishes: Wishes
     train_step_s: float = STEP_S
     progress: Step | None = None
+    registry: Registry | None = None
 
     @property
     def training(self) -> Trace:
@@ -103,6 +111,7 @@ class Scoring:
 
 
 Scored = tuple[dict[str, Any], CurvePoints]
+Histories = Mapping[str, PoolHistory]
 Scorer = Callable[[Any, Scoring], Scored]
 
 
@@ -140,11 +149,44 @@ def _recipe(model: WillJobsArrive, corpus: Corpus, until_s: float) -> PaperRecip
 def _loads(model: NewLoad, data: Scoring) -> Scored:
     histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
     window = (data.from_s, data.until_s)
-    figures = evaluate_loads(model, histories, *window, draws=data.wishes.draws)
+    version = data.version
+    chosen = None
+    if data.holds_training and version.train_until_s <= data.from_s:
+        chosen = _chosen_max(model, histories, version.train_from_s, version.train_until_s)
+    gate, name, note = _gate_of(model, data)
+    shared: dict[str, Any] = {"arrivals": gate, "chosen_max": chosen, "seed": data.wishes.seed}
+    figures = evaluate_loads(model, histories, *window, draws=data.wishes.draws, **shared)
+    figures["total"] = {"arrivals": name, "note": note, **figures.get("total", {})}
     if data.wishes.without:
-        fewer = evaluate_loads(model, {name: histories[name] for name in data.others}, *window, draws=0)
+        fewer = evaluate_loads(model, {name: histories[name] for name in data.others}, *window, draws=0, **shared)
         figures["without"] = {"pools": list(data.wishes.without), **fewer}
     return figures, CurvePoints()
+
+
+def _chosen_max(model: NewLoad, histories: Histories, from_s: float, until_s: float) -> ChosenMax | None:
+    """The paper's rule on the version's training time; None where this trace has too little of it."""
+    try:
+        return ChosenMax.on(histories, from_s, until_s, model)
+    except TrainingError:
+        return None
+
+
+def _gate_of(model: NewLoad, data: Scoring) -> tuple[WillJobsArrive | None, str | None, str | None]:
+    """The champion of arrivals and its name, with which TotalNewLoad is made; or, in words, why there is none."""
+    if data.registry is None:
+        return None, None, "no registry to take a model of arrivals from"
+    try:
+        version = data.registry.resolve(WillJobsArrive.name)
+        gate: WillJobsArrive = data.registry.load(version)
+    except RegistryError as error:
+        return None, None, str(error)
+    if tuple(gate.horizons_min_) != tuple(model.horizons_min_):
+        have = ", ".join(map(horizon_label, gate.horizons_min_))
+        return None, str(version), f"{version}, the champion, forecasts other horizons: {have}"
+    if version.train_until_s > data.from_s:
+        ended = iso(version.train_until_s)
+        return None, str(version), f"{version}, the champion, was trained until {ended}, which reaches into this window"
+    return gate, str(version), None
 
 
 def _durations(model: JobDuration, data: Scoring) -> Scored:

@@ -11,9 +11,11 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import loaded
+from jobcast.pipelines.rounds import ORACLE, Work, default_spec, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
-from jobcast.schedulers.policies import make_policy, uses_forecasts
+from jobcast.schedulers.policies import find_factory, uses_forecasts
+from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
 
@@ -30,6 +32,7 @@ class Simulated:
     cpu_s, wall_s : of the replay alone
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
+    own : figures that a policy of rounds reports of its work: rounds, gaps and times of its solver
     """
 
     log: RunLog
@@ -37,12 +40,13 @@ class Simulated:
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
+    own: Mapping[str, float] = field(default_factory=dict)
 
 
 def simulate(
     scene: Scene,
     policy: str,
-    spec: ForecastSpec,
+    spec: ForecastSpec | None,
     *,
     home: Path,
     seed: int = 0,
@@ -52,15 +56,39 @@ def simulate(
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
+    Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle.
+
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     read = loaded(settings or {})
+    factory = find_factory(policy)
+    if isinstance(factory, RoundFactory):
+        spec = spec or default_spec(scene)
+        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap)
+        return _by_rounds(scene, factory, work, read, progress)
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
-    chosen = sources.make(spec) if uses_forecasts(policy) else sources.none()
-    rule = make_policy(policy, chosen.source, read)
+    chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
+    rule = factory(chosen.source, read)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)
+
+
+def is_by_rounds(policy: str) -> bool:
+    """Whether a policy schedules by rounds. Raises ConfigError for an unknown one."""
+    return isinstance(find_factory(policy), RoundFactory)
+
+
+def _by_rounds(
+    scene: Scene, factory: RoundFactory, work: Work, settings: Mapping[str, object], progress: Step | None
+) -> Simulated:
+    mechanism = factory.mechanism(settings)
+    workload, chosen = round_workload(scene, mechanism), work.chosen
+    rule = factory(work.forecasts, settings)
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = replay(workload, rule, chosen.source, chosen.history, progress)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, rule.figures())
 
 
 def warmup_end(scene: Scene, days: float) -> float | None:
@@ -92,12 +120,14 @@ def figures(
     run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
 ) -> dict[str, Any]:
     """The figures of `simulate --json`: the run's own, then those against the baseline."""
+    from jobcast.simulator.fairness import fairness
     from jobcast.simulator.metrics import against_baseline, summary
 
     result: dict[str, Any] = {
         "policy": policy,
         "forecasts": spec.label if uses_forecasts(policy) else None,
         **summary(run.log, warmup_until_s),
+        **({**fairness(run.log, warmup_until_s), **run.own} if run.own else {}),
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }

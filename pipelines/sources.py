@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.errors import OverlapError
+from jobcast.domain.errors import ConfigError, OverlapError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
@@ -59,6 +59,8 @@ class Sources:
             ),
             "registry": lambda: self._registry(spec),
         }
+        if spec.kind not in makers:
+            raise ConfigError(f"--forecasts {spec.label}: forecasts regimes, which only training jobs in rounds have")
         return makers[spec.kind]()
 
     def _registry(self, spec: ForecastSpec) -> Chosen:
@@ -73,7 +75,7 @@ class Sources:
             for version in versions.values()
         )
         history = RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
-        predictors = [_loaded(self.home, name, versions[name].version) for name in PREDICTORS]
+        predictors = [loaded_version(self.home, name, versions[name].version) for name in PREDICTORS]
         _warm_up(predictors)
         source = RegistryForecasts(history, *predictors)
         return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
@@ -86,7 +88,7 @@ def earlier_jobs(scene: Scene) -> EarlierJobs:
 
 
 @lru_cache(maxsize=8)
-def _loaded(home: Path, name: str, version: int) -> Any:
+def loaded_version(home: Path, name: str, version: int) -> Any:
     """A registered predictor, loaded once a process: a version never changes."""
     from jobcast.models.registry import open_registry
 

@@ -10,53 +10,15 @@ from typing import Any
 from jobcast.domain.cluster import Policy
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
-from jobcast.domain.switches import Switches
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.mmfs import MaxMinFair
+from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.settings import flag, read_settings, seconds, switches
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.ssf import GlobalShortestServiceFirst, ShortestServiceFirst
 
 ENTRY_POINTS = "jobcast.policies"
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
-FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def flag(value: object) -> bool:
-    """A setting that is on or off.
-
-    >>> flag("yes"), flag(False)
-    (True, False)
-    """
-    try:
-        return FLAGS[str(value).lower()]
-    except KeyError:
-        raise ValueError(f"must be true or false, got {value}") from None
-
-
-def seconds(value: object) -> float:
-    """A setting that is a positive time.
-
-    >>> seconds("300")
-    300.0
-    """
-    try:
-        number = float(str(value))
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError(f"must be a positive number of seconds, got {value}")
-    return number
-
-
-def switches(value: object) -> Switches:
-    """A setting that turns sharing on and off by pool and window; files are read before they come here.
-
-    >>> switches(Switches())
-    Switches(rows=())
-    """
-    if not isinstance(value, Switches):
-        raise ValueError(f"must be switches of sharing, got {value}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +39,7 @@ class PolicyFactory:
     def __call__(self, forecasts: Forecasts | None, settings: Mapping[str, object] = NO_SETTINGS) -> Policy:
         """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
         name = getattr(self.policy, "name", self.policy.__name__)
-        known = ", ".join(sorted(self.settings)) or "none"
-        read: dict[str, Any] = {}
-        for setting, value in settings.items():
-            if setting not in self.settings:
-                raise ConfigError(f"policy {name}: unknown setting {setting}; known settings: {known}")
-            try:
-                read[setting] = self.settings[setting](value)
-            except ValueError as error:
-                raise ConfigError(f"policy {name}: setting {setting} {error}") from None
+        read = read_settings(name, self.settings, settings)
         if not self.uses_forecasts:
             return self.policy(**read)
         if forecasts is None:
@@ -101,6 +55,7 @@ BUILT_IN: Mapping[str, Factory] = {
     "gssf": PolicyFactory(GlobalShortestServiceFirst, {"backfill": flag}),
     "mmfs": PolicyFactory(MaxMinFair, {"strict": flag}, uses_forecasts=False),
     "sia": PolicyFactory(Sia, {"tick_s": seconds, "switches": switches}),
+    **ROUND_POLICIES,
 }
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from jobcast.domain.cluster import PoolView, RunningJob
+from jobcast.domain.cluster import PoolView, RunningJob, Service
 from jobcast.domain.jobs import Job, Pool
+from jobcast.simulator.progress import Ledger
 from jobcast.simulator.queues import PendingQueue
 
 
@@ -52,21 +53,33 @@ class PoolState:
 
 
 class ClusterState:
-    """The cluster; implements `domain.cluster.ClusterView`. It knows no duration, so that no policy can find one."""
+    """The cluster; implements `domain.cluster.ClusterView`. It knows no duration, so that no policy can find one.
+
+    Parameters
+    ----------
+    pools : with their quotas
+    ledger : what jobs have received; kept up here, read by the engine
+    """
 
     __slots__ = (
+        "_active",
         "_filed",
         "_free_gpus",
+        "_ledger",
         "_now_s",
         "_pools",
         "_running",
         "_total_gpus",
         "_touched",
+        "active",
         "pools",
         "running",
     )
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
+    def __init__(self, pools: Sequence[Pool], ledger: Ledger | None = None) -> None:
+        self._ledger = ledger if ledger is not None else Ledger()
+        self._active: dict[int, Job] = {}
+        self.active: Mapping[int, Job] = MappingProxyType(self._active)
         self._pools = {pool.name: PoolState(pool) for pool in sorted(pools, key=lambda pool: pool.name)}
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
@@ -97,6 +110,10 @@ class ClusterState:
         """Pools with an arrival or a completion since the last decision."""
         return tuple(self._touched.values())
 
+    def service(self, job: Job) -> Service:
+        """What an active job has received by now."""
+        return self._ledger.service(job, self._now_s)
+
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
         self._now_s = now_s
@@ -109,20 +126,30 @@ class ClusterState:
         """A job arrives."""
         pool = self._pools[job.pool]
         pool._pending.add(job, lane, key)
+        self._active[job.seq] = job
+        self._ledger.open(job)
         self._touched[job.pool] = pool
 
-    def start(self, job: Job, dedicated: bool) -> None:
-        """Give a pending job its GPUs."""
+    def start(self, job: Job, dedicated: bool, lost_s: float = 0.0) -> None:
+        """Give a pending job its GPUs; it makes no progress in the first `lost_s` seconds."""
         pool = self._pools[job.pool]
         self._filed[job.seq] = pool._pending.remove(job)
         pool._hold(job.gpus, dedicated)
         self._free_gpus -= job.gpus
         self._running[job.seq] = RunningJob(job, self._now_s, dedicated)
+        self._ledger.start(job, self._now_s, lost_s)
 
     def finish(self, job: Job) -> RunningJob:
         """Take a running job out for good."""
+        run = self._release(job)
+        del self._active[job.seq]
+        self._ledger.close(job)
+        return run
+
+    def _release(self, job: Job) -> RunningJob:
         pool = self._pools[job.pool]
         run = self._running.pop(job.seq)
+        self._ledger.stop(job, self._now_s)
         del self._filed[job.seq]
         pool._hold(-job.gpus, run.dedicated)
         self._free_gpus += job.gpus
@@ -133,7 +160,7 @@ class ClusterState:
         """Put a running job back into its queue, where it was."""
         lane, key = self._filed[job.seq]
         touched = job.pool in self._touched
-        run = self.finish(job)
+        run = self._release(job)
         if not touched:
             del self._touched[job.pool]
         self._pools[job.pool]._pending.add(job, lane, key)

@@ -13,6 +13,7 @@ from jobcast.domain.jobs import Job
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.progress import Ledger, Milestones
 from jobcast.simulator.workload import Workload
 
 CAPACITY_TOLERANCE = 1e-9
@@ -33,8 +34,8 @@ def replay(
 ) -> RunLog:
     """Run a workload to completion from an empty cluster.
 
-    At one instant: completions, then arrivals, then one call of the policy. Its `lane` and `key` are asked once a job,
-    when it arrives.
+    At one instant: completions, then changes of regime, then arrivals, then one call of the policy. Its `lane` and
+    `key` are asked once a job, when it arrives. A start costs the job the workload's `restart_s`.
 
     Parameters
     ----------
@@ -66,10 +67,12 @@ class _Replay:
         self._jobs = workload.jobs
         self._policy, self._source, self._history = policy, source, history
         self._name: str = getattr(policy, "name", type(policy).__name__)
-        self._cluster = ClusterState(workload.pools)
-        self._remaining_s = [outcome.duration_s for outcome in workload.outcomes]
+        self._ledger = Ledger()
+        self._milestones = Milestones(workload.jobs, workload.outcomes)
+        self._cluster = ClusterState(workload.pools, self._ledger)
         self._arrived = self._completed = self._events = self._sequence = self._idle_wakes = 0
         self._ends: list[tuple[float, int, Job]] = []  # heap of (end, sequence of the start, job)
+        self._changes: list[tuple[float, int, Job]] = []  # the same of changes of regime
         self._current = [-1] * count  # by job: sequence of the start that still runs; ends of others are stale
         self._wake_at = inf
         self._start_s, self._end_s = [nan] * count, [nan] * count
@@ -93,6 +96,7 @@ class _Replay:
         if self._history is not None:
             self._history.advance(now_s)
         self._complete(now_s)
+        self._change_regimes(now_s)
         arrivals = self._arrivals(now_s)
         if self._source is not None:
             self._source.advance(now_s)
@@ -106,15 +110,17 @@ class _Replay:
         self._apply(decision, now_s)
 
     def _next_instant(self) -> float:
-        ends = self._ends
-        while ends and self._current[ends[0][2].seq] != ends[0][1]:
-            heappop(ends)
-        end_s = ends[0][0] if ends else inf
         submit_s = self._jobs[self._arrived].submit_s if self._arrived < len(self._jobs) else inf
-        event_s = min(end_s, submit_s)
+        event_s = min(self._first(self._ends), self._first(self._changes), submit_s)
         if event_s == inf:
             self._check_idle()
         return min(event_s, self._wake_at)
+
+    def _first(self, events: list[tuple[float, int, Job]]) -> float:
+        """Instant of the first event that still holds, infinite without any; those of past starts are thrown away."""
+        while events and self._current[events[0][2].seq] != events[0][1]:
+            heappop(events)
+        return events[0][0] if events else inf
 
     def _check_idle(self) -> None:
         """Refuse to wait for ever: jobs are pending, nothing runs, nothing will arrive."""
@@ -136,12 +142,26 @@ class _Replay:
             if self._current[job.seq] != sequence:
                 continue
             run = self._cluster.finish(job)
+            self._current[job.seq] = -1
             self._spans.append((job.seq, run.start_s, now_s))
             self._end_s[job.seq] = now_s
             self._completed += 1
             self._events += 1
             if self._history is not None:
                 self._history.completed(job, self._workload.outcomes[job.seq].duration_s)
+
+    def _change_regimes(self, now_s: float) -> None:
+        changes = self._changes
+        while self._first(changes) <= now_s:
+            _, sequence, job = heappop(changes)
+            self._ledger.adapt(job, *self._milestones.reach(job))
+            self._events += 1
+            self._expect_change(job, sequence)
+
+    def _expect_change(self, job: Job, sequence: int) -> None:
+        run_s = self._milestones.next_s(job)
+        if run_s < inf:
+            heappush(self._changes, (self._ledger.reaches_s(job, run_s), sequence, job))
 
     def _arrivals(self, now_s: float) -> list[Job]:
         jobs, begin, count = self._jobs, self._arrived, len(self._jobs)
@@ -172,9 +192,11 @@ class _Replay:
             raise self._refusal("start", job, now_s, self._why_not_pending(job))
         if job.gpus > cluster.free_gpus + CAPACITY_TOLERANCE:
             raise self._refusal("start", job, now_s, f"it needs {job.gpus} GPUs, {cluster.free_gpus:g} are free")
-        cluster.start(job, start.dedicated)
+        cluster.start(job, start.dedicated, self._workload.restart_s)
         self._current[seq] = self._sequence
-        heappush(self._ends, (now_s + self._remaining_s[seq], self._sequence, job))
+        end_s = self._ledger.reaches_s(job, self._workload.outcomes[seq].duration_s)
+        heappush(self._ends, (end_s, self._sequence, job))
+        self._expect_change(job, self._sequence)
         self._sequence += 1
         self._idle_wakes = 0
         self._dedicated[seq] = start.dedicated
@@ -191,7 +213,6 @@ class _Replay:
             raise self._refusal("stop", job, now_s, "it is not preemptible")
         run = self._cluster.stop(job)
         self._current[seq] = -1
-        self._remaining_s[seq] -= now_s - run.start_s
         self._spans.append((seq, run.start_s, now_s))
         self._preemptions[seq] += 1
         self._events += 1

@@ -6,6 +6,7 @@ from math import inf, sqrt
 
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
 from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime
 from jobcast.simulator.arrivals import Arrivals
 from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload
@@ -67,6 +68,12 @@ class Oracle:
     def duration_s(self, job: Job) -> float:
         """Its run time, seconds."""
         return self._outcomes[job.seq].duration_s
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
+        first, *later = self._outcomes[job.seq].regimes[len(progress.regimes) - 1 :]
+        rest = max(0.0, first.epochs - progress.regimes[-1].epochs)
+        return (Regime(first.batch_size, rest), *later)
 
 
 class Conservative:

@@ -17,6 +17,7 @@ class Workload:
     jobs : sorted by (submit time, job id, given order), `seq` counting from 0 in that order
     outcomes : (n_jobs,) the truth about each job, in the same order; for the engine and the oracle alone
     pools : names ascending
+    restart_s : seconds that a job loses at every start, for loading its model and data
 
     Raises
     ------
@@ -29,6 +30,7 @@ class Workload:
     jobs: Sequence[Job]
     outcomes: Sequence[Outcome]
     pools: Sequence[Pool]
+    restart_s: float = 0.0
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):
@@ -96,5 +98,5 @@ def pools_only(workload: Workload) -> tuple[Workload, int]:
 
 def _keep(workload: Workload, wanted: Callable[[Job], bool]) -> tuple[Workload, int]:
     rows = [row for row in zip(workload.jobs, workload.outcomes, strict=True) if wanted(row[0])]
-    kept = Workload([job for job, _ in rows], [outcome for _, outcome in rows], workload.pools)
+    kept = replace(workload, jobs=[job for job, _ in rows], outcomes=[outcome for _, outcome in rows])
     return kept, len(workload.jobs) - len(rows)

@@ -133,10 +133,12 @@ class Trace:
             self._filled("user", ""),
             self._filled("tag", ""),
             self._filled("preemptible", False),
+            [None] * len(self),
+            self._filled("weight", 1.0),
         ]
         return list(map(Job, range(len(self)), *columns)), self.duration_s
 
-    def _filled(self, column: str, empty: str | bool) -> list[Any]:
+    def _filled(self, column: str, empty: str | bool | float) -> list[Any]:
         if column not in self.jobs.columns:
             return [empty] * len(self)
         return self.jobs[column].fill_null(empty).to_list()

@@ -1,25 +1,59 @@
 """How good NewLoad is on a later window."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.arrivals import arrival_features
 from jobcast.features.corpus import STEP_S, grid
+from jobcast.features.loads import sliding_max
 from jobcast.features.targets import load_within
 from jobcast.models import baselines, scores
 from jobcast.models.evaluation.blocks import checked
 from jobcast.models.evaluation.intervals import DRAWS, day_block_intervals, days_of, sums_by_day
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad, total_new_load
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 MINUTE_S = 60.0
+MAX_OF_N = "max_of_n"
+"""Name of the paper's rule with its n chosen on a training time, beside the other rules to beat."""
 Floats = NDArray[Any]
 ByPool = Mapping[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMax:
+    """The rule of SIA, section 5.4.1: the largest of the last n windows, n chosen by horizon on a training time.
+
+    Attributes
+    ----------
+    windows : horizon in seconds -> n
+    """
+
+    windows: Mapping[float, int]
+
+    @classmethod
+    def on(cls, histories: Mapping[str, PoolHistory], from_s: float, until_s: float, model: NewLoad) -> "ChosenMax":
+        """The smallest n of each of a model's horizons that covers, on [from, until), what the model is to cover.
+
+        Nothing from `until_s` on is read. Raises TrainingError where the time holds no window of a horizon.
+        """
+        demands = model.demands
+        asked = (demands.coverage, demands.loaded_coverage, demands.lending_coverage)
+        rule = NewLoad(SlidingMax.algorithm, *asked).fit(histories, from_s, until_s, model.horizons_min_).rule_
+        assert isinstance(rule, SlidingMax)
+        return cls({MINUTE_S * k: n for k, n in zip(model.horizons_min_, rule.windows_, strict=True)})
+
+    def __call__(self, history: PoolHistory, ticks_s: Floats, horizon_s: float) -> Floats:
+        """GPUs at some instants, shape (T,)."""
+        return sliding_max(history, ticks_s, horizon_s, self.windows[horizon_s])
 
 
 def evaluate_loads(
@@ -30,6 +64,7 @@ def evaluate_loads(
     step_s: float = STEP_S,
     *,
     arrivals: WillJobsArrive | None = None,
+    chosen_max: ChosenMax | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -41,44 +76,88 @@ def evaluate_loads(
     from_s, until_s : seconds from the epoch; instants on the grid from `from_s` on whose window does not reach
         past `until_s` are scored
     step_s : grid
-    arrivals : a model of arrivals with the same horizons: adds `total_new_load`, the figures of gate x estimate that a
-        scheduler reserves by (SIA, section 5.4.1)
+    arrivals : a model of arrivals with the same horizons: adds `total`
+    chosen_max : one more rule to beat
     draws, seed : of the intervals by day blocks; 0 draws leaves them out
+
+    Returns
+    -------
+    `horizons`: horizon -> figures. With `arrivals`, `total`: {`horizons`}, the figures of TotalNewLoad = gate x
+    estimate (SIA, section 5.4.1), each with `base_rate`, the share of windows with load, and `reserved`, the same of
+    gate x what a scheduler reserves.
 
     Raises
     ------
+    RegistryError
+        The model of arrivals has other horizons.
     TrainingError
         There is nothing to score.
     """
     ticks_s = grid(from_s, until_s, step_s)
     estimates = {pool: model.predict(history, ticks_s) for pool, history in histories.items()}
-    gates = {} if arrivals is None else {pool: _gate(arrivals, h, ticks_s) for pool, h in histories.items()}
+    rules: dict[str, baselines.LoadRule] = dict(baselines.LOAD_RULES)
+    if chosen_max is not None:
+        rules[MAX_OF_N] = chosen_max
     blocks = {}
     for horizon, horizon_min in enumerate(model.horizons_min_):
         horizon_s = MINUTE_S * horizon_min
-        rows = ticks_s + horizon_s <= until_s
-        at_s = ticks_s[rows]
-        loads = {pool: load_within(history, at_s, [horizon_s])[:, 0] for pool, history in histories.items()}
-        said = {pool: of[rows, horizon] for pool, of in estimates.items()}
+        at_s, loads = _came(histories, ticks_s, horizon_s, until_s)
+        said = {pool: of[: len(at_s), horizon] for pool, of in estimates.items()}
         block = _load_block(loads, said)
         block["stated_coverage"] = model.coverages_[horizon]
         block["intervals"] = _intervals(loads, said, at_s, draws, seed)
-        if gates:
-            gated = {pool: total_new_load(gates[pool][rows, horizon], of) for pool, of in said.items()}
-            block["total_new_load"] = _load_block(loads, gated)
         block["baselines"] = {
             name: _load_block(loads, {pool: rule(history, at_s, horizon_s) for pool, history in histories.items()})
-            for name, rule in baselines.LOAD_RULES.items()
+            for name, rule in rules.items()
         }
         for told in block["baselines"].values():
             del told["by_pool"]
+        if chosen_max is not None:
+            block["baselines"][MAX_OF_N]["windows"] = chosen_max.windows[horizon_s]
         blocks[horizon_label(horizon_min)] = block
-    return {"horizons": checked(blocks)}
+    result: dict[str, Any] = {"horizons": checked(blocks)}
+    if arrivals is not None:
+        result["total"] = {"horizons": _totals(model, arrivals, histories, ticks_s, until_s)}
+    return result
 
 
-def _gate(model: WillJobsArrive, history: PoolHistory, ticks_s: Floats) -> NDArray[np.bool_]:
-    X = arrival_features(history, ticks_s, MINUTE_S * np.asarray(model.horizons_min_, np.float64))
-    return model.predict(X, gate=True)
+def _came(
+    histories: Mapping[str, PoolHistory], ticks_s: Floats, horizon_s: float, until_s: float
+) -> tuple[Floats, dict[str, Floats]]:
+    """Instants whose window ends in time, the first ones, and the load of each pool's windows."""
+    at_s = ticks_s[ticks_s + horizon_s <= until_s]
+    return at_s, {pool: load_within(history, at_s, [horizon_s])[:, 0] for pool, history in histories.items()}
+
+
+def _totals(
+    model: NewLoad,
+    arrivals: WillJobsArrive,
+    histories: Mapping[str, PoolHistory],
+    ticks_s: Floats,
+    until_s: float,
+) -> dict[str, Any]:
+    """Figures of gate x estimate and of gate x what is reserved, by horizon."""
+    if tuple(arrivals.horizons_min_) != tuple(model.horizons_min_):
+        have, wanted = (", ".join(map(horizon_label, one.horizons_min_)) for one in (arrivals, model))
+        raise RegistryError(f"{arrivals.name} forecasts {have}, {model.name} {wanted}; train them with the same")
+    horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
+    total, reserved = {}, {}
+    for pool, history in histories.items():
+        gate = arrivals.predict(arrival_features(history, ticks_s, horizons_s), gate=True)
+        rows = model.rows(history, ticks_s)
+        total[pool] = total_new_load(gate, model.predict_rows(rows))
+        reserved[pool] = total_new_load(gate, model.lend_rows(rows))
+    blocks = {}
+    for horizon, horizon_min in enumerate(model.horizons_min_):
+        at_s, loads = _came(histories, ticks_s, horizons_s[horizon], until_s)
+        block, lent = (
+            _load_block(loads, {pool: of[: len(at_s), horizon] for pool, of in said.items()})
+            for said in (total, reserved)
+        )
+        del lent["by_pool"]
+        base_rate = scores.mean(_pooled(loads) > 0)
+        blocks[horizon_label(horizon_min)] = {**block, "base_rate": base_rate, "reserved": lent}
+    return blocks
 
 
 def _load_block(loads: ByPool, estimates: ByPool) -> dict[str, Any]:

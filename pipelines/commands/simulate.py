@@ -23,15 +23,25 @@ from jobcast.pipelines.commands.options import (
 
 @click.command(name="simulate")
 @trace_option()
-@click.option("--policy", required=True, metavar="NAME", help="fcfs, ssf, gssf, mmfs, sia, or an installed one.")
+@click.option(
+    "--policy",
+    required=True,
+    metavar="NAME",
+    help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
+    "las; or an installed one.",
+)
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
-@click.option("--forecasts", default="oracle", show_default=True, metavar="KIND", help="Source of forecasts.")
+@click.option(
+    "--forecasts", metavar="KIND", help="Source of forecasts; default oracle, restatement for training jobs in rounds."
+)
 @window_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
 @warmup_option
-@click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with, or none.")
+@click.option(
+    "--baseline", metavar="NAME", help="Policy to compare with, or none; default fcfs, none for training jobs."
+)
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @overlap_option
@@ -47,12 +57,12 @@ def command(
     pools_path: Path | None,
     cluster_path: Path | None,
     gpus: int | None,
-    forecasts: str,
+    forecasts: str | None,
     from_s: float | None,
     until_s: float | None,
     limit: int | None,
     warmup_days: float,
-    baseline: str,
+    baseline: str | None,
     drop_too_wide: bool,
     pools_only: bool,
     allow_overlap: bool,
@@ -66,19 +76,26 @@ def command(
     \b
     Example:
       jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
+      jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
     """
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.job_table import check_job_table, write_job_table
+    from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.scenes import build_scene, capacity
-    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, simulate, warmup_end
+    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, is_by_rounds, simulate, warmup_end
+    from jobcast.pipelines.training_jobs import read_tables, without_tables
     from jobcast.schedulers.policies import uses_forecasts
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
-    spec, base_name, settings = parse_forecasts(forecasts), check_baseline(baseline), settings_of(pairs)
+    oracle = parse_forecasts("oracle")
+    spec = parse_forecasts(forecasts) if forecasts else None
+    base_name = check_baseline(baseline) if baseline else "fcfs"
+    settings = settings_of(pairs)
+    own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
     if out:
         check_job_table(out)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
@@ -96,18 +113,21 @@ def command(
         limit=limit,
         drop_wide=drop_too_wide,
         only_pools=pools_only,
+        tables=tables,
     )
+    if baseline is None and has_training(scene):
+        base_name = None
+    spec = spec or (default_spec(scene) if by_rounds else oracle)
     warmup_until_s = warmup_end(scene, warmup_days)
     home = find_home()
     with console.progress(f"simulate {policy}") as step:
         run = simulate(
-            scene, policy, spec, home=home, seed=seed, settings=settings, allow_overlap=allow_overlap, progress=step
+            scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
         )
     base = None
     if base_name is not None:
-        plain = parse_forecasts("oracle")
-        same = base_name == policy and not settings and (spec == plain or not uses_forecasts(policy))
-        base = run if same else simulate(scene, base_name, plain, home=home, seed=seed)
+        same = base_name == policy and not own and (spec == oracle or not uses_forecasts(policy))
+        base = run if same else simulate(scene, base_name, oracle, home=home, seed=seed)
     result: dict[str, Any] = {
         **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
         "baseline": base_name,

@@ -7,10 +7,12 @@ import pytest
 
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
+from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import build_corpus
 from jobcast.models import scores
 from jobcast.models.boosters import BoosterSettings
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
+from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -196,6 +198,62 @@ def test_loads_by_hand():
     assert (block["worst_pool"], block["worst_pool_name"]) == (0.5, "a")
     assert block["baselines"]["persistence"]["coverage"] == 0.5
     assert block["baselines"]["max_of_week"]["missed"] == 0.5
+
+
+class Gate:
+    """Stands in for WillJobsArrive: jobs arrive after an hour with more than two."""
+
+    name = "will-jobs-arrive"
+    horizons_min_ = (60,)
+
+    def predict(self, X, *, gate):
+        assert gate
+        return X[:, :, feature_names().index("arrivals_last_1k")] > 2
+
+
+def test_total_new_load_by_hand():
+    # 2 GPUs at each half hour of day 5; in its second hour three jobs, in its third none.
+    offset_s = np.array([900.0, 2700.0, 4000.0, 5000.0, 6000.0, 11700.0])
+    arrival_s, gpus = 5 * DAY_S + offset_s, np.full(6, 2.0)
+    empty = np.empty(0)
+    history = PoolHistory(arrival_s, gpus, empty, empty, empty, empty)
+    told = evaluate_loads(
+        last_window(), {"a": history}, 5 * DAY_S, 5 * DAY_S + 4 * 3600.0, step_s=3600.0, arrivals=Gate(), draws=0
+    )
+    # Loads 4, 6, 0, 2; the last hour's load as the estimate: 0, 4, 6, 0; the gate: only the third hour, 6 GPUs for 0.
+    alone, total = told["horizons"]["60min"], told["total"]["horizons"]["60min"]
+    assert (alone["n"], alone["coverage"], alone["over"]) == (4, 0.25, 10 / 12)
+    assert (total["n"], total["coverage"], total["coverage_nonzero"]) == (4, 0.25, 0.0)
+    assert (total["over"], total["missed"], total["base_rate"]) == (0.5, 1.0, 0.75)
+    assert total["reserved"]["over"] == 0.5  # of the sliding maximum with the same n
+    assert total["by_pool"]["a"]["coverage"] == 0.25
+
+
+def test_total_new_load_needs_equal_horizons(histories):
+    gate = Gate()
+    gate.horizons_min_ = (5, 60)
+    with pytest.raises(RegistryError, match="will-jobs-arrive forecasts 5min, 60min, new-load 60min; train them"):
+        evaluate_loads(last_window(), histories, FROM_S, UNTIL_S, arrivals=gate)
+
+
+def test_n_is_chosen_on_what_came_before():
+    # Two empty hours, then one with 4 GPUs: the largest of 3 hours covers all, of 1 and 2 not.
+    arrival_s = np.arange(2 * 3600.0 + 60.0, 12 * DAY_S, 3 * 3600.0)
+    empty = np.empty(0)
+    histories = {"a": PoolHistory(arrival_s, np.full(len(arrival_s), 4.0), empty, empty, empty, empty)}
+    rule = ChosenMax.on(histories, 2 * DAY_S, 6 * DAY_S, last_window())
+    assert rule.windows == {3600.0: 3}
+    later = PoolHistory(
+        np.sort(np.concatenate([arrival_s, np.arange(6 * DAY_S, 9 * DAY_S, 1800.0)])),
+        np.full(len(arrival_s) + 144, 4.0),
+        *[empty] * 4,
+    )
+    assert ChosenMax.on({"a": later}, 2 * DAY_S, 6 * DAY_S, last_window()) == rule
+    block = evaluate_loads(last_window(), histories, 7 * DAY_S, 8 * DAY_S, chosen_max=rule)["horizons"]["60min"]
+    told = block["baselines"]["max_of_n"]
+    assert (told["coverage"], told["windows"]) == (1.0, 3)
+    assert told["over"] == pytest.approx(277 / 96)  # of 277 hours each arrival of 8 lies in 12
+    assert block["coverage"] < 1.0
 
 
 def test_loads_that_cannot_be_scored_are_refused(histories):

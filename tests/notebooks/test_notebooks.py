@@ -57,7 +57,7 @@ def _tagged(notebook, tag):
 
 
 def test_every_notebook_is_a_script_without_outputs(executor):
-    assert [file.stem for file in executor.notebooks()] == ["compare_versions"]
+    assert [file.stem for file in executor.notebooks()] == ["compare_versions", "market"]
     assert not list(FOLDER.glob("*.ipynb"))
     for file in executor.notebooks():
         assert any(cell.cell_type == "markdown" for cell in jupytext.read(file).cells)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.models.registry import open_registry
 from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
 from jobcast.pipelines.evaluating import evaluate_registered, scored_pools
 from jobcast.pipelines.evaluation_tables import IDLE_NOTE, evaluation_table
-from jobcast.pipelines.scoring import Wishes
+from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.wording import number
 from jobcast.traces.readers import read_trace
 
@@ -100,6 +101,52 @@ def test_loads_have_the_contracts_figures(told):
         assert block["worst_pool"] == min(one["coverage"] for one in block["by_pool"].values())
         assert {"persistence", "yesterday", "max_of_10", "max_of_week"} <= set(block["baselines"])
     assert figures["horizons"]["5min"]["n"] == told["will-jobs-arrive"]["horizons"]["5min"]["n"]
+
+
+def test_loads_are_scored_behind_the_champions_gate_too(told, shell, run):
+    total = told["new-load"]["total"]
+    assert (total["arrivals"], total["note"]) == ("will-jobs-arrive:1", None)
+    for horizon, block in total["horizons"].items():
+        alone = told["new-load"]["horizons"][horizon]
+        assert block["n"] == alone["n"]
+        assert block["base_rate"] == pytest.approx(told["will-jobs-arrive"]["horizons"][horizon]["base_rate"])
+        assert block["over"] <= alone["over"]
+        assert block["coverage"] <= alone["coverage"]
+        assert block["reserved"]["over"] <= block["over"]
+    lines = evaluation_table(told["new-load"]).splitlines()
+    assert "gate (will-jobs-arrive:1) x estimate" in lines
+    assert sum(line.startswith("  SIA reserves") for line in lines) == 2
+
+
+def test_the_largest_of_n_windows_needs_the_training_time(told, run, trace):
+    for block in told["new-load"]["horizons"].values():
+        assert block["baselines"]["max_of_n"]["windows"] >= 1
+    later = evaluate_registered(("new-load", None), trace.between(FROM_S, None), None, None, home=run.home)
+    assert "max_of_n" not in later["horizons"]["5min"]["baselines"]
+
+
+def test_no_gate_no_total_and_why(shell, store, run, trace):
+    load = store.resolve("new-load")
+    end_s = float(trace.submit_s[-1]) + 1.0
+
+    def why(registry):
+        data = Scoring(trace, load, FROM_S, end_s, tuple(trace.pools), Wishes(draws=0), registry=registry)
+        figures, _ = SCORERS["new-load"](store.load(load), data)
+        assert "horizons" not in figures["total"]
+        return figures["total"]["note"]
+
+    assert why(None) == "no registry to take a model of arrivals from"
+    assert "no model 'will-jobs-arrive' in " in why(open_registry(shell.home / "empty"))
+    shell.works("train", "will-jobs-arrive", "--trace", run.trace, "--horizons", "15,60", "--until", run.trained_until,
+                "--algorithm", "logistic", "--min-jobs", "50")  # fmt: skip
+    store.promote("will-jobs-arrive", 2)
+    assert why(store) == "will-jobs-arrive:2, the champion, forecasts other horizons: 15min, 60min"
+    shell.works("train", "will-jobs-arrive", "--trace", run.trace, "--horizons", "5,60", "--until", "2024-01-06",
+                "--algorithm", "logistic", "--min-jobs", "50")  # fmt: skip
+    store.promote("will-jobs-arrive", 3)
+    assert why(store).startswith("will-jobs-arrive:3, the champion, was trained until 2024-01-06T00:00:00Z, which")
+    out = shell.works("evaluate", "new-load", "--trace", run.trace).out
+    assert "\ngate x estimate is not scored: will-jobs-arrive:3, the champion, was trained until" in out
 
 
 def test_durations_have_the_contracts_figures_at_the_top_with_the_rule_beside_them(told, trace):

@@ -6,6 +6,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.schedulers import policies
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.policies import POLICIES, PolicyFactory, make_policy, uses_forecasts
+from jobcast.schedulers.round_policies import ROUND_POLICIES
 
 FORECASTS = SimpleNamespace(horizons_min=(5, 60, 720))
 
@@ -61,8 +62,8 @@ def installed(monkeypatch):
 
 
 def test_installed_policies_are_found_by_name_and_loaded_when_used(installed):
-    assert list(POLICIES) == ["fcfs", "ssf", "gssf", "mmfs", "sia", "mine", "plain"]
-    assert len(POLICIES) == 7
+    assert list(POLICIES) == ["fcfs", "ssf", "gssf", "mmfs", "sia", *ROUND_POLICIES, "mine", "plain"]
+    assert len(POLICIES) == 7 + len(ROUND_POLICIES)
     assert "mine" in POLICIES
     assert installed == []
     assert isinstance(make_policy("mine", None, {}), Fcfs)

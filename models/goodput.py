@@ -1,0 +1,145 @@
+"""Goodput: throughput x statistical efficiency, with a throughput model fitted on step times.
+
+Pollux (OSDI 2021).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.goodput import Phase
+from jobcast.traces.goodput_tables import NoiseCurve, StepTimes
+
+Floats = NDArray[np.float64]
+GPUS_PER_NODE = 4  # of the cluster that Pollux was measured on
+LEAST = 1e-8  # seconds; keeps times positive where nothing was measured
+GAMMA = (1.0, 10.0)  # Pollux: 10 is close to a full overlap
+BATCHES = 50  # candidates between the smallest and the largest batch size, evenly on a logarithmic scale
+START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Seconds a step: gradients, synchronisation, and how far they overlap. Pollux.
+
+    Attributes
+    ----------
+    grad_s, grad_sample_s : of gradients, fixed and a sample on each GPU
+    far_s, far_gpu_s : of synchronisation over several nodes, fixed and for each GPU beyond two
+    near_s, near_gpu_s : the same within a node
+    gamma : 1 adds both times up, large ones let the longer hide the other
+    """
+
+    grad_s: float
+    grad_sample_s: float
+    far_s: float
+    far_gpu_s: float
+    near_s: float
+    near_gpu_s: float
+    gamma: float
+
+    def step_s(self, nodes: ArrayLike, gpus: ArrayLike, local_batch_size: ArrayLike) -> Floats:
+        """Seconds a step takes; arguments broadcast against one another."""
+        grad = self.grad_s + self.grad_sample_s * np.asarray(local_batch_size, np.float64)
+        gpus, beyond = np.asarray(gpus), np.maximum(0, np.asarray(gpus) - 2)
+        near = np.where(gpus > 1, self.near_s + self.near_gpu_s * beyond, 0.0)
+        sync = np.where(np.asarray(nodes) > 1, self.far_s + self.far_gpu_s * beyond, near)
+        total: Floats = (grad**self.gamma + sync**self.gamma) ** (1.0 / self.gamma)
+        return total
+
+
+def fit_throughput(times: StepTimes) -> Throughput:
+    """The throughput model of the least root mean square error of log step times. Pollux.
+
+    Deterministic: non-negative times, gamma within `GAMMA`, by L-BFGS-B from a fixed start on logarithms.
+
+    Parameters
+    ----------
+    times : measured steps; at least one on one GPU, and some within and across nodes where those are to be predicted
+    """
+    from scipy.optimize import minimize
+
+    def loss(free: Floats) -> float:
+        predicted = Throughput(*np.exp(free)).step_s(times.nodes, times.gpus, times.local_batch_size)
+        return float(np.sqrt(np.mean((np.log(predicted) - np.log(times.step_s)) ** 2)))
+
+    bounds = [(np.log(LEAST), np.log(1e3))] * 6 + [tuple(np.log(GAMMA))]
+    start = np.log(np.array(START) * np.array([float(np.median(times.step_s))] * 6 + [1.0]))
+    answer: Any = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 2_000, "maxfun": 50_000})
+    return Throughput(*np.exp(answer.x).tolist())
+
+
+def noise_scale(curve: NoiseCurve, smallest_batch_size: int) -> Floats:
+    """Gradient noise scale in samples at each epoch, (n_epochs,); infinite where the gradient vanishes."""
+    with np.errstate(divide="ignore"):
+        scale: Floats = smallest_batch_size * curve.grad_var / curve.grad_sqr
+    return scale
+
+
+def efficiency(batch_size: ArrayLike, initial_batch_size: float, noise: float) -> Floats:
+    """Progress of a sample relative to one at the initial batch size. Pollux.
+
+    >>> efficiency([128, 256, 512], 128, 128.0).round(3).tolist()
+    [1.0, 0.667, 0.4]
+    """
+    sizes = np.asarray(batch_size, np.float64)
+    share: Floats = np.ones_like(sizes) if np.isinf(noise) else (noise + initial_batch_size) / (noise + sizes)
+    return share
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Batch sizes that a job may run at: the initial and the largest in all, and the smallest and largest a GPU."""
+
+    initial: int
+    largest: int
+    least_local: int
+    most_local: int
+
+
+def best_goodput(
+    throughput: Throughput, limits: Limits, noise: float, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Goodput, useful samples a second, and the batch size that reaches it, by GPUs from one on. Pollux.
+
+    Parameters
+    ----------
+    throughput : fitted
+    limits : batch sizes to choose from
+    noise : gradient noise scale, samples
+    most_gpus : to look at; fewer are returned where even the smallest batch a GPU is too large for more
+    gpus_per_node : jobs are packed on as few nodes as hold them
+    """
+    goodput, sizes = [], []
+    for gpus in range(1, min(most_gpus, limits.largest // limits.least_local) + 1):
+        local = _local_sizes(limits, gpus)
+        step_s = throughput.step_s(-(-gpus // gpus_per_node), gpus, local)
+        rates = gpus * local / step_s * np.minimum(1.0, efficiency(gpus * local, limits.initial, noise))
+        best = int(np.argmax(rates))
+        goodput.append(float(rates[best]))
+        sizes.append(int(gpus * local[best]))
+    return tuple(goodput), tuple(sizes)
+
+
+def _local_sizes(limits: Limits, gpus: int) -> Floats:
+    """Candidates for the batch size a GPU, ascending whole numbers; at least the smallest allowed one."""
+    low = max(-(-limits.initial // gpus), limits.least_local)
+    high = max(low, min(limits.largest // gpus, limits.most_local))
+    sizes: Floats = np.unique(np.round(np.geomspace(low, high, BATCHES)))
+    return sizes
+
+
+def phases(
+    throughput: Throughput, limits: Limits, curve: NoiseCurve, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
+) -> tuple[Phase, ...]:
+    """A training as phases, one an epoch of a curve at the initial batch size: what a replay of goodput runs.
+
+    `until` is in samples of the initial batch size.
+    """
+    made = []
+    for progress, noise in zip(curve.progress, noise_scale(curve, limits.initial), strict=True):
+        goodput, sizes = best_goodput(throughput, limits, float(noise), most_gpus, gpus_per_node)
+        made.append(Phase(float(progress) * limits.initial, goodput, sizes))
+    return tuple(made)

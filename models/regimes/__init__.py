@@ -1,0 +1,17 @@
+"""Forecasts of the batch sizes that training jobs will run at. Shockwave, section 5."""
+
+from collections.abc import Mapping
+
+from jobcast.models.regimes.greedy import Greedy
+from jobcast.models.regimes.restatement import Restatement
+from jobcast.models.regimes.standard_bayes import StandardBayes
+from jobcast.models.regimes.trajectories import ADAPTATIONS, Adaptation
+
+__all__ = ["ADAPTATIONS", "REGIME_RULES", "Adaptation", "Greedy", "Restatement", "StandardBayes"]
+
+REGIME_RULES: Mapping[str, type[Restatement] | type[StandardBayes] | type[Greedy]] = {
+    "restatement": Restatement,
+    "bayes": StandardBayes,
+    "greedy": Greedy,
+}
+"""Rules that learn nothing beforehand, by the name that users give; made without arguments."""

@@ -1,0 +1,97 @@
+"""Simulations by rounds: the forecasts of work that such policies ask, and the mechanism that carries out rounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime
+from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.sources import Chosen, Sources, loaded_version, refuse_overlap
+from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.workload import Workload
+
+RESTATEMENT = ForecastSpec("restatement")
+ORACLE = ForecastSpec("oracle")
+
+
+class Declared:
+    """Regimes by a rule; jobs that report no epochs run for as long as the trace declares.
+
+    Parameters
+    ----------
+    workload : what is replayed; of its truth only the declared durations are read
+    rule : forecasts regimes
+    """
+
+    def __init__(self, workload: Workload, rule: RegimeForecasts) -> None:
+        self._oracle, self._rule = Oracle(workload), rule
+
+    def duration_s(self, job: Job) -> float:
+        """The declared run time, seconds."""
+        return self._oracle.duration_s(job)
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """What the rule says."""
+        return self._rule.regimes(job, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Forecasts of work for a policy, what the engine must drive for them, and the versions behind them."""
+
+    forecasts: WorkForecasts | Any
+    chosen: Chosen = field(default_factory=Chosen)
+
+
+def default_spec(scene: Scene) -> ForecastSpec:
+    """Shockwave's restatement rule where jobs train, else what the trace declares."""
+    return RESTATEMENT if has_training(scene) else ORACLE
+
+
+def has_training(scene: Scene) -> bool:
+    """Whether any job reports epochs."""
+    return any(job.training is not None for job in scene.workload.jobs)
+
+
+def work_forecasts(scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool) -> Work:
+    """Forecasts of work by a spec.
+
+    Raises ConfigError for a source that says nothing of regimes, RegistryError and OverlapError as `Sources.make`.
+    """
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    if spec.kind == "oracle":
+        return Work(Oracle(scene.workload))
+    if not has_training(scene):
+        chosen = sources.make(spec)
+        return Work(chosen.source, chosen)
+    if spec.kind in REGIME_KINDS:
+        from jobcast.models.regimes import REGIME_RULES
+
+        return Work(Declared(scene.workload, REGIME_RULES[spec.kind]()))
+    if spec.kind == "registry":
+        return _registered(scene, spec, home, allow_overlap)
+    raise ConfigError(
+        f"--forecasts {spec.label}: says nothing of regimes; choose from oracle, registry, {', '.join(REGIME_KINDS)}"
+    )
+
+
+def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool) -> Work:
+    from jobcast.models.registry import open_registry
+
+    version = open_registry(home).resolve(REGIME, dict(spec.versions).get(REGIME, spec.alias))
+    overlap = refuse_overlap(version, scene.from_s, scene.until_s, allow_overlap)
+    rule = loaded_version(home, REGIME, version.version)
+    return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap))
+
+
+def round_workload(scene: Scene, mechanism: Mapping[str, Any]) -> Workload:
+    """The scene's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which."""
+    workload = replace(scene.workload, restart_s=mechanism["restart_s"])
+    if scene.preemptible_told:
+        return workload
+    return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])

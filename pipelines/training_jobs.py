@@ -1,0 +1,72 @@
+"""A workload of training jobs: what tables say of them, laid over the jobs of a trace."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Job, Outcome
+from jobcast.domain.training import Regime, Training
+from jobcast.simulator.workload import Workload
+from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import (
+    REFERENCE_GPU,
+    SAMPLES,
+    TrainingTables,
+    read_courses,
+    read_datasets,
+    read_throughputs,
+)
+from jobcast.traces.trainings import Trainings, trainings_of
+
+TABLE_SETTINGS = ("throughputs", "regimes", "datasets", "gpu_type")
+"""Settings that say what jobs do, whatever the policy."""
+
+
+def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
+    """The tables that settings name; None without any. Raises ConfigError for one that needs throughputs."""
+    if "throughputs" not in settings:
+        stray = [name for name in TABLE_SETTINGS if name in settings]
+        if stray:
+            raise ConfigError(f"setting {stray[0]}: tells nothing without throughputs; add --set throughputs=FILE")
+        return None
+    return TrainingTables(
+        read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type", REFERENCE_GPU)),
+        read_datasets(Path(settings["datasets"])) if "datasets" in settings else SAMPLES,
+        read_courses(Path(settings["regimes"])) if "regimes" in settings else None,
+    )
+
+
+def without_tables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings that are a policy's own.
+
+    >>> without_tables({"throughputs": "t.csv", "k": "5"})
+    {'k': '5'}
+    """
+    return {name: value for name, value in settings.items() if name not in TABLE_SETTINGS}
+
+
+def training_workload(workload: Workload, trace: Trace, tables: TrainingTables) -> tuple[Workload, Trainings]:
+    """The workload with training jobs in it: their regimes, and the run time that these take.
+
+    Parameters
+    ----------
+    workload : of the jobs of `trace`, found by job id
+    trace : with the columns that `trainings_of` reads
+    tables : throughputs, data sets, courses
+
+    Raises TraceError; see `trainings_of`.
+    """
+    trainings = trainings_of(trace, tables)
+    known = dict(zip(trace.jobs["job_id"], zip(trainings.trainings, trainings.regimes, strict=True), strict=True))
+    jobs: list[Job] = []
+    outcomes: list[Outcome] = []
+    for job, outcome in zip(workload.jobs, workload.outcomes, strict=True):
+        training, regimes = known[job.job_id]
+        jobs.append(job if training is None else replace(job, training=training))
+        outcomes.append(_outcome(outcome, training, regimes))
+    return replace(workload, jobs=jobs, outcomes=outcomes), trainings
+
+
+def _outcome(outcome: Outcome, training: Training | None, regimes: tuple[Regime, ...]) -> Outcome:
+    return outcome if training is None else Outcome(training.run_time_s(regimes), regimes)

@@ -1,0 +1,112 @@
+"""Policies that schedule by rounds, by their papers' names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.rounds import RoundPolicy, SharePolicy
+from jobcast.schedulers.allox import AlloX
+from jobcast.schedulers.gandiva_fair import EQUAL, WIDTH, GandivaFair
+from jobcast.schedulers.gavel import CENTRE, WATER, Gavel
+from jobcast.schedulers.las import LeastAttained
+from jobcast.schedulers.mst import MaxSumThroughput
+from jobcast.schedulers.ossp import OpenShop
+from jobcast.schedulers.rounds import RESTART_S, ROUND_S, Rounds, ShareRounds
+from jobcast.schedulers.run_times import RunTimes
+from jobcast.schedulers.settings import (
+    Readers,
+    at_least_zero,
+    count,
+    flag,
+    one_of,
+    read_settings,
+    seconds,
+    share,
+    whole,
+)
+from jobcast.schedulers.shockwave import Shockwave
+from jobcast.schedulers.srpt import ShortestRemaining
+from jobcast.schedulers.themis_filter import ThemisFilter
+
+NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
+MECHANISM: Readers = MappingProxyType(
+    {"round_s": seconds, "restart_s": at_least_zero, "mechanism": one_of("rounds", "gavel")}
+)
+"""What every policy of rounds understands: length of a round, what a start costs, and which mechanism follows it."""
+DEFAULTS: Mapping[str, Any] = MappingProxyType({"round_s": ROUND_S, "restart_s": RESTART_S, "mechanism": "rounds"})
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFactory:
+    """Makes a policy of rounds from forecasts (`domain.forecasts.WorkForecasts`) and settings.
+
+    Attributes
+    ----------
+    name : its paper's
+    policy : its class; takes run times first if it uses forecasts, and its settings as keywords
+    own : name -> reader of its own settings
+    uses_forecasts : whether it asks how long jobs run
+    """
+
+    name: str
+    policy: Callable[..., RoundPolicy | SharePolicy]
+    own: Readers = field(default_factory=dict)
+    uses_forecasts: bool = True
+
+    @property
+    def settings(self) -> Readers:
+        """All settings that it knows: its own and those of rounds."""
+        return {**MECHANISM, **self.own}
+
+    def mechanism(self, settings: Mapping[str, object]) -> dict[str, Any]:
+        """Round length, cost of a start and mechanism, with defaults for those that are not set."""
+        read = read_settings(self.name, self.settings, settings)
+        return {key: read.get(key, default) for key, default in DEFAULTS.items()}
+
+    def rule(self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS) -> Any:
+        """The bare rule, a `RoundPolicy` or a `SharePolicy`, for a mechanism other than the engine's."""
+        read = read_settings(self.name, self.settings, settings)
+        own = {key: value for key, value in read.items() if key in self.own}
+        if not self.uses_forecasts:
+            return self.policy(**own)
+        if forecasts is None:
+            raise ConfigError(f"policy {self.name} needs forecasts; pass --forecasts, such as oracle")
+        return self.policy(RunTimes(forecasts), **own)
+
+    def __call__(self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS) -> Rounds:
+        """Make one that the engine can ask. Raises ConfigError for a setting that it does not know or cannot read."""
+        rule = self.rule(forecasts, settings)
+        chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)
+        mechanism = self.mechanism(settings)
+        return Rounds(chooser, self.name, mechanism["round_s"], mechanism["restart_s"])
+
+
+_FACTORIES = (
+    RoundFactory(
+        "shockwave",
+        Shockwave,
+        {
+            "k": at_least_zero,
+            "lam": at_least_zero,
+            "window": count,
+            "floor": share,
+            "mode": one_of("reactive", "lazy"),
+        },
+    ),
+    RoundFactory("ossp", OpenShop, {"window": count, "gap": at_least_zero}),
+    RoundFactory("allox", AlloX, {"filter": share}),
+    RoundFactory("themis_filter", ThemisFilter, {"filter": share}),
+    RoundFactory("gavel", Gavel, {"fill": one_of(CENTRE, WATER)}, uses_forecasts=False),
+    RoundFactory("mst", MaxSumThroughput, uses_forecasts=False),
+    RoundFactory(
+        "gandiva_fair",
+        GandivaFair,
+        {"tickets": one_of(EQUAL, WIDTH), "lottery": flag, "seed": whole},
+        uses_forecasts=False,
+    ),
+    RoundFactory("srpt", ShortestRemaining, {"gpu_time": flag}),
+    RoundFactory("las", LeastAttained, uses_forecasts=False),
+)
+ROUND_POLICIES: Mapping[str, RoundFactory] = MappingProxyType({one.name: one for one in _FACTORIES})

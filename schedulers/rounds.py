@@ -1,0 +1,149 @@
+"""Rounds: a policy that chooses the jobs of each round, made into one that the engine can ask.
+
+Shockwave, section 7: rounds of fixed length; a job that goes on keeps its GPUs, one that comes back starts anew; GPUs
+freed within a round are used again from the next one on.
+"""
+
+from collections.abc import Sequence
+from math import floor
+
+from jobcast.domain.cluster import ClusterView, Decision, Start
+from jobcast.domain.jobs import Job
+from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
+from jobcast.schedulers.packing import first_fit
+
+ROUND_S = 120.0
+"""Shockwave, section 6.1."""
+RESTART_S = 20.0
+"""What a start after an absence takes: Gavel's published simulator."""
+ON_TIME_S = 1e-6
+"""A call so little before a round's beginning is on time."""
+NOTHING = Decision()
+
+
+class Rounds:
+    """An engine's policy that asks a `RoundPolicy` when a round begins and leaves everything alone in between.
+
+    Parameters
+    ----------
+    policy : chooses the jobs of a round
+    name : what results call it
+    round_s : length of a round, seconds
+    restart_s : what a start costs, as policies are told; the engine charges its workload's
+
+    Notes
+    -----
+    A running job that is not preemptible keeps its GPUs, and the policy does not see it.
+    """
+
+    def __init__(self, policy: RoundPolicy, name: str, round_s: float = ROUND_S, restart_s: float = RESTART_S) -> None:
+        self.name = name
+        self.rounds = 0
+        self._policy, self._round_s, self._restart_s = policy, round_s, restart_s
+        self._first_s: float | None = None
+        self._due_s = -float("inf")
+        self._seen: dict[int, int] = {}  # regimes that each job had shown when the last round began, by seq
+
+    def lane(self, job: Job) -> int:
+        """One lane: queues are not asked for their first job."""
+        return 0
+
+    def key(self, job: Job) -> float:
+        """In order of submission."""
+        return 0.0
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Changes of the jobs that run, where a round begins; otherwise nothing."""
+        if view.now_s < self._due_s - ON_TIME_S or not view.active:
+            return NOTHING
+        index = self._round_index(view.now_s)
+        begin_s = (self._first_s or 0.0) + index * self._round_s
+        if view.now_s > begin_s + ON_TIME_S:  # nobody was there when this round began
+            self._due_s = begin_s + self._round_s
+            return Decision(wake_at=self._due_s)
+        self._due_s = begin_s + self._round_s
+        state = self._state(view, index)
+        chosen = self._policy.choose(state)
+        self.rounds += 1
+        self._seen = {one.job.seq: _shown(one) for one in state.active}
+        run_on = {job.seq for job in chosen}
+        return Decision(
+            start=tuple(Start(job) for job in chosen if job.seq not in view.running),
+            stop=tuple(run.job for seq, run in view.running.items() if run.job.preemptible and seq not in run_on),
+            wake_at=self._due_s,
+        )
+
+    def figures(self) -> dict[str, float]:
+        """Rounds in which somebody was active, and what the policy says of its own work."""
+        own = getattr(self._policy, "figures", None)
+        return {"rounds": float(self.rounds)} | (own() if own is not None else {})
+
+    def _round_index(self, now_s: float) -> int:
+        if self._first_s is None:
+            self._first_s = now_s
+        return floor((now_s - self._first_s + ON_TIME_S) / self._round_s)
+
+    def _state(self, view: ClusterView, index: int) -> RoundState:
+        active, total_gpus = [], view.total_gpus
+        for job in view.active.values():
+            if job.seq in view.running and not job.preemptible:
+                total_gpus -= job.gpus
+                continue
+            service = view.service(job)
+            active.append(ActiveJob(job, service.held_s, service.run_s, job.seq in view.running, service.progress))
+        shown = {one.job.seq: _shown(one) for one in active}
+        adapted = any(shown[seq] != count for seq, count in self._seen.items() if seq in shown)
+        return RoundState(
+            now_s=view.now_s,
+            index=index,
+            round_s=self._round_s,
+            restart_s=self._restart_s,
+            total_gpus=total_gpus,
+            active=active,
+            changed=adapted or shown.keys() != self._seen.keys(),
+            adapted=adapted,
+        )
+
+
+class ShareRounds:
+    """Follows shares of time in rounds: jobs that are owed the most rounds run, as far as they fit.
+
+    Gavel (OSDI 2020), section 5, ranks by share / time received; rounds promised less rounds given is the same order
+    of need without a division, and it does not forget.
+
+    Parameters
+    ----------
+    policy : says the shares, asked again when a job arrived, finished or changed its batch size
+    """
+
+    def __init__(self, policy: SharePolicy) -> None:
+        self._policy = policy
+        self._shares: dict[int, float] = {}
+        self._owed: dict[int, float] = {}  # rounds that were promised, by seq
+        self._given: dict[int, float] = {}
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Jobs in order of rounds promised less rounds given, the largest first; those running first among equals."""
+        if state.changed or any(one.job.seq not in self._shares for one in state.active):
+            shares = self._policy.shares(state)
+            self._shares = {one.job.seq: share for one, share in zip(state.active, shares, strict=True)}
+        for one in state.active:
+            self._owed[one.job.seq] = self._owed.get(one.job.seq, 0.0) + self._shares[one.job.seq]
+        ranked = sorted(state.active, key=self._rank)
+        chosen = first_fit([one.job for one in ranked], state.total_gpus)
+        for job in chosen:
+            self._given[job.seq] = self._given.get(job.seq, 0.0) + 1.0
+        return chosen
+
+    def figures(self) -> dict[str, float]:
+        """What the share policy says of its own work."""
+        own = getattr(self._policy, "figures", None)
+        return own() if own is not None else {}
+
+    def _rank(self, one: ActiveJob) -> tuple[float, bool, int]:
+        seq = one.job.seq
+        return self._given.get(seq, 0.0) - self._owed[seq], not one.running, seq
+
+
+def _shown(one: ActiveJob) -> int:
+    return len(one.progress.regimes) if one.progress is not None else 0

@@ -1,0 +1,100 @@
+"""Equation 11 in numbers: what a timetable of jobs over the rounds of a window is worth."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, Work
+
+
+@dataclass(frozen=True)
+class Programme:
+    """Maximise sum_j weight_j log(floor_j + UTIL_j) / (N M) - makespan_price x H over timetables of a window.
+
+    A timetable is (n, rounds) of whether a job runs in a round; the widths of those that run in one fit on the
+    cluster. Running so many rounds yields round_s each, less restart_s for every start after a round without GPUs.
+
+    Attributes
+    ----------
+    work : (n,) jobs' regimes
+    weights : (n,) rho^k times the job's own priority
+    floors : (n,) added to each utility, so that its logarithm is finite before the first epoch
+    widths : (n,) GPUs
+    running : (n,) whether a job holds its GPUs in the round before the window
+    gpus : of the cluster
+    rounds : of the window
+    round_s, restart_s : length of a round; what a start costs
+    makespan_price : lambda / Z0, per second
+    """
+
+    work: Work
+    weights: Floats
+    floors: Floats
+    widths: Ints
+    running: Bools
+    gpus: int
+    rounds: int
+    round_s: float
+    restart_s: float
+    makespan_price: float
+
+    @property
+    def jobs(self) -> int:
+        """How many."""
+        return len(self.weights)
+
+    def value(self, runs: Bools) -> float:
+        """What a timetable (n, rounds) is worth, equation 11, every start charged."""
+        counts, starts = runs.sum(axis=1), self.starts(runs)
+        run_s = self._run_s(counts, starts)
+        left_s = self.held_left_s(counts, starts)
+        return float(self._welfare(run_s[:, None]).sum()) - self.makespan_price * self.makespan_s(left_s)
+
+    def starts(self, runs: Bools) -> Ints:
+        """Starts of each job after a round in which it held nothing, (n,)."""
+        before = np.column_stack([self.running, runs[:, :-1]])
+        count: Ints = (runs & ~before).sum(axis=1)
+        return count
+
+    def held_left_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
+        """Seconds, in whole rounds, for which each job still holds its GPUs after so many rounds in so many pieces."""
+        starts = np.maximum(starts, ~self.running if np.ndim(counts) == 1 else ~self.running[:, None])
+        work_s = self.work.left_s if np.ndim(counts) == 1 else self.work.left_s[:, None]
+        needed = np.ceil((work_s + self.restart_s * starts) / self.round_s - 1e-9)
+        left: Floats = self.round_s * np.maximum(0.0, needed - counts)
+        return left
+
+    def makespan_s(self, left_s: Floats) -> float:
+        """The bound of equation 10: the mean load of the GPUs, or the longest job; widths count for gangs."""
+        return max(float(self.widths @ left_s) / self.gpus, float(left_s.max(initial=0.0)))
+
+    @cached_property
+    def run_s(self) -> Floats:
+        """Seconds of progress by rounds run in one piece, (n, rounds + 1): one start, none where a job runs on."""
+        counts = np.arange(self.rounds + 1)
+        return self._run_s(counts[None, :], (counts[None, :] > 0) & ~self.running[:, None])
+
+    @cached_property
+    def gains(self) -> Floats:
+        """Welfare by rounds run in one piece, (n, rounds + 1): at least what any timetable of so many rounds gives."""
+        return self._welfare(self.run_s)
+
+    @cached_property
+    def left_after_s(self) -> Floats:
+        """Seconds left by rounds run in one piece, (n, rounds + 1)."""
+        counts = np.arange(self.rounds + 1)[None, :]
+        return self.held_left_s(counts, (counts > 0) & ~self.running[:, None])
+
+    def welfare_of(self, counts: Ints, starts: Ints) -> Floats:
+        """Welfare of each job for so many rounds in so many pieces, (n, m) each."""
+        return self._welfare(self._run_s(counts, starts))
+
+    def _run_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
+        run_s: Floats = np.maximum(0.0, counts * self.round_s - starts * self.restart_s)
+        return run_s
+
+    def _welfare(self, run_s: Floats) -> Floats:
+        scale = self.weights / (self.jobs * self.gpus)
+        welfare: Floats = scale[:, None] * np.log(self.floors[:, None] + self.work.fraction(run_s))
+        return welfare

@@ -1,0 +1,155 @@
+"""Jobs that run on any number of GPUs, replayed in rounds. Shockwave, section 8.7; Pollux (OSDI 2021)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.goodput import GoodputPolicy, Phase, ScalableJob
+
+ROUND_S = 60.0  # Pollux: the interval of its scheduler
+RESTART_S = 30.0  # Pollux: time that a job stands still when its GPUs change
+DONE = 1e-9  # share of a job's work that is dust of adding floats up
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableWork:
+    """A job and the truth about it.
+
+    Attributes
+    ----------
+    submit_s : seconds from the epoch
+    gpus : that its user asked for, what its exclusive run time counts with
+    phases : its work, `until` ascending
+    """
+
+    submit_s: float
+    gpus: int
+    phases: tuple[Phase, ...]
+
+    def phase_at(self, work: float) -> Phase:
+        """The phase in which a job is that has done so much."""
+        return next((phase for phase in self.phases if work < phase.until * (1 - DONE)), self.phases[-1])
+
+    def exclusive_s(self) -> float:
+        """Run time on the GPUs that it asked for, at the best batch sizes, seconds."""
+        begins = (0.0, *(phase.until for phase in self.phases))
+        return sum(
+            (phase.until - begin) / phase.goodput[self.gpus - 1]
+            for begin, phase in zip(begins[:-1], self.phases, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time in which a job ran unchanged: from, until (seconds), GPUs, batch size, work done."""
+
+    begin_s: float
+    end_s: float
+    gpus: int
+    batch_size: int
+    work: float
+
+
+@dataclass(slots=True)
+class _Account:
+    work: float = 0.0
+    gpus: int = 0
+    restarts: int = 0
+    ready_s: float = -inf
+    end_s: float = inf
+    gpu_s: float = 0.0
+    stretches: list[Stretch] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GoodputLog:
+    """What became of the jobs, each (n_jobs,): ends, GPU time held, changes of GPUs, and all stretches in order."""
+
+    end_s: tuple[float, ...]
+    gpu_s: tuple[float, ...]
+    restarts: tuple[int, ...]
+    stretches: tuple[tuple[Stretch, ...], ...]
+
+
+def replay_goodput(
+    works: Sequence[ScalableWork],
+    policy: GoodputPolicy,
+    total_gpus: int,
+    round_s: float = ROUND_S,
+    restart_s: float = RESTART_S,
+) -> GoodputLog:
+    """Run all jobs to completion.
+
+    The policy is asked at every round's begin; a job whose GPUs change stands still for `restart_s`, its first start
+    included. GPUs of a job that completes idle until the next round.
+
+    Parameters
+    ----------
+    works : in order of submission
+    policy : shares the GPUs out
+    total_gpus : of the cluster
+    round_s, restart_s : seconds
+
+    Raises
+    ------
+    DecisionError
+        The policy gives more GPUs than there are, or than a job can use, or leaves all of them idle.
+    """
+    accounts = [_Account() for _ in works]
+    now_s = works[0].submit_s if works else 0.0
+    while any(account.end_s == inf for account in accounts):
+        active = [seq for seq, work in enumerate(works) if work.submit_s <= now_s and accounts[seq].end_s == inf]
+        if active:
+            jobs = [_seen(seq, works[seq], accounts[seq], now_s) for seq in active]
+            gpus = policy.allocate(jobs, total_gpus)
+            _check(gpus, jobs, total_gpus, now_s)
+            for seq, count in zip(active, gpus, strict=True):
+                _apply(accounts[seq], count, now_s, restart_s)
+                _run(accounts[seq], works[seq], now_s, now_s + round_s)
+        now_s += round_s
+    return GoodputLog(
+        tuple(account.end_s for account in accounts),
+        tuple(account.gpu_s for account in accounts),
+        tuple(account.restarts for account in accounts),
+        tuple(tuple(account.stretches) for account in accounts),
+    )
+
+
+def _seen(seq: int, work: ScalableWork, account: _Account, now_s: float) -> ScalableJob:
+    goodput = work.phase_at(account.work).goodput
+    return ScalableJob(seq, now_s - work.submit_s, account.gpus, account.restarts, goodput)
+
+
+def _check(gpus: Sequence[int], jobs: Sequence[ScalableJob], total_gpus: int, now_s: float) -> None:
+    for count, job in zip(gpus, jobs, strict=True):
+        if not 0 <= count <= len(job.goodput):
+            raise DecisionError(f"at {now_s} s job {job.seq} was given {count} GPUs; it can use {len(job.goodput)}")
+    if not 0 < sum(gpus) <= total_gpus:
+        raise DecisionError(f"at {now_s} s {sum(gpus)} GPUs were given out of {total_gpus}")
+
+
+def _apply(account: _Account, gpus: int, now_s: float, restart_s: float) -> None:
+    if gpus == account.gpus:
+        return
+    if account.gpus > 0:
+        account.restarts += 1
+    account.gpus, account.ready_s = gpus, now_s + restart_s
+
+
+def _run(account: _Account, work: ScalableWork, begin_s: float, end_s: float) -> None:
+    """Advance a job through its phases until the round or its work ends."""
+    if account.gpus == 0:
+        return
+    now_s, total = min(max(begin_s, account.ready_s), end_s), work.phases[-1].until
+    while now_s < end_s and account.work < total * (1 - DONE):
+        phase = work.phase_at(account.work)
+        rate = phase.goodput[account.gpus - 1]
+        until_s = min(end_s, now_s + (phase.until - account.work) / rate)
+        done = min(phase.until - account.work, rate * (until_s - now_s))
+        batch_size = phase.batch_size[account.gpus - 1]
+        account.stretches.append(Stretch(now_s, until_s, account.gpus, batch_size, done))
+        account.work, now_s = account.work + done, until_s
+    account.gpu_s += account.gpus * ((now_s if account.work >= total * (1 - DONE) else end_s) - begin_s)
+    if account.work >= total * (1 - DONE):
+        account.end_s, account.gpus = now_s, 0

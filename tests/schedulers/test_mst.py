@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from tests.schedulers.rounds_driver import active, state, trained
+
+from jobcast.schedulers.mst import MaxSumThroughput, fractional_knapsack
+
+
+@given(
+    items=st.lists(st.tuples(st.integers(0, 9), st.sampled_from([1, 2, 4])), min_size=1, max_size=10),
+    gpus=st.integers(1, 16),
+)
+def test_the_knapsack_is_the_optimum_of_the_programme(items, gpus):
+    values, widths = (np.array(column, dtype=float) for column in zip(*items, strict=True))
+    shares = fractional_knapsack(values, widths, float(gpus))
+    best = -linprog(-values, [widths], [gpus], bounds=[(0, 1)] * len(items)).fun
+    assert values @ shares == pytest.approx(best)
+    assert widths @ shares == pytest.approx(min(gpus, widths.sum()))
+
+
+def test_rates_follow_the_batch_size_of_the_moment():
+    # epochs a second a GPU: 1/60, 1/40 (it has grown), 1/50 over 2 GPUs
+    jobs = [
+        trained(0, "LM", 10, {10: 60.0}),
+        trained(1, "LM", 10, {10: 60.0, 20: 40.0}, at=20),
+        trained(2, "LM", 10, {10: 50.0}, gpus=2),
+    ]
+    assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0, 0.0]
+    assert MaxSumThroughput().shares(state(jobs, 3)) == [1.0, 1.0, 0.5]
+
+
+def test_in_steps_a_large_data_set_counts():
+    # 1000 / 10 steps in 100 s = 1 a second; 400 / 10 in 50 s = 0.8; 1/100 and 1/50 epochs a second
+    jobs = [trained(0, "A", 10, {10: 100.0}), trained(1, "B", 10, {10: 50.0})]
+    assert MaxSumThroughput({"A": 1000, "B": 400}).shares(state(jobs, 1)) == [1.0, 0.0]
+    assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0]
+
+
+def test_without_a_rate_a_job_gets_what_is_left():
+    jobs = [active(0), trained(1, "A", 10, {10: 100.0}), active(2)]
+    assert MaxSumThroughput().shares(state(jobs, 2)) == [0.5, 1.0, 0.5]

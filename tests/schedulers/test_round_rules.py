@@ -1,0 +1,58 @@
+"""What every rule of rounds keeps: capacity, no GPU idle in vain (both checked by the driver), nobody waits forever."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.schedulers.rounds_driver import Following, Known, drive, job, seqs, state, workloads
+
+from jobcast.schedulers.allox import AlloX
+from jobcast.schedulers.gandiva_fair import GandivaFair
+from jobcast.schedulers.gavel import Gavel
+from jobcast.schedulers.las import LeastAttained
+from jobcast.schedulers.mst import MaxSumThroughput
+from jobcast.schedulers.ossp import OpenShop
+from jobcast.schedulers.srpt import ShortestRemaining
+from jobcast.schedulers.themis_filter import ThemisFilter
+
+RULES = {
+    "allox": AlloX,
+    "allox filtered": lambda known: AlloX(known, filter=0.3),
+    "gandiva_fair": lambda known: GandivaFair(),
+    "gandiva_fair equal": lambda known: GandivaFair(tickets="equal"),
+    "gandiva_fair lottery": lambda known: GandivaFair(lottery=True, seed=3),
+    "las": lambda known: LeastAttained(),
+    "ossp": lambda known: OpenShop(known, window=3),
+    "srpt": ShortestRemaining,
+    "srpt by GPU time": lambda known: ShortestRemaining(known, gpu_time=True),
+    "themis_filter": ThemisFilter,
+    "themis_filter all": lambda known: ThemisFilter(known, filter=1.0),
+    "gavel": lambda known: Following(Gavel()),
+    "gavel by water": lambda known: Following(Gavel(fill="water")),
+    "mst": lambda known: Following(MaxSumThroughput()),
+    "gandiva_fair shares": lambda known: Following(GandivaFair()),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(work=workloads())
+def test_every_job_ends_and_no_gpu_idles_in_vain(rule, work):
+    jobs, run_s, gpus = work
+    log = drive(RULES[rule](Known(run_s)), jobs, run_s, gpus)
+    assert set().union(*log) == set(run_s)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_same_answers_again(rule):
+    jobs, run_s, gpus = _fixed()
+    assert drive(RULES[rule](Known(run_s)), jobs, run_s, gpus) == drive(RULES[rule](Known(run_s)), jobs, run_s, gpus)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nobody_is_there(rule):
+    assert seqs(RULES[rule](Known({})).choose(state([], 4))) == []
+
+
+def _fixed():
+    widths = [1, 2, 4, 1, 8, 2, 1, 4, 2, 1]
+    jobs = [job(seq, gpus, 100.0 * seq) for seq, gpus in enumerate(widths)]
+    return jobs, {seq: 400.0 + 170.0 * (seq % 4) for seq in range(len(widths))}, 8

@@ -1,0 +1,332 @@
+"""The published round mechanism: small cases by hand, and the published completion times of 120 jobs."""
+
+import csv
+import os
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, DecisionError, TraceError
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Regime, Training
+from jobcast.schedulers.gandiva_fair import GandivaFair
+from jobcast.schedulers.gavel import Gavel
+from jobcast.schedulers.packing import first_fit
+from jobcast.simulator.gavel_accordion import CRITICAL
+from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.workload import Workload
+from jobcast.traces.throughputs import SAMPLES
+
+TRACE_GPUS = 32
+CONTENTION = 120 / TRACE_GPUS
+
+
+class InOrder:
+    """Runs jobs in order of arrival, or only in the rounds that a script names; keeps what it saw."""
+
+    name = "in_order"
+
+    def __init__(self, rounds=None):
+        self.rounds, self.seen = rounds, []
+
+    def choose(self, state):
+        self.seen.append(state)
+        if self.rounds is not None and state.index not in self.rounds:
+            return []
+        return first_fit((active.job for active in state.active), state.total_gpus)
+
+
+def case(rows, gpus, at_s=0.0):
+    """Workload and rates from (submit, gpus, mode, regimes, steps, dataset, steps a second by batch size, nominal)."""
+    jobs, outcomes, rates = [], [], []
+    for index, (submit_s, width, mode, regimes, steps, dataset, per_s, nominal_s) in enumerate(rows):
+        first = regimes[0].batch_size
+        epoch_s = {size: dataset / size / rate for size, rate in per_s.items()}
+        training = Training("M", first, ceil(steps / ceil(dataset / first)), mode, epoch_s)
+        jobs.append(Job(0, f"{index:04}", "p", at_s + submit_s, width, preemptible=True, training=training))
+        outcomes.append(Outcome(nominal_s, tuple(regimes)))
+        rates.append(StepRates(steps, dataset, per_s, nominal_s))
+    return Workload(jobs, outcomes, [Pool("p", gpus)]), rates
+
+
+def static(submit_s=0.0, width=1, steps=250, rate=1.0, nominal_s=10_000.0):
+    """A job of batch size 1 and epochs of 10 steps."""
+    return submit_s, width, "static", (Regime(1, steps / 10),), steps, 10, {1: rate}, nominal_s
+
+
+def replayed(made, policy):
+    workload, rates = made
+    return gavel_rounds(workload, policy, rates)
+
+
+def spans(log):
+    return sorted(zip(log.spans.seq.tolist(), log.spans.start_s.tolist(), log.spans.end_s.tolist(), strict=True))
+
+
+def test_a_job_alone_runs_in_slices_of_whole_steps():
+    # int(0.33 x 120) = 39 steps, 118.18 s a round: 100 steps end after 2 rounds and 22 steps.
+    log = replayed(case([static(steps=100, rate=0.33)], 1), InOrder())
+    assert log.end_s.tolist() == pytest.approx([100 / 0.33])
+    assert log.events == 1 + 3 + 1
+
+
+def test_gpus_are_free_again_at_the_rounds_end_only():
+    # The first ends after 50 s; the second holds a GPU of its own until 120 s, when the third may begin.
+    log = replayed(case([static(steps=50), static(steps=200), static(steps=30)], 2), InOrder())
+    assert log.end_s.tolist() == [50.0, 200.0, 150.0]
+    assert spans(log) == [(0, 0.0, 120.0), (1, 0.0, 200.0), (2, 120.0, 200.0)]
+
+
+def test_a_round_ends_with_the_slowest_of_its_slices():
+    # Nobody needs the round of 120 s: the next begins when the longest slice, 50 s, is over.
+    log = replayed(case([static(steps=30), static(steps=50), static(steps=30)], 2), InOrder())
+    assert log.end_s.tolist() == [30.0, 50.0, 80.0]
+
+
+def test_a_start_after_an_absence_loses_time_except_in_the_first_round_and_in_short_slices():
+    # Round 0: 120 steps without a loss. Absent in round 1 (a round of nobody lasts 120 s). Round 2: 100 steps in 120 s.
+    # Absent in round 3. Round 4: 30 steps are left, a slice of 30 s, which loses nothing.
+    policy = InOrder(rounds={0, 2, 4})
+    log = replayed(case([static(steps=250)], 1), policy)
+    assert log.end_s.tolist() == [480.0 + 30.0]
+    assert log.preemptions.tolist() == [2]
+    assert [state.active[0].run_s for state in policy.seen] == [0.0, 120.0, 120.0, 220.0, 220.0]
+    assert [state.active[0].held_s for state in policy.seen] == [0.0, 120.0, 120.0, 240.0, 240.0]
+    assert [state.active[0].running for state in policy.seen] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize(("steps", "end_s"), [(115, 240.0 + 115.0), (116, 240.0 + 116.0 + 20.0)])
+def test_a_slice_is_short_up_to_115_s(steps, end_s):
+    # 116 steps: 96 in the slice of 116 s that loses 20 s, the other 20 in a round of their own.
+    log = replayed(case([static(steps=120 + steps)], 1), InOrder(rounds={0, 2, 3}))
+    assert log.end_s.tolist() == [end_s]
+
+
+def test_a_change_is_noticed_at_a_rounds_end_and_applied_after_the_next_run():
+    # Epochs of 100 steps at 1 and 50 at 2. Round 0: 120 steps, so epoch 2 is noticed, 2 -> batch size 2.
+    # Round 1: 240 steps at batch size 1, rounded up to 3 epochs of 50: 150 of ceil(600 / 2) = 300 steps.
+    # Round 2: 120 steps at batch size 2, round 3: the last 30.
+    rows = [(0.0, 1, "accordion", (Regime(1, 2.0), Regime(2, 4.0)), 600, 100, {1: 1.0, 2: 1.0}, 600.0)]
+    policy = InOrder()
+    log = replayed(case(rows, 1), policy)
+    assert log.end_s.tolist() == [390.0]
+    assert [state.active[0].progress.batch_size for state in policy.seen] == [1, 1, 2, 2]
+    assert [state.active[0].progress.epochs for state in policy.seen] == pytest.approx([0.0, 1.2, 3.0, 5.4])
+    assert policy.seen[2].active[0].progress.regimes == (Regime(1, 3.0), Regime(2, 0.0))
+    assert [state.adapted for state in policy.seen] == [False, False, True, False]
+
+
+def test_gns_looks_an_epoch_ahead_and_doubles_once_at_a_time():
+    # Epochs of 100, 50 and 25 steps at 1, 2 and 4; from epoch 3 on the truth is 4. After 120 steps epoch 2 + 1 is 4's:
+    # 2 is noticed, applied after 240 steps (3 epochs, 150 of 500 steps); 4 at once, applied after 270 steps:
+    # 6 epochs, 150 of 250 steps. The last 100 take 100 s.
+    rows = [(0.0, 1, "gns", (Regime(1, 3.0), Regime(4, 7.0)), 1_000, 100, {1: 1.0, 2: 1.0, 4: 1.0}, 1_000.0)]
+    policy = InOrder()
+    log = replayed(case(rows, 1), policy)
+    assert [state.active[0].progress.batch_size for state in policy.seen] == [1, 1, 2, 4]
+    assert log.end_s.tolist() == [3 * 120.0 + 100.0]
+
+
+def test_total_steps_keep_their_epochs_where_rounding_would_lose_some():
+    # 7 samples: 7 steps an epoch at 1, 2 at 4. 70 steps are 10 epochs; ceil(70 / 4) = 18 would be 9, so 20 it is.
+    rows = [(0.0, 1, "accordion", (Regime(1, 1.0), Regime(4, 9.0)), 70, 7, {1: 0.1, 4: 0.1}, 10_000.0)]
+    # 12 steps a round. Rounds 0 and 1: 24 steps, rounded up to 4 epochs = 8 of 20 steps; then 12 steps in 120 s.
+    log = replayed(case(rows, 1), InOrder())
+    assert log.end_s.tolist() == pytest.approx([360.0])
+
+
+def test_a_job_that_rounding_leaves_no_step_ends_when_scheduled_for_the_fifth_time():
+    # 3 epochs of 100 steps. After 240 steps (2.4 epochs) 3 whole ones count as done: rounds of no length follow, and
+    # the fifth ends the job at the instant at which it begins. A second job makes the rounds last.
+    ghost = (0.0, 1, "accordion", (Regime(1, 1.0), Regime(2, 2.0)), 300, 100, {1: 1.0, 2: 1.0}, 300.0)
+    log = replayed(case([ghost, static(steps=1_200)], 2), InOrder())
+    assert log.end_s.tolist() == [240.0 + 4 * 120.0, 1_200.0]
+
+
+def test_policies_see_a_step_to_go_where_rounding_left_none():
+    ghost = (0.0, 1, "accordion", (Regime(1, 1.0), Regime(2, 2.0)), 300, 100, {1: 1.0, 2: 1.0}, 300.0)
+    policy = InOrder()
+    replayed(case([ghost], 1), policy)
+    assert policy.seen[-1].active[0].progress.epochs == pytest.approx(149 / 50)
+
+
+def test_a_job_ends_after_half_as_much_again_as_its_nominal_run_time():
+    # int(1.5 x 101) = 151 s are exceeded in the second round; its steps are not done.
+    log = replayed(case([static(steps=1_000, nominal_s=101.0)], 1), InOrder())
+    assert log.end_s.tolist() == [240.0]
+
+
+def test_newcomers_are_chosen_yet_wait_for_new_allocations():
+    # Allocations of rounds 0 and 1 are fresh. The job of 200 s gets its share at the first reset 1,000 s after the one
+    # at 120 s: at 1,200 s the clock is 1,080 s on, at 1,080 s 960 s. It was free to run from 240 s on: two GPUs.
+    rows = [static(steps=5_000), static(submit_s=60.0, steps=120), static(submit_s=200.0, steps=80)]
+    log = replayed(case(rows, 2), GandivaFair())
+    assert log.start_s.tolist() == [0.0, 120.0, 1_200.0]
+
+
+def test_shares_are_followed_by_time_received():
+    # Two jobs on a GPU, half each: the first, then the other, and so on; each start loses 20 s and counts 100 s.
+    log = replayed(case([static(steps=420), static(steps=400)], 1), GandivaFair())
+    first = [(start_s, end_s) for seq, start_s, end_s in spans(log) if seq == 0]
+    assert first[:3] == [(0.0, 120.0), (240.0, 360.0), (480.0, 600.0)]
+
+
+def test_a_clock_that_starts_late_changes_nothing():
+    rows = [static(60.0 * index, 1 + index % 3, 300 + 37 * index, 0.7) for index in range(12)]
+    early = replayed(case(rows, 4), Gavel())
+    late = replayed(case(rows, 4, at_s=1.6e9), Gavel())
+    assert (late.end_s - 1.6e9).tolist() == pytest.approx(early.end_s.tolist(), abs=1e-5)
+
+
+def test_an_idle_cluster_waits_for_the_next_job():
+    log = replayed(case([static(steps=50), static(submit_s=1_000.0, steps=50)], 1), InOrder())
+    assert log.end_s.tolist() == [50.0, 1_050.0]
+    assert spans(log) == [(0, 0.0, 50.0), (1, 1_000.0, 1_050.0)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2_000), st.integers(1, 4), st.integers(1, 900), st.floats(0.1, 5.0)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_all_jobs_end_and_the_cluster_is_never_overfull(rows):
+    rows = [static(float(at), width, steps, rate) for at, width, steps, rate in rows]
+    workload, rates = case(rows, 4)
+    log, again = (gavel_rounds(workload, Gavel(), rates) for _ in range(2))
+    assert np.isfinite(log.end_s).all()
+    assert log.end_s.tolist() == again.end_s.tolist()
+    run_s = np.array([rate.steps / rate.steps_per_s[1] for rate in rates])
+    assert (log.jct_s >= run_s - 1e-6).all()
+    edges = np.concatenate([log.spans.start_s, log.spans.end_s])
+    for instant in edges:
+        inside = (log.spans.start_s <= instant) & (instant < log.spans.end_s)
+        assert log.gpus[log.spans.seq[inside]].sum() <= 4
+
+
+class Stubborn:
+    def __init__(self, chosen):
+        self.chosen = chosen
+
+    def choose(self, state):
+        return self.chosen(state)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (lambda state: [], "nobody runs for 1001 rounds"),
+        (lambda state: [state.active[0].job] * 2, "chose a job twice"),
+        (lambda state: [active.job for active in state.active], "take 2 GPUs of 1"),
+        (lambda state: [Job(9, "other", "p", 0.0, 1)], "job other is not active"),
+    ],
+)
+def test_impossible_answers_are_refused(chosen, message):
+    with pytest.raises(DecisionError, match=message):
+        replayed(case([static(), static()], 1), Stubborn(chosen))
+
+
+def test_what_cannot_be_replayed_is_refused():
+    workload, rates = case([static()], 1)
+    with pytest.raises(ConfigError, match="1 jobs but 0 step rates"):
+        gavel_rounds(workload, InOrder(), [])
+    with pytest.raises(ConfigError, match="restarts of 120"):
+        gavel_rounds(workload, InOrder(), rates, restart_s=120.0)
+    with pytest.raises(TraceError, match=r"job 0000: batch size 1 makes no step in 100 s at 0\.001 steps/s"):
+        gavel_rounds(workload, InOrder(), [StepRates(250, 10, {1: 0.001}, 250.0)])
+    plain = Workload([Job(0, "a", "p", 0.0, 1)], [Outcome(5.0)], [Pool("p", 1)])
+    with pytest.raises(TraceError, match="need training jobs"):
+        gavel_rounds(plain, InOrder(), rates)
+
+
+@pytest.fixture(scope="module")
+def data():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: no published results to compare with")
+    return Path(os.environ["JOBCAST_DATA"]) / "shockwave"
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def published_trace(data):
+    """The 120 jobs with their executed regimes, and planned run times."""
+    per_s = {}
+    for row in rows_of(data / "throughputs_tacc.csv"):
+        if row["gpu_type"] == "v100" and row["batch_size"] and float(row["steps_per_second"]) > 0:
+            rates = per_s.setdefault((row["model"], int(row["gpus"])), {})
+            rates[int(row["batch_size"])] = float(row["steps_per_second"])
+    executed, planned = (starts_of(data / f"regimes_120_{kind}.csv") for kind in ("executed", "planned"))
+    jobs, outcomes, rates, planned_s = [], [], [], []
+    for index, line in enumerate((data / "120_jobs.trace").read_text().splitlines()):
+        fields = line.split("\t")
+        model, batch_size = fields[0].rstrip(")").split(" (batch size ")
+        steps, width, size, samples = int(fields[5]), int(fields[6]), int(batch_size), SAMPLES[model]
+        mine = dict(sorted(per_s[model, width].items()))
+        epoch_s = {other: samples / other / rate for other, rate in mine.items()}
+        training = Training(model, size, ceil(steps / ceil(samples / size)), fields[7], epoch_s)
+        regimes = regimes_of(executed[index], training.epochs)
+        jobs.append(Job(0, f"{index:03}", "p", float(fields[11]), width, preemptible=True, training=training))
+        outcomes.append(Outcome(training.run_time_s(regimes), regimes))
+        rates.append(StepRates(steps, samples, mine, float(fields[10])))
+        planned_s.append(training.run_time_s(regimes_of(planned[index], training.epochs)))
+    return Workload(jobs, outcomes, [Pool("p", TRACE_GPUS)]), rates, np.array(planned_s)
+
+
+def starts_of(path):
+    starts = {}
+    for row in rows_of(path):
+        starts.setdefault(int(row["job_id"]), []).append((int(row["epoch"]), int(row["batch_size"])))
+    return starts
+
+
+def regimes_of(starts, epochs):
+    begins = [begin for begin, _ in starts] + [epochs]
+    return tuple(Regime(size, float(end - begin)) for (begin, size), end in zip(starts, begins[1:], strict=True))
+
+
+def published(data, name):
+    rows = rows_of(data / f"published_{name}.csv")
+    return np.array([float(row["jct_s"]) for row in rows]), np.array([float(row["ftf"]) for row in rows])
+
+
+def test_gandiva_fair_reproduces_the_published_completion_times(data):
+    workload, rates, _ = published_trace(data)
+    log = gavel_rounds(workload, GandivaFair(), rates)
+    jct_s, _ = published(data, "gandiva_fair")
+    assert log.jct_s == pytest.approx(jct_s, abs=1.0)
+    assert log.jct_s == pytest.approx(jct_s, abs=1e-6)  # the rules are the same to the last step
+    assert log.end_s.max() == pytest.approx(32_367, abs=1.0)  # Shockwave's table of simulations
+
+
+def test_max_min_fairness_agrees_with_the_published_figures(data):
+    workload, rates, planned_s = published_trace(data)
+    log = gavel_rounds(workload, Gavel(), rates)
+    jct_s, ftf = published(data, "max_min_fairness")
+    mine = log.jct_s / (planned_s * CONTENTION)
+    submit_s = log.submit_s
+    assert log.end_s.max() == pytest.approx((submit_s + jct_s).max(), rel=0.02)
+    assert log.jct_s.mean() == pytest.approx(jct_s.mean(), rel=0.02)
+    assert mine.max() == pytest.approx(ftf.max(), rel=0.02)
+    assert (np.abs(log.jct_s - jct_s) <= 1.0).mean() >= 0.9
+
+
+def test_accordions_windows_are_those_of_the_table(data):
+    starts = {}
+    for row in rows_of(data / "regimes_simulator_accordion.csv"):
+        begins = starts.setdefault((row["model"], int(row["initial_batch_size"])), [])
+        begins.append((int(row["epoch"]), int(row["batch_size"])))
+    assert {model for model, _ in starts} == set(CRITICAL)
+    for (model, first), begins in starts.items():
+        for epoch in range(400):
+            small = [size for begin, size in begins if begin <= epoch][-1] == first
+            largest = all(size == first for _, size in begins)  # it has nowhere to go
+            assert small == (CRITICAL[model](first, epoch) or largest), (model, first, epoch)

@@ -1,0 +1,65 @@
+import pytest
+
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.goodput import Phase
+from jobcast.simulator.goodput import ScalableWork, Stretch, replay_goodput
+
+
+class Fixed:
+    """Allocations by round, the last one for good, cut to the jobs that are there."""
+
+    def __init__(self, *plans):
+        self._plans = list(plans)
+
+    def allocate(self, jobs, total_gpus):
+        plan = self._plans.pop(0) if len(self._plans) > 1 else self._plans[0]
+        return [plan[job.seq] for job in jobs]
+
+
+TWO = ScalableWork(0.0, 2, (Phase(100.0, (1.0, 2.0), (8, 16)), Phase(300.0, (2.0, 4.0), (16, 32))))
+
+
+def test_exclusive_time_goes_through_the_phases():
+    assert TWO.exclusive_s() == pytest.approx(100 / 2 + 200 / 4)
+
+
+def test_a_job_alone_by_hand():
+    # 30 s to start; 1 GPU: 30 s of work until 60; then 2 GPUs: 30 s of restart, 30 s at 2 a second until 120: 90 done;
+    # from 120 on 10 more at 2, then 200 at 4 a second: 5 + 50 s
+    log = replay_goodput([TWO], Fixed([1], [2]), 2)
+    assert log.end_s == (175.0,)
+    assert log.restarts == (1,)
+    assert log.gpu_s == (60.0 + 2 * 115.0,)
+    assert log.stretches == (
+        (
+            Stretch(30.0, 60.0, 1, 8, 30.0),
+            Stretch(90.0, 120.0, 2, 16, 60.0),
+            Stretch(120.0, 125.0, 2, 16, 10.0),
+            Stretch(125.0, 175.0, 2, 32, pytest.approx(200.0)),
+        ),
+    )
+
+
+def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
+    short = ScalableWork(0.0, 1, (Phase(10.0, (1.0,), (8,)),))
+    late = ScalableWork(5.0, 1, (Phase(10.0, (1.0,), (8,)),))
+    log = replay_goodput([short, late], Fixed([1, 1]), 2)
+    assert log.end_s == (40.0, 100.0)
+    assert log.gpu_s == (40.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ([3, 0], "at 0.0 s job 0 was given 3 GPUs; it can use 2"),
+        ([2, 2], "at 0.0 s 4 GPUs were given out of 3"),
+        ([0, 0], "at 0.0 s 0 GPUs were given out of 3"),
+    ],
+)
+def test_impossible_answers_are_refused(plan, message):
+    with pytest.raises(DecisionError, match=message):
+        replay_goodput([TWO, TWO], Fixed(plan), 3)
+
+
+def test_no_jobs():
+    assert replay_goodput([], Fixed([]), 3).end_s == ()

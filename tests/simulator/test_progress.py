@@ -1,0 +1,119 @@
+"""Progress of training jobs in the engine: regimes, restarts, and what a policy may see of them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.simulator.engine import replay
+from jobcast.simulator.progress import Ledger, Milestones
+from jobcast.simulator.workload import Workload
+
+TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
+REGIMES = (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 1.0))
+RUN_S = 2 * 60.0 + 3 * 40.0 + 25.0  # 265 s
+
+
+def adaptive(restart_s=0.0):
+    job = Job(0, "a", "p", 0.0, 1, preemptible=True, training=TRAINING)
+    return Workload([job], [Outcome(RUN_S, REGIMES)], [Pool("p", 1)], restart_s)
+
+
+class Watching:
+    """Does what a script says and keeps what it sees of the one job."""
+
+    name = "watching"
+
+    def __init__(self, script):
+        self.script, self.seen = script, {}
+
+    def lane(self, job):
+        return 0
+
+    def key(self, job):
+        return 0.0
+
+    def decide(self, view):
+        from jobcast.domain.cluster import Decision, Start
+
+        for job in view.active.values():
+            self.seen[view.now_s] = view.service(job)
+            act, wake_at = self.script.get(view.now_s, (None, None))
+            if act == "start":
+                return Decision(start=(Start(job),), wake_at=wake_at)
+            if act == "stop":
+                return Decision(stop=(job,), wake_at=wake_at)
+        return Decision()
+
+
+def test_a_job_left_alone_runs_through_its_regimes():
+    policy = Watching({0.0: ("start", None)})
+    log = replay(adaptive(), policy)
+    assert log.end_s.tolist() == [RUN_S]
+    assert list(policy.seen) == [0.0, 120.0, 240.0]  # arrival, two changes of regime; at its end it is gone
+    assert policy.seen[0.0].progress == Progress(0.0, (Regime(10, 0.0),))
+    assert policy.seen[120.0].progress == Progress(2.0, (Regime(10, 2.0), Regime(20, 0.0)))
+    assert policy.seen[240.0].progress == Progress(5.0, (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 0.0)))
+
+
+def test_every_start_costs_its_time_and_work_done_is_kept():
+    policy = Watching({0.0: ("start", 100.0), 100.0: ("stop", 200.0), 200.0: ("start", None)})
+    log = replay(adaptive(restart_s=20.0), policy)
+    # 80 s of progress before the stop, 185 s and 20 s of starting after it.
+    assert log.end_s.tolist() == [200.0 + 20.0 + RUN_S - 80.0]
+    service = policy.seen[200.0]
+    assert (service.held_s, service.run_s) == (100.0, 80.0)
+    assert service.progress == Progress(80.0 / 60.0, (Regime(10, 80.0 / 60.0),))
+    assert 200.0 + 20.0 + 40.0 in policy.seen  # the batch size changes 40 s of progress later
+
+
+def test_a_stop_within_the_start_gains_nothing():
+    policy = Watching({0.0: ("start", 15.0), 15.0: ("stop", 30.0), 30.0: ("start", None)})
+    log = replay(adaptive(restart_s=20.0), policy)
+    assert policy.seen[30.0].run_s == 0.0
+    assert log.end_s.tolist() == [30.0 + 20.0 + RUN_S]
+
+
+def test_a_job_that_reports_nothing_shows_no_progress():
+    ledger, job = Ledger(), Job(0, "a", "p", 0.0, 1)
+    ledger.open(job)
+    ledger.start(job, 5.0, 0.0)
+    assert ledger.service(job, 8.0).progress is None
+    assert ledger.service(job, 8.0).run_s == 3.0
+    assert Milestones([job], [Outcome(10.0)]).next_s(job) == float("inf")
+
+
+def test_a_job_that_holds_nothing_gets_nowhere():
+    ledger, job = Ledger(), Job(0, "a", "p", 0.0, 1)
+    ledger.open(job)
+    assert ledger.reaches_s(job, 10.0) == float("inf")
+    assert ledger.service(job, 100.0).held_s == 0.0
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=6, unique=True), st.floats(0.0, 30.0, allow_subnormal=False))
+def test_stops_never_change_the_work(instants, restart_s):
+    """Whatever it is stopped and started, a job's progress takes exactly its run time."""
+    times = sorted(10.0 * instant for instant in instants)
+    script = {0.0: ("start", times[0])}
+    for index, time in enumerate(times):
+        following = times[index + 1] if index + 1 < len(times) else None
+        script[time] = ("stop" if index % 2 == 0 else "start", following or time + 10.0)
+    if len(times) % 2 == 1:
+        script[times[-1] + 10.0] = ("start", None)
+    policy = Watching(script)
+    log = replay(adaptive(restart_s), policy)
+    spans = log.spans
+    lost = sum(min(restart_s, end - start) for start, end in zip(spans.start_s, spans.end_s, strict=True))
+    held = float((spans.end_s - spans.start_s).sum())
+    assert held - lost == pytest.approx(RUN_S, abs=1e-6)
+    seen = [service.progress.epochs for service in policy.seen.values()]
+    assert seen == sorted(seen)
+
+
+def test_the_job_itself_says_nothing_of_its_regimes():
+    job = adaptive().jobs[0]
+    assert replace(job, training=None) != job
+    assert not hasattr(job.training, "regimes")

@@ -1,0 +1,64 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
+
+STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
+CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
+
+
+def test_step_times_by_application(tmp_path):
+    path = tmp_path / "steps.csv"
+    path.write_text(STEPS + "a,1,1,32,0.5,0.1\nb,2,8,16,0.7,0.3\na,1,2,32,0.6,0.2\n")
+    times = read_step_times(path)
+    assert list(times) == ["a", "b"]
+    assert times["a"].gpus.tolist() == [1.0, 2.0]
+    assert times["b"].step_s.tolist() == [0.7]
+    assert times["b"].local_batch_size.tolist() == [16.0]
+
+
+def test_curves_by_application_and_batch_size(tmp_path):
+    path = tmp_path / "curves.csv"
+    path.write_text(CURVES + "a,256,1,10,5,0.4,2.0,6.0\na,128,1,10,10,0.5,1.0,3.0\na,128,2,20,20,0.6,0.0,3.0\n")
+    curves = read_noise_curves(path)
+    assert list(curves["a"]) == [128, 256]
+    assert curves["a"][128].progress.tolist() == [10.0, 20.0]
+    assert curves["a"][128].grad_sqr.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("app,num_nodes\n", "column num_replicas, local_bsz, step_time, sync_time is missing"),
+        (STEPS + "a,1,1,32,0.5,0.1\na,1,1,32,fast,0.1\n", "row 3: step_time must be a positive number, got 'fast'"),
+        (STEPS + "a,1,0,32,0.5,0.1\n", "row 2: num_replicas must be a positive number, got '0'"),
+        (STEPS + "a,1,1,32,0.5\n", "row 2: sync_time must be a positive number, got None"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, text, message):
+    path = tmp_path / "steps.csv"
+    path.write_text(text)
+    with pytest.raises(TraceError, match=message) as error:
+        read_step_times(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(TraceError, match="cannot be read"):
+        read_noise_curves(tmp_path / "none.csv")
+
+
+def test_the_measurements_of_pollux():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: the folder that holds curves/")
+    folder = Path(os.environ["JOBCAST_DATA"]) / "curves"
+    times, curves = read_step_times(folder / "step_times.csv"), read_noise_curves(folder / "training_curves.csv")
+    assert {app: len(one.gpus) for app, one in times.items()} == {
+        "cifar10": 1512, "deepspeech2": 952, "ncf": 2119, "bert": 720,
+    }  # fmt: skip
+    assert {app: min(sizes) for app, sizes in curves.items()} == {
+        "cifar10": 128, "deepspeech2": 20, "ncf": 256, "bert": 12,
+    }  # fmt: skip

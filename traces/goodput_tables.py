@@ -1,0 +1,110 @@
+"""Measurements of training jobs that scale: step times by GPUs and batch size, and gradient noise over epochs."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.table import Floats
+
+STEP_COLUMNS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
+CURVE_COLUMNS = ("epoch", "progress", "metric", "grad_sqr", "grad_var")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Measured steps of one application, each (n,).
+
+    Attributes
+    ----------
+    nodes, gpus : that the step ran on
+    local_batch_size : samples a GPU
+    step_s : seconds a step
+    sync_s : seconds of it in which GPUs wait for one another's gradients
+    """
+
+    nodes: Floats
+    gpus: Floats
+    local_batch_size: Floats
+    step_s: Floats
+    sync_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCurve:
+    """One training of one application at one batch size, each (n_epochs,).
+
+    Attributes
+    ----------
+    epoch : from 1
+    progress : done at its end, in steps of the application's smallest batch size
+    metric : of validation
+    grad_sqr, grad_var : squared norm of the gradient, and its variance at the smallest batch size
+    """
+
+    epoch: Floats
+    progress: Floats
+    metric: Floats
+    grad_sqr: Floats
+    grad_var: Floats
+
+
+def read_step_times(path: Path) -> Mapping[str, StepTimes]:
+    """Step times by application, from a CSV of app and `STEP_COLUMNS`.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, misses a column, or holds something else than positive numbers.
+    """
+    rows: dict[str, list[list[float]]] = {}
+    for row, line in _rows(path, ("app", *STEP_COLUMNS)):
+        rows.setdefault(row["app"], []).append([_number(row, name, path, line, above=0.0) for name in STEP_COLUMNS])
+    return {app: StepTimes(*np.array(values, dtype=np.float64).T) for app, values in rows.items()}
+
+
+def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:
+    """Curves by application and batch size, from a CSV of app, batch_size and `CURVE_COLUMNS`.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, misses a column, or holds something else than numbers.
+    """
+    rows: dict[str, dict[int, list[list[float]]]] = {}
+    for row, line in _rows(path, ("app", "batch_size", *CURVE_COLUMNS)):
+        batch_size = int(_number(row, "batch_size", path, line, above=0.0))
+        values = [_number(row, name, path, line) for name in CURVE_COLUMNS]
+        rows.setdefault(row["app"], {}).setdefault(batch_size, []).append(values)
+    return {
+        app: {size: NoiseCurve(*np.array(sizes[size], dtype=np.float64).T) for size in sorted(sizes)}
+        for app, sizes in rows.items()
+    }
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Mapping[str, str], int]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            if missing:
+                raise TraceError(f"{path}: column {', '.join(missing)} is missing; it needs {', '.join(columns)}")
+            for row in reader:
+                yield row, reader.line_num
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{path}: cannot be read ({error}); pass a CSV file of measurements") from None
+
+
+def _number(row: Mapping[str, str | None], name: str, path: Path, line: int, above: float = -np.inf) -> float:
+    try:
+        number = float(row[name] or "")
+    except ValueError:
+        number = np.nan
+    if not isfinite(number) or number <= above:
+        wanted = "a number" if above < 0 else "a positive number"
+        raise TraceError(f"{path}, row {line}: {name} must be {wanted}, got {row[name]!r}; mend or drop the row")
+    return number

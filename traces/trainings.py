@@ -1,0 +1,144 @@
+"""Training jobs of a trace: what is known of each at submission, and the regimes that it really runs through."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import NoReturn
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.training import Regime, Training
+from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import Starts, Throughputs, TrainingTables
+
+NEEDED = ("model", "batch_size")
+STATIC = "static"
+
+
+@dataclass(frozen=True, slots=True)
+class Trainings:
+    """Training jobs of a trace, in order of its rows.
+
+    Attributes
+    ----------
+    trainings : (n_jobs,) what is known at submission; None for a job that names no model
+    regimes : (n_jobs,) the truth; empty for such a job
+    steps : (n_jobs,) steps in all, None where the trace does not say
+    notes : what a reader of results should know
+    """
+
+    trainings: tuple[Training | None, ...]
+    regimes: tuple[tuple[Regime, ...], ...]
+    steps: tuple[int | None, ...]
+    notes: tuple[str, ...]
+
+
+def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
+    """Training jobs from the columns model, batch_size, steps or epochs, adaptation and gpus of a trace.
+
+    Epochs are the trace's, else ceil(steps / ceil(samples / batch size)); an epoch takes (samples / batch size) /
+    (steps per second) seconds. A job without a course keeps its batch size.
+
+    Raises
+    ------
+    TraceError
+        A column is missing; a model's data set or a throughput is not known; a course does not begin at the job's
+        batch size, or leads to one without a throughput.
+    """
+    missing = [name for name in NEEDED if name not in trace.jobs.columns]
+    if missing or not {"steps", "epochs"} & set(trace.jobs.columns):
+        wanted = missing or ["steps or epochs"]
+        raise TraceError(
+            f"{trace.source.path}: training jobs need the columns model, batch_size and steps or epochs; "
+            f"{', '.join(wanted)} not found; leave throughputs away to replay nominal durations"
+        )
+    courses = _matched(trace, tables)
+    found = [_training(row, courses.get(str(row["job_id"])), trace, tables) for row in _rows(trace)]
+    plain = sum(training is None for training, _ in found)
+    notes = [f"{plain} jobs name no model and keep their nominal duration"] if plain else []
+    if tables.courses is not None and (without := sum(t is not None for t, _ in found) - len(courses)) > 0:
+        notes.append(f"{without} jobs have no course in {tables.courses.path} and keep their batch size")
+    steps = tuple(trace.jobs["steps"]) if "steps" in trace.jobs.columns else (None,) * len(trace)
+    return Trainings(tuple(t for t, _ in found), tuple(r for _, r in found), steps, tuple(notes))
+
+
+def _rows(trace: Trace) -> list[dict[str, object]]:
+    names = ("job_id", "gpus", *NEEDED, "steps", "epochs", "adaptation")
+    return trace.jobs.select(name for name in names if name in trace.jobs.columns).to_dicts()
+
+
+def _training(
+    row: Mapping[str, object], course: Starts | None, trace: Trace, tables: TrainingTables
+) -> tuple[Training | None, tuple[Regime, ...]]:
+    model, batch_size = row["model"], row["batch_size"]
+    if model is None or batch_size is None or (row.get("steps") is None and row.get("epochs") is None):
+        return None, ()
+    name, first = str(model), int(str(batch_size))
+    epoch_s = _epoch_s(row, name, trace, tables)
+    if first not in epoch_s:
+        _no_rate(row, first, trace, tables.throughputs)
+    epochs = int(str(row.get("epochs") or ceil(int(str(row["steps"])) / ceil(tables.samples[name] / first))))
+    mode = str(row.get("adaptation") or STATIC).strip().lower()
+    training = Training(name, first, epochs, mode, epoch_s)
+    return training, _regimes(row, training, course, trace, tables)
+
+
+def _epoch_s(row: Mapping[str, object], model: str, trace: Trace, tables: TrainingTables) -> dict[int, float]:
+    if model not in tables.samples:
+        raise TraceError(
+            f"{trace.source.path}, job {row['job_id']}: the size of the data set of model {model} is not known; "
+            "give --set datasets=FILE with the columns model, samples"
+        )
+    rates = tables.throughputs.rates.get((model, int(str(row["gpus"]))), {})
+    return {size: tables.samples[model] / size / rate for size, rate in rates.items()}
+
+
+def _no_rate(row: Mapping[str, object], batch_size: int, trace: Trace, throughputs: Throughputs) -> NoReturn:
+    raise TraceError(
+        f"{trace.source.path}, job {row['job_id']}: no throughput of {row['model']} with batch size {batch_size} on "
+        f"{row['gpus']} GPUs of type {throughputs.gpu_type} in {throughputs.path}; add the row"
+    )
+
+
+def _regimes(
+    row: Mapping[str, object], training: Training, course: Starts | None, trace: Trace, tables: TrainingTables
+) -> tuple[Regime, ...]:
+    """Regimes from where batch sizes begin; those at or after the last epoch never come."""
+    if course is None:
+        return (Regime(training.batch_size, float(training.epochs)),)
+    path = tables.courses.path if tables.courses is not None else ""
+    if course[0][1] != training.batch_size:
+        raise TraceError(
+            f"{path}, job {row['job_id']}: begins with batch size {course[0][1]}, the trace with "
+            f"{training.batch_size}; give the course of this trace"
+        )
+    starts = [start for start in course if start[0] < training.epochs]
+    for _, size in starts:
+        if size not in training.epoch_s:
+            _no_rate(row, size, trace, tables.throughputs)
+    edges = [*starts, (training.epochs, 0)]
+    return tuple(Regime(size, float(end - begin)) for (begin, size), (end, _) in pairwise(edges))
+
+
+def _matched(trace: Trace, tables: TrainingTables) -> dict[str, Starts]:
+    """Courses by the trace's job ids: as text, or as whole numbers where all ids of both sides are digits.
+
+    Raises TraceError when no job of the trace has one.
+    """
+    if tables.courses is None:
+        return {}
+    ids = [str(job_id) for job_id in trace.jobs["job_id"]]
+    courses = tables.courses.by_job
+    found = {job_id: courses[job_id] for job_id in ids if job_id in courses}
+    if len(found) < len(ids) and all(_is_number(one) for one in (*ids, *courses)):
+        by_number = {int(job_id): starts for job_id, starts in courses.items()}
+        found = {job_id: by_number[int(job_id)] for job_id in ids if int(job_id) in by_number}
+    if not found:
+        raise TraceError(
+            f"{tables.courses.path}: no job_id is one of {trace.source.path} ({ids[0]}, ...); give the courses of it"
+        )
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
