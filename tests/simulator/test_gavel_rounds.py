@@ -169,10 +169,17 @@ def test_newcomers_are_chosen_yet_wait_for_new_allocations():
 
 
 def test_shares_are_followed_by_time_received():
-    # Two jobs on a GPU, half each: the first, then the other, and so on; each start loses 20 s and counts 100 s.
+    # Two jobs on a GPU, half each. Who received less goes first, and the first to arrive among equals; every start but
+    # the first loses 20 s. Received, head starts of 60 s included, at 120, 240, ... s: 180 and 60, 180 and 160,
+    # 180 and 280, 280 and 280, 400 and 280, 400 and 380; then 80 s are left of each.
     log = replayed(case([static(steps=420), static(steps=400)], 1), GandivaFair())
-    first = [(start_s, end_s) for seq, start_s, end_s in spans(log) if seq == 0]
-    assert first[:3] == [(0.0, 120.0), (240.0, 360.0), (480.0, 600.0)]
+    assert spans(log) == [
+        (0, 0.0, 120.0),
+        (0, 360.0, 600.0),
+        (0, 800.0, 880.0),
+        (1, 120.0, 360.0),
+        (1, 600.0, 800.0),
+    ]
 
 
 def test_a_clock_that_starts_late_changes_nothing():
