@@ -23,6 +23,15 @@ FLAT_POOL = "all"
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingWindow:
+    """A window of training jobs: its trace, the tables that told of them, and what they told."""
+
+    trace: Trace
+    tables: TrainingTables
+    trainings: Trainings
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """A workload, the trace before it, and how both came about.
 
@@ -33,7 +42,7 @@ class Scene:
     from_s, until_s : the window, seconds from the epoch
     notes : decisions that a reader of the result should know
     dropped : reason -> number of rows or jobs left out, by the reader or here
-    trainings : of the window's training jobs, where tables told of them
+    training : of the window's training jobs, where tables told of them
     preemptible_told : whether the trace says which jobs may be stopped
     """
 
@@ -43,7 +52,7 @@ class Scene:
     until_s: float
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
-    trainings: Trainings | None = None
+    training: TrainingWindow | None = None
     preemptible_told: bool = False
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
@@ -170,7 +179,7 @@ def build_scene(
         end,
         notes,
         dropped,
-        trainings,
+        None if trainings is None or tables is None else TrainingWindow(window, tables, trainings),
         preemptible_told="preemptible" in window.jobs.columns,
     )
 

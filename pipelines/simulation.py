@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
@@ -84,11 +87,22 @@ def _by_rounds(
 ) -> Simulated:
     mechanism = factory.mechanism(settings)
     workload, chosen = round_workload(scene, mechanism), work.chosen
-    rule = factory(work.forecasts, settings)
+    by_gavel = mechanism["mechanism"] == "gavel"
+    rule = factory.rule(work.forecasts, settings) if by_gavel else factory(work.forecasts, settings)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(workload, rule, chosen.source, chosen.history, progress)
+    if by_gavel:
+        log = replay_gavel(scene, workload, factory.name, rule, mechanism["round_s"], progress)
+    else:
+        log = replay(workload, rule, chosen.source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, rule.figures())
+    figures_of = getattr(rule, "figures", dict)
+    own = {"rounds": float(_rounds(log, mechanism["round_s"])), **figures_of()}
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own)
+
+
+def _rounds(log: RunLog, round_s: float) -> int:
+    """Rounds from the first submission to the last completion."""
+    return math.ceil(float(np.nanmax(log.end_s) - log.submit_s.min()) / round_s) if len(log) else 0
 
 
 def warmup_end(scene: Scene, days: float) -> float | None:

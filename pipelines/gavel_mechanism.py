@@ -1,0 +1,56 @@
+"""`mechanism=gavel`: a scene replayed by the published round mechanism instead of the engine."""
+
+from dataclasses import replace
+from math import ceil
+from typing import cast
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.rounds import RoundPolicy, SharePolicy
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.scenes import Scene
+from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.workload import Workload
+
+
+def replay_gavel(
+    scene: Scene, workload: Workload, name: str, rule: object, round_s: float, step: Step | None
+) -> RunLog:
+    """Replay a workload under the bare rule of a policy; see `gavel_rounds`.
+
+    Raises ConfigError when the scene's jobs are not counted in steps.
+    """
+    rates = step_rates(scene, workload)
+    log = gavel_rounds(
+        workload,
+        cast(RoundPolicy | SharePolicy, rule),
+        rates,
+        round_s=round_s,
+        restart_s=workload.restart_s,
+        progress=step,
+    )
+    return replace(log, policy=name)
+
+
+def step_rates(scene: Scene, workload: Workload) -> list[StepRates]:
+    """How the jobs of a workload are counted in steps, (n_jobs,), in its order.
+
+    Steps are the trace's, else epochs x steps an epoch.
+
+    Raises ConfigError for jobs that no table of throughputs tells of.
+    """
+    training = scene.training
+    if training is None:
+        raise ConfigError("--set mechanism=gavel counts steps; add --set throughputs=FILE")
+    rows = zip(training.trace.jobs["job_id"], training.trainings.steps, training.trace.duration_s.tolist(), strict=True)
+    told = {job_id: (steps, nominal_s) for job_id, steps, nominal_s in rows}
+    rates = []
+    for job in workload.jobs:
+        if job.training is None:
+            raise ConfigError(f"--set mechanism=gavel: job {job.job_id} is no training job; drop it from the trace")
+        steps, nominal_s = told[job.job_id]
+        samples = training.tables.samples[job.training.model]
+        whole = job.training.epochs * ceil(samples / job.training.batch_size)
+        steps_s = training.tables.throughputs.rates[job.training.model, job.gpus]
+        rates.append(StepRates(int(steps or whole), samples, steps_s, nominal_s))
+    return rates
