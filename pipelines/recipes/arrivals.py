@@ -11,7 +11,7 @@ from jobcast.features.corpus import Corpus, build_corpus
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import Settings
 from jobcast.models.arrival_folds import FOLDS, cuts
-from jobcast.models.arrival_selection import Selection, select
+from jobcast.models.arrival_selection import Selection, averages_the_others, select
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.tuning import Tuned, flat, tune_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -76,7 +76,8 @@ class _Plan:
 
     def selection(self, chosen: Mapping[str, Settings]) -> Selection:
         """All algorithms on the folds of the training time."""
-        steps = _counted(self.progress, LEARNT_ALONE * len(self.corpus.horizons_min))
+        learnt = LEARNT_ALONE if averages_the_others(chosen) else LEARNT_ALONE + 1  # a tuned average learns anew
+        steps = _counted(self.progress, learnt * len(self.corpus.horizons_min))
         return select(self.corpus, self.data.from_s, self.data.until_s, self.settings.seed, chosen, steps)
 
     @property

@@ -2,13 +2,16 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from jobcast.models.average import AverageSettings
+from jobcast.models.boosters import BoosterSettings
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, arrivals, recipe_of
 from jobcast.traces.table import Source, Trace
 
 DAY_S = 86400.0
@@ -128,3 +131,16 @@ def test_progress_ends_where_it_said(data):
     name, recipe = recipe_of(WillJobsArrive.name, None)
     recipe(data, name, SETTINGS, lambda *done: said.append(done))
     assert said[-1] == (8, 8)  # four algorithms, two horizons
+
+
+@pytest.mark.parametrize(
+    ("tuned", "more"), [({}, 0), ({"average": AverageSettings(lightgbm=BoosterSettings(trees=7))}, 1)]
+)
+def test_progress_ends_at_its_total_whichever_algorithm_was_tuned(data, monkeypatch, tuned, more):
+    """A tuned average learns anew beside the others: one more to count."""
+    seen = []
+    steps = (arrivals.LEARNT_ALONE + more) * len(SETTINGS.horizons_min)
+    monkeypatch.setattr(arrivals, "select", lambda *given: [given[5]() for _ in range(steps)])
+    corpus = SimpleNamespace(horizons_min=SETTINGS.horizons_min)
+    arrivals._Plan(corpus, data, SETTINGS, lambda done, total: seen.append((done, total))).selection(tuned)
+    assert seen[-1] == (steps, steps)

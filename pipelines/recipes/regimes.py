@@ -1,0 +1,172 @@
+"""How RegimePrior is trained, and the training jobs that it learns from and is scored on."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Regime
+from jobcast.models.evaluation.regimes import compare_rules, jittered
+from jobcast.models.regimes import REGIME_RULES, RegimePrior
+from jobcast.models.regimes.calibration import ALL, OPEN
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
+from jobcast.pipelines.training_jobs import TABLE_SETTINGS, read_tables
+from jobcast.traces.table import Trace
+from jobcast.traces.trainings import STATIC, trainings_of
+
+ALGORITHMS = (RegimePrior.algorithm,)
+JITTER, CALIBRATION = "jitter", "calibration"
+SETTINGS = (*TABLE_SETTINGS, JITTER, CALIBRATION)
+"""What `--set` may tell: the tables that make jobs training jobs, jitter of their regimes, what intervals hold."""
+FEATURES = ("model", "batch_size", "adaptation", "epochs")
+Jobs = tuple[tuple[Job, ...], tuple[tuple[Regime, ...], ...]]
+"""Training jobs and the regimes that they run through."""
+
+
+def regime_data(trace: Trace, from_s: float | None, until_s: float | None, min_jobs: int) -> TrainingData:
+    """The jobs of a window that were over when it ended; by default the whole trace, until its last job was over.
+
+    Parameters
+    ----------
+    trace : any; how long it is does not matter here
+    from_s, until_s : seconds from the epoch
+    min_jobs : ignored: pools tell nothing of regimes
+
+    Raises
+    ------
+    TrainingError
+        No job is left.
+    """
+    window = trace.between(from_s, until_s)
+    end_s = window.submit_s + window.duration_s
+    over = window if until_s is None else window.of_rows(end_s <= until_s)
+    if not len(over):
+        raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
+    begin = float(over.submit_s[0]) if from_s is None else from_s
+    end = float(end_s.max()) if until_s is None else until_s
+    return TrainingData(over, begin, end, tuple(over.pools))
+
+
+def train_regimes(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
+    """RegimePrior. After Shockwave, section 5.
+
+    A twin learns from the jobs that were submitted before the last part of the training time, and is scored on those
+    that were submitted in it, for the run's figures.
+
+    Raises
+    ------
+    ConfigError
+        A setting is missing or none of the predictor's.
+    TrainingError
+        No job could have changed its batch size.
+    """
+    calibration = calibration_of(settings.given)
+    jobs, truth = training_jobs(data.trace, settings.given, settings.seed)
+    model = _fitted(jobs, truth, settings.seed, calibration, data.from_s, data.until_s)
+    parameters = {
+        "steps": model.steps,
+        "calibration": calibration,
+        "jobs": model.jobs_,
+        JITTER: jitter_of(settings.given),
+        "keys": len(model.numbers_),
+    }
+    return Trained(model, algorithm, _validation(jobs, truth, settings.seed, calibration), parameters)
+
+
+def training_jobs(trace: Trace, given: Mapping[str, str], seed: int) -> Jobs:
+    """The training jobs of a trace whose batch size may change, and their regimes, jittered where that is set.
+
+    Raises ConfigError for settings that are missing or not known, TraceError as `traces.trainings.trainings_of`.
+    """
+    unknown = [name for name in given if name not in SETTINGS]
+    if unknown:
+        raise ConfigError(f"--set {unknown[0]}: regime does not know it; choose from {', '.join(SETTINGS)}")
+    tables = read_tables({name: value for name, value in given.items() if name in TABLE_SETTINGS})
+    if tables is None or tables.courses is None:
+        raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE, the batch sizes that jobs ran at")
+    sigma, rng = jitter_of(given), np.random.default_rng(seed)
+    found = trainings_of(trace, tables)
+    jobs: list[Job] = []
+    truth: list[tuple[Regime, ...]] = []
+    for seq, (training, regimes) in enumerate(zip(found.trainings, found.regimes, strict=True)):
+        if training is not None and training.mode != STATIC:
+            job_id, gpus = str(trace.jobs["job_id"][seq]), int(trace.jobs["gpus"][seq])
+            submit_s = float(trace.submit_s[seq])
+            jobs.append(Job(seq, job_id, str(trace.jobs["pool"][seq]), submit_s, gpus, training=training))
+            truth.append(jittered(regimes, sigma, rng) if sigma else regimes)
+    if not jobs:
+        raise TrainingError(f"{trace.name}: no job could change its batch size; give one with accordion or gns jobs")
+    return tuple(jobs), tuple(truth)
+
+
+def jitter_of(given: Mapping[str, str]) -> float:
+    """`--set jitter=0.3`; ConfigError unless it is a number of at least 0.
+
+    >>> jitter_of({"jitter": "0.3"})
+    0.3
+    """
+    try:
+        sigma = float(given.get(JITTER, "0"))
+    except ValueError:
+        sigma = math.nan
+    if not 0 <= sigma < math.inf:
+        raise ConfigError(f"--set {JITTER}={given[JITTER]}: write a number of at least 0, as in 0.3")
+    return sigma
+
+
+def calibration_of(given: Mapping[str, str]) -> str:
+    """`--set calibration=all`; ConfigError lists what there is."""
+    chosen = given.get(CALIBRATION, OPEN)
+    if chosen not in (OPEN, ALL):
+        raise ConfigError(f"--set {CALIBRATION}={chosen}: choose from {OPEN}, {ALL}")
+    return chosen
+
+
+def compared(model: RegimePrior, jobs: Sequence[Job], truth: Sequence[tuple[Regime, ...]]) -> dict[str, Any]:
+    """The closed rules and the prior, on all jobs and on those that change."""
+    rules: dict[str, Any] = {name: rule() for name, rule in REGIME_RULES.items()}
+    return compare_rules({**rules, "prior": model}, jobs, truth)
+
+
+def _fitted(
+    jobs: Sequence[Job],
+    truth: Sequence[tuple[Regime, ...]],
+    seed: int,
+    calibration: str,
+    from_s: float,
+    until_s: float,
+) -> RegimePrior:
+    finished = [(job.training, regimes) for job, regimes in zip(jobs, truth, strict=True) if job.training is not None]
+    return RegimePrior(seed, calibration=calibration).fit(finished, from_s, until_s)
+
+
+def _validation(
+    jobs: Sequence[Job], truth: Sequence[tuple[Regime, ...]], seed: int, calibration: str
+) -> dict[str, Any]:
+    """Figures of a twin on the jobs submitted last, a fifth of them; nothing where there are too few."""
+    cut = len(jobs) - len(jobs) // 5
+    if cut == len(jobs):
+        return {}
+    try:
+        twin = _fitted(jobs[:cut], truth[:cut], seed, calibration, 0.0, 0.0)
+    except TrainingError:
+        return {}
+    return {"regimes": without_progress(compared(twin, jobs[cut:], truth[cut:]))}
+
+
+def without_progress(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures without their curves over progress."""
+    return {
+        group: {
+            "jobs": block["jobs"],
+            "rules": {
+                name: {figure: value for figure, value in one.items() if figure != "by_progress"}
+                for name, one in block["rules"].items()
+            },
+        }
+        for group, block in groups.items()
+    }
