@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol, Self
 from jobcast.domain.errors import RegistryError
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.regimes.prior import RegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 
@@ -27,13 +28,13 @@ class Predictor(Protocol):
         ...
 
 
-PREDICTORS: Mapping[str, type[WillJobsArrive] | type[NewLoad] | type[JobDuration]] = {
-    predictor.name: predictor for predictor in (WillJobsArrive, NewLoad, JobDuration)
+PREDICTORS: Mapping[str, type[WillJobsArrive] | type[NewLoad] | type[JobDuration] | type[RegimePrior]] = {
+    predictor.name: predictor for predictor in (WillJobsArrive, NewLoad, JobDuration, RegimePrior)
 }
 """Name -> class, in the order in which they are trained."""
 
 
-def load_predictor(name: str, folder: Path) -> WillJobsArrive | NewLoad | JobDuration:
+def load_predictor(name: str, folder: Path) -> WillJobsArrive | NewLoad | JobDuration | RegimePrior:
     """Predictor from its folder.
 
     Raises

@@ -14,6 +14,8 @@ from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.regimes.prior import RegimePrior
+from jobcast.models.regimes.served import ServedRegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 if TYPE_CHECKING:
@@ -153,6 +155,7 @@ SERVED: Mapping[str, Any] = {
     WillJobsArrive.name: ServedWillJobsArrive,
     NewLoad.name: ServedNewLoad,
     JobDuration.name: ServedJobDuration,
+    RegimePrior.name: ServedRegimePrior,
 }
 """Served form of each predictor, by the predictor's name."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from jobcast.pipelines.regime_tables import regime_lines
 from jobcast.pipelines.wording import UNKNOWN, number
 
 ARRIVALS = ("n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", "ece", "threshold", "idle_f1")
@@ -27,6 +28,8 @@ Row: TypeAlias = tuple[str, Block | None]
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """A line a horizon and baseline; what a rule does not have stays empty."""
     head = f"{result['predictor']} {result['version']} on {result['window']['from']} to {result['window']['until']}"
+    if "regimes" in result:
+        return "\n".join([head, *regime_lines(result)])
     lines = [f"{head}, {len(result['pools'])} pools"]
     lines += _sections(result)
     for key, name in (("without_bots", "without bot pools"), ("without", "without")):

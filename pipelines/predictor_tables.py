@@ -5,6 +5,7 @@ from typing import Any
 
 from jobcast.pipelines.page import Table
 from jobcast.pipelines.recall_tables import ablation_table, group_table, hour_table, idle_table, pool_table
+from jobcast.pipelines.regime_tables import regime_tables
 from jobcast.pipelines.wording import UNKNOWN, between, listed, number, share
 
 Evaluation = Mapping[str, Any]
@@ -29,6 +30,7 @@ def predictor_tables(evaluation: Mapping[str, Evaluation]) -> list[Table]:
     tables: list[Table] = []
     for name, figures in evaluation.items():
         blocks = horizons(figures)
+        tables += regime_tables(name, figures) if "regimes" in figures else []
         if any("f1" in block for block in blocks.values()):
             tables += _of_arrivals(name, figures, blocks)
         if any("coverage" in block for block in blocks.values()):

@@ -11,7 +11,7 @@ import yaml
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.training_jobs import training_workload
+from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.table import Trace
@@ -44,6 +44,7 @@ class Scene:
     dropped : reason -> number of rows or jobs left out, by the reader or here
     training : of the window's training jobs, where tables told of them
     preemptible_told : whether the trace says which jobs may be stopped
+    planned_s : job id -> seconds that a training job would take alone as planned, where courses were planned
     """
 
     workload: Workload
@@ -54,6 +55,7 @@ class Scene:
     dropped: Mapping[str, int] = field(default_factory=dict)
     training: TrainingWindow | None = None
     preemptible_told: bool = False
+    planned_s: Mapping[str, float] = field(default_factory=dict)
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
@@ -154,9 +156,10 @@ def build_scene(
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     jobs, durations = window.to_jobs()
     workload = Workload(jobs, [Outcome(float(d)) for d in durations], list(pools))
-    trainings = None
+    trainings, planned_s = None, {}
     if tables is not None:
         workload, trainings = training_workload(workload, window, tables)
+        planned_s = planned_run_times(window, tables)
     dropped = dict(trace.dropped)
     for asked, rule, reason in (
         (only_pools, pools_only, "of pools without capacity"),
@@ -181,6 +184,7 @@ def build_scene(
         dropped,
         None if trainings is None or tables is None else TrainingWindow(window, tables, trainings),
         preemptible_told="preemptible" in window.jobs.columns,
+        planned_s=planned_s,
     )
 
 

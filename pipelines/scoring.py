@@ -1,7 +1,7 @@
 """What each predictor's evaluation computes from a window of a trace, and what may be wished for beside it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
@@ -18,6 +18,7 @@ from jobcast.models.evaluation.paper_recipe import NAME as PAPER_RECIPE
 from jobcast.models.evaluation.paper_recipe import PaperRecipe
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.regimes import RegimePrior
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.will_jobs_arrive import WillJobsArrive
@@ -45,6 +46,7 @@ class Wishes:
     paper_recipe : train the paper's recipe as a rule to beat, where the trace holds the training time
     curves : points for plots too
     draws, seed : of the intervals; 0 draws = none
+    given : what `--set` told, for a predictor that reads more than the trace
     """
 
     without: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class Wishes:
     curves: bool = False
     draws: int = DRAWS
     seed: int = 0
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +203,17 @@ def _durations(model: JobDuration, data: Scoring) -> Scored:
     return figures, CurvePoints()
 
 
+def _regimes(model: RegimePrior, data: Scoring) -> Scored:
+    from jobcast.pipelines.recipes.regimes import compared, jitter_of, training_jobs
+
+    jobs, truth = training_jobs(data.trace.between(data.from_s, data.until_s), data.wishes.given, data.wishes.seed)
+    told = {"jitter": jitter_of(data.wishes.given), "k": "not known", "calibration": model.calibration}
+    return {"regimes": compared(model, jobs, truth), "sample": told}, CurvePoints()
+
+
 SCORERS: Mapping[str, Scorer] = {
     WillJobsArrive.name: _arrivals,
     NewLoad.name: _loads,
     JobDuration.name: _durations,
+    RegimePrior.name: _regimes,
 }

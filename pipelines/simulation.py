@@ -20,7 +20,7 @@ from jobcast.pipelines.sources import Sources
 from jobcast.schedulers.policies import find_factory, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
-from jobcast.simulator.log import RunLog
+from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
 
@@ -36,6 +36,7 @@ class Simulated:
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
     own : figures that a policy of rounds reports of its work: rounds, gaps and times of its solver
+    exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     """
 
     log: RunLog
@@ -44,6 +45,7 @@ class Simulated:
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
     own: Mapping[str, float] = field(default_factory=dict)
+    exclusive_s: Floats | None = None
 
 
 def simulate(
@@ -97,7 +99,15 @@ def _by_rounds(
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {"rounds": float(_rounds(log, mechanism["round_s"])), **figures_of()}
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own)
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene))
+
+
+def _planned_s(scene: Scene) -> Floats | None:
+    """(n_jobs,) run times alone as planned, as executed for jobs without; None where no courses were planned."""
+    if not scene.planned_s:
+        return None
+    rows = zip(scene.workload.jobs, scene.workload.outcomes, strict=True)
+    return np.array([scene.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
 
 
 def _rounds(log: RunLog, round_s: float) -> int:
@@ -141,7 +151,7 @@ def figures(
         "policy": policy,
         "forecasts": spec.label if uses_forecasts(policy) else None,
         **summary(run.log, warmup_until_s),
-        **({**fairness(run.log, warmup_until_s), **run.own} if run.own else {}),
+        **({**fairness(run.log, warmup_until_s, run.exclusive_s), **run.own} if run.own else {}),
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }

@@ -11,7 +11,7 @@ from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.recipes import DATA, Trained, TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.recipes.common import VALIDATION_SHARE
 from jobcast.pipelines.times import iso
 from jobcast.traces.table import Trace
@@ -87,7 +87,7 @@ def train_and_register(
     Raises ConfigError, TrainingError for what cannot be trained, RegistryError for a store that cannot be used.
     """
     chosen, recipe = recipe_of(predictor, algorithm)
-    data = TrainingData.of(trace, from_s, until_s, settings.min_train_jobs)
+    data = DATA.get(predictor, TrainingData.of)(trace, from_s, until_s, settings.min_train_jobs)
     trained = recipe(data, chosen, settings, progress)
     with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
         folder = Path(room) / predictor

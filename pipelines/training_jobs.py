@@ -19,7 +19,7 @@ from jobcast.traces.throughputs import (
 )
 from jobcast.traces.trainings import Trainings, trainings_of
 
-TABLE_SETTINGS = ("throughputs", "regimes", "datasets", "gpu_type")
+TABLE_SETTINGS = ("throughputs", "regimes", "datasets", "gpu_type", "planned")
 """Settings that say what jobs do, whatever the policy."""
 
 
@@ -34,6 +34,7 @@ def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
         read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type", REFERENCE_GPU)),
         read_datasets(Path(settings["datasets"])) if "datasets" in settings else SAMPLES,
         read_courses(Path(settings["regimes"])) if "regimes" in settings else None,
+        read_courses(Path(settings["planned"])) if "planned" in settings else None,
     )
 
 
@@ -66,6 +67,18 @@ def training_workload(workload: Workload, trace: Trace, tables: TrainingTables) 
         jobs.append(job if training is None else replace(job, training=training))
         outcomes.append(_outcome(outcome, training, regimes))
     return replace(workload, jobs=jobs, outcomes=outcomes), trainings
+
+
+def planned_run_times(trace: Trace, tables: TrainingTables) -> dict[str, float]:
+    """Seconds that training jobs would take alone as planned, by job id; none without planned courses.
+
+    Raises TraceError as `trainings_of` does, for the planned courses.
+    """
+    if tables.planned is None:
+        return {}
+    planned = trainings_of(trace, replace(tables, courses=tables.planned))
+    rows = zip(trace.jobs["job_id"], planned.trainings, planned.regimes, strict=True)
+    return {job_id: training.run_time_s(regimes) for job_id, training, regimes in rows if training is not None}
 
 
 def _outcome(outcome: Outcome, training: Training | None, regimes: tuple[Regime, ...]) -> Outcome:

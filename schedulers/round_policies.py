@@ -35,6 +35,8 @@ MECHANISM: Readers = MappingProxyType(
     {"round_s": seconds, "restart_s": at_least_zero, "mechanism": one_of("rounds", "gavel")}
 )
 """What every policy of rounds understands: length of a round, what a start costs, and which mechanism follows it."""
+NOISE: Readers = MappingProxyType({"noise": at_least_zero, "noise_seed": whole})
+"""What policies that ask for run times understand: how wrong these are made. Shockwave, section 8.10."""
 DEFAULTS: Mapping[str, Any] = MappingProxyType({"round_s": ROUND_S, "restart_s": RESTART_S, "mechanism": "rounds"})
 
 
@@ -57,8 +59,8 @@ class RoundFactory:
 
     @property
     def settings(self) -> Readers:
-        """All settings that it knows: its own and those of rounds."""
-        return {**MECHANISM, **self.own}
+        """All settings that it knows: its own, those of rounds, and those of noise if it asks for run times."""
+        return {**MECHANISM, **self.own, **(NOISE if self.uses_forecasts else {})}
 
     def mechanism(self, settings: Mapping[str, object]) -> dict[str, Any]:
         """Round length, cost of a start and mechanism, with defaults for those that are not set."""
@@ -73,7 +75,8 @@ class RoundFactory:
             return self.policy(**own)
         if forecasts is None:
             raise ConfigError(f"policy {self.name} needs forecasts; pass --forecasts, such as oracle")
-        return self.policy(RunTimes(forecasts), **own)
+        run_times = RunTimes(forecasts, read.get("noise", 0.0), read.get("noise_seed", 0))
+        return self.policy(run_times, **own)
 
     def __call__(self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS) -> Rounds:
         """Make one that the engine can ask. Raises ConfigError for a setting that it does not know or cannot read."""

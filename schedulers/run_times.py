@@ -1,8 +1,13 @@
 """Run times of active jobs for scheduling by rounds: of training jobs from their regimes, of others from a duration."""
 
+import numpy as np
+
 from jobcast.domain.forecasts import WorkForecasts
+from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob
 
+LEAST_FACTOR = 0.01
+"""No noise takes all of a job away."""
 LEAST_S = 1.0
 """What is left of a job that has outrun its forecast, seconds."""
 Stretch = tuple[float, float, int]
@@ -15,16 +20,23 @@ class RunTimes:
     Parameters
     ----------
     forecasts : asked for the regimes of jobs that report their epochs, and for the run times of all others
+    noise : p of Shockwave, section 8.10: what is left of a job is multiplied by a factor drawn for it in 1 -+ p
+    seed : of the draws
     """
 
-    def __init__(self, forecasts: WorkForecasts) -> None:
-        self._forecasts = forecasts
+    def __init__(self, forecasts: WorkForecasts, noise: float = 0.0, seed: int = 0) -> None:
+        self._forecasts, self._noise, self._seed = forecasts, noise, seed
+        self._factors: dict[int, float] = {}
 
     def left(self, active: ActiveJob) -> tuple[Stretch, ...]:
         """Stretches still to run, in order; a job that reports no epochs is a single one of one epoch.
 
         Stretches of nothing are left out; a job always has something left.
         """
+        factor = self._factor(active.job) if self._noise else 1.0
+        return tuple((epochs, epoch_s * factor, size) for epochs, epoch_s, size in self._exact(active))
+
+    def _exact(self, active: ActiveJob) -> tuple[Stretch, ...]:
         training, progress = active.job.training, active.progress
         if training is None or progress is None:
             duration_s = self._forecasts.duration_s(active.job)
@@ -45,3 +57,9 @@ class RunTimes:
     def total_s(self, active: ActiveJob) -> float:
         """Seconds of progress that a job needs from its beginning to its end."""
         return active.run_s + self.remaining_s(active)
+
+    def _factor(self, job: Job) -> float:
+        if job.seq not in self._factors:
+            drawn = np.random.default_rng([self._seed, job.seq]).uniform(-1.0, 1.0)
+            self._factors[job.seq] = max(LEAST_FACTOR, 1.0 + self._noise * float(drawn))
+        return self._factors[job.seq]

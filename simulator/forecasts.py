@@ -71,9 +71,14 @@ class Oracle:
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
-        first, *later = self._outcomes[job.seq].regimes[len(progress.regimes) - 1 :]
-        rest = max(0.0, first.epochs - progress.regimes[-1].epochs)
-        return (Regime(first.batch_size, rest), *later)
+        left, done = [], progress.epochs
+        for regime in self._outcomes[job.seq].regimes:
+            rest, done = max(0.0, regime.epochs - done), max(0.0, done - regime.epochs)
+            if rest > 0:
+                left.append(Regime(regime.batch_size, rest))
+        if not left or left[0].batch_size != progress.batch_size:
+            left.insert(0, Regime(progress.batch_size, 0.0))
+        return tuple(left)
 
 
 class Conservative:

@@ -12,8 +12,8 @@ import polars as pl
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.typed import numbers_of
+from jobcast.traces.files import PathLike, read_file, replacing
+from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
 THROUGHPUT_COLUMNS = ("gpu_type", "model", "batch_size", "gpus", "steps_per_second")
 DATASET_COLUMNS = ("model", "samples")
@@ -59,33 +59,46 @@ class Courses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingTables:
-    """What makes a trace's jobs training jobs: throughputs, data sets, and the truth about batch sizes, if known."""
+    """What makes a trace's jobs training jobs: throughputs, data sets, and the truth about batch sizes, if known.
+
+    `planned` are courses that jobs were meant to take, where fairness is to be measured by those.
+    """
 
     throughputs: Throughputs
     samples: Mapping[str, int] = field(default_factory=lambda: SAMPLES)
     courses: Courses | None = None
+    planned: Courses | None = None
 
 
 def read_throughputs(path: PathLike, gpu_type: str = REFERENCE_GPU) -> Throughputs:
-    """Read a CSV of `THROUGHPUT_COLUMNS`; 0 steps per second = not available. Rows without a batch size are no use.
+    """Read a CSV of `THROUGHPUT_COLUMNS`. Rows of other GPU types or without a batch size are checked, not kept.
 
-    Raises TraceError when it cannot be read, a value is none, a row is there twice, or the GPU type is not in it.
+    Parameters
+    ----------
+    path : steps per second of a job that runs alone; 0 or nothing = not available
+    gpu_type : whose rows count
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, a value cannot be used, a row is there twice, or the GPU type is not in it.
     """
     frame, place, numbers = _read(path, THROUGHPUT_COLUMNS, ("batch_size", "gpus", "steps_per_second"))
     types = frame["gpu_type"].unique().sort().drop_nulls().to_list()
     if gpu_type not in types:
-        raise TraceError(f"{place.path}: no GPU type {gpu_type}; it has {', '.join(types) or 'none'}")
+        raise TraceError(f"{place.path}: no GPU type {gpu_type}; choose from {', '.join(types) or 'none'}")
     rate = numbers["steps_per_second"]
     place.refuse(~(rate.is_finite() & (rate >= 0)), rate, "must be a number >= 0", "correct the value")
-    for name in ("batch_size", "gpus"):
-        _refuse_fractions(numbers[name], place, missing=name == "batch_size")
-    mine = frame["gpu_type"] == gpu_type
+    _refuse_nameless(frame["model"], place)
+    _refuse_fractions(numbers["batch_size"], place, missing=True)
+    _refuse_fractions(numbers["gpus"], place)
+    mine = (frame["gpu_type"] == gpu_type) & numbers["batch_size"].is_not_null()
     table = pl.DataFrame([frame["model"], *numbers.values()])
     key = pl.struct("gpu_type", "model", "batch_size", "gpus")
     twice = table.with_columns(frame["gpu_type"]).select(key.is_duplicated()).to_series() & mine
     place.refuse(twice, frame["model"], f"is there twice for {gpu_type} with one batch size and width", "keep one row")
     rates: dict[tuple[str, int], dict[int, float]] = {}
-    kept = table.filter(mine & numbers["batch_size"].is_not_null() & (rate > 0)).sort("batch_size")
+    kept = table.filter(mine & (rate > 0)).sort("batch_size")
     for model, batch_size, gpus, steps_s in kept.iter_rows():
         rates.setdefault((model, int(gpus)), {})[int(batch_size)] = steps_s
     return Throughputs(place.path, gpu_type, rates)
@@ -94,6 +107,7 @@ def read_throughputs(path: PathLike, gpu_type: str = REFERENCE_GPU) -> Throughpu
 def read_datasets(path: PathLike) -> Mapping[str, int]:
     """Read a CSV of `DATASET_COLUMNS`, laid over `SAMPLES`. Raises TraceError when it cannot be read."""
     frame, place, numbers = _read(path, DATASET_COLUMNS, ("samples",))
+    _refuse_nameless(frame["model"], place)
     _refuse_fractions(numbers["samples"], place)
     place.refuse(frame["model"].is_duplicated(), frame["model"], "is there twice", "keep one row a model")
     return {**SAMPLES, **{model: int(size) for model, size in zip(frame["model"], numbers["samples"], strict=True)}}
@@ -106,11 +120,11 @@ def read_courses(path: PathLike) -> Courses:
     """
     frame, place, numbers = _read(path, REGIME_COLUMNS, ("epoch", "batch_size"))
     place.refuse(frame["job_id"].is_null(), frame["job_id"], "must name a job", "correct the row")
-    epoch = numbers["epoch"]
-    place.refuse(~((epoch >= 0) & (epoch == epoch.floor())), epoch, "must be a whole number >= 0", "correct the value")
+    _refuse_fractions(numbers["epoch"], place, least=0)
     _refuse_fractions(numbers["batch_size"], place)
     found: dict[str, list[tuple[int, int]]] = {}
-    rows = zip(frame["job_id"], epoch.cast(pl.Int64), numbers["batch_size"].cast(pl.Int64), strict=True)
+    begins, sizes = (numbers[name].cast(pl.Int64) for name in ("epoch", "batch_size"))
+    rows = zip(frame["job_id"], begins, sizes, strict=True)
     for index, (job_id, begin, batch_size) in enumerate(rows):
         mine = found.setdefault(job_id, [])
         if begin != 0 if not mine else begin <= mine[-1][0]:
@@ -118,6 +132,14 @@ def read_courses(path: PathLike) -> Courses:
             place.fail(index, "epoch", what, begin, "correct or sort the rows")
         mine.append((begin, batch_size))
     return Courses(place.path, {job_id: tuple(starts) for job_id, starts in found.items()})
+
+
+def write_courses(courses: Mapping[str, Starts], path: PathLike) -> None:
+    """Write a CSV that `read_courses` reads, jobs in the given order. Raises ConfigError if it cannot be written."""
+    rows = [(job_id, *start) for job_id, starts in courses.items() for start in starts]
+    schema = dict(zip(REGIME_COLUMNS, (pl.String, pl.Int64, pl.Int64), strict=True))
+    with replacing(path) as temporary:
+        pl.DataFrame(rows, schema=schema, orient="row").write_csv(temporary)
 
 
 def _read(
@@ -130,7 +152,11 @@ def _read(
     return frame, place, {name: numbers_of(frame[name], place) for name in numeric}
 
 
-def _refuse_fractions(values: pl.Series, place: Place, missing: bool = False) -> None:
-    """Refuse what is no whole number of at least 1; nothing at all passes where it may be `missing`."""
-    bad = ~((values >= 1) & (values == values.floor())).fill_null(missing)
-    place.refuse(bad, values, "must be a whole number >= 1", "correct the value")
+def _refuse_nameless(models: pl.Series, place: Place) -> None:
+    place.refuse(models.is_null(), models, "must name a model", "correct the row")
+
+
+def _refuse_fractions(values: pl.Series, place: Place, least: int = 1, missing: bool = False) -> None:
+    """Refuse what is no whole number from `least` to the largest exact one; nothing passes where it may be missing."""
+    whole = values.is_finite() & (values >= least) & (values <= LARGEST_COUNT) & (values == values.floor())
+    place.refuse(~whole.fill_null(missing), values, f"must be a whole number >= {least}", "correct the value")

@@ -1,6 +1,6 @@
 """Training jobs of a trace: what is known of each at submission, and the regimes that it really runs through."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -43,7 +43,7 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
     ------
     TraceError
         A column is missing; a model's data set or a throughput is not known; a course does not begin at the job's
-        batch size, or leads to one without a throughput.
+        batch size, leads to one without a throughput, or is of a job that a trace that is whole does not have.
     """
     missing = [name for name in NEEDED if name not in trace.jobs.columns]
     if missing or not {"steps", "epochs"} & set(trace.jobs.columns):
@@ -53,13 +53,28 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
             f"{', '.join(wanted)} not found; leave throughputs away to replay nominal durations"
         )
     courses = _matched(trace, tables)
-    found = [_training(row, courses.get(str(row["job_id"])), trace, tables) for row in _rows(trace)]
-    plain = sum(training is None for training, _ in found)
-    notes = [f"{plain} jobs name no model and keep their nominal duration"] if plain else []
-    if tables.courses is not None and (without := sum(t is not None for t, _ in found) - len(courses)) > 0:
-        notes.append(f"{without} jobs have no course in {tables.courses.path} and keep their batch size")
+    rows = _rows(trace)
+    found = [_training(row, courses.get(str(row["job_id"])), trace, tables) for row in rows]
     steps = tuple(trace.jobs["steps"]) if "steps" in trace.jobs.columns else (None,) * len(trace)
-    return Trainings(tuple(t for t, _ in found), tuple(r for _, r in found), steps, tuple(notes))
+    trainings = tuple(training for training, _ in found)
+    notes = _notes([str(row["job_id"]) for row in rows], trainings, courses, tables)
+    return Trainings(trainings, tuple(regimes for _, regimes in found), steps, notes)
+
+
+def _notes(
+    ids: Sequence[str], trainings: Sequence[Training | None], courses: Mapping[str, Starts], tables: TrainingTables
+) -> tuple[str, ...]:
+    """What was left as it stood: jobs that do not train, those without a course, courses of other jobs."""
+    plain = sum(training is None for training in trainings)
+    notes = [f"{plain} jobs name no model, batch size or steps and keep their nominal duration"] if plain else []
+    if tables.courses is not None:
+        path = tables.courses.path
+        without = sum(t is not None and job_id not in courses for job_id, t in zip(ids, trainings, strict=True))
+        if without:
+            notes.append(f"{without} jobs have no course in {path} and keep their batch size")
+        if stray := len(tables.courses.by_job) - len(courses):
+            notes.append(f"{stray} courses in {path} are of jobs that were cut from the trace")
+    return tuple(notes)
 
 
 def _rows(trace: Trace) -> list[dict[str, object]]:
@@ -109,36 +124,46 @@ def _regimes(
     path = tables.courses.path if tables.courses is not None else ""
     if course[0][1] != training.batch_size:
         raise TraceError(
-            f"{path}, job {row['job_id']}: begins with batch size {course[0][1]}, the trace with "
-            f"{training.batch_size}; give the course of this trace"
+            f"{path}, job {row['job_id']}, column batch_size: begins with {course[0][1]}, the trace with "
+            f"{training.batch_size}; give the courses of this trace"
         )
     starts = [start for start in course if start[0] < training.epochs]
     for _, size in starts:
         if size not in training.epoch_s:
             _no_rate(row, size, trace, tables.throughputs)
-    edges = [*starts, (training.epochs, 0)]
+    changes = [starts[0], *(later for earlier, later in pairwise(starts) if later[1] != earlier[1])]
+    edges = [*changes, (training.epochs, 0)]
     return tuple(Regime(size, float(end - begin)) for (begin, size), (end, _) in pairwise(edges))
 
 
 def _matched(trace: Trace, tables: TrainingTables) -> dict[str, Starts]:
-    """Courses by the trace's job ids: as text, or as whole numbers where all ids of both sides are digits.
+    """Courses by the trace's job ids: as text, or as whole numbers where all ids of both sides are such.
 
-    Raises TraceError when no job of the trace has one.
+    Raises TraceError when no job of the trace has one, or a course is of no job of a trace that is whole.
     """
     if tables.courses is None:
         return {}
     ids = [str(job_id) for job_id in trace.jobs["job_id"]]
     courses = tables.courses.by_job
-    found = {job_id: courses[job_id] for job_id in ids if job_id in courses}
-    if len(found) < len(ids) and all(_is_number(one) for one in (*ids, *courses)):
-        by_number = {int(job_id): starts for job_id, starts in courses.items()}
-        found = {job_id: by_number[int(job_id)] for job_id in ids if int(job_id) in by_number}
-    if not found:
+    key: Callable[[str], int | str] = int if _are_numbers(ids) and _are_numbers(courses) else str
+    by_key = {key(job_id): starts for job_id, starts in courses.items()}
+    found = {job_id: by_key[key(job_id)] for job_id in ids if key(job_id) in by_key}
+    whole = len(trace) == trace.source.rows
+    if not found or (whole and len(found) < len(courses)):
+        known = {key(job_id) for job_id in ids}
+        stray = next(job_id for job_id in courses if key(job_id) not in known)
         raise TraceError(
-            f"{tables.courses.path}: no job_id is one of {trace.source.path} ({ids[0]}, ...); give the courses of it"
+            f"{tables.courses.path}, column job_id: {stray} is no job of {trace.source.path} ({ids[0]}, ...); "
+            "give the courses of this trace"
         )
     return found
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+def _are_numbers(ids: Collection[str]) -> bool:
+    """Whether ids are whole numbers, and no two of them the same one.
+
+    >>> _are_numbers(["07", "8"]), _are_numbers(["07", "7"]), _are_numbers(["a7"])
+    (True, False, False)
+    """
+    digits = all(one.isascii() and one.isdecimal() for one in ids)
+    return digits and len({int(one) for one in ids}) == len(ids)

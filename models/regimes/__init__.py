@@ -3,11 +3,21 @@
 from collections.abc import Mapping
 
 from jobcast.models.regimes.greedy import Greedy
+from jobcast.models.regimes.prior import RegimePrior, RunTime
 from jobcast.models.regimes.restatement import Restatement
 from jobcast.models.regimes.standard_bayes import StandardBayes
 from jobcast.models.regimes.trajectories import ADAPTATIONS, Adaptation
 
-__all__ = ["ADAPTATIONS", "REGIME_RULES", "Adaptation", "Greedy", "Restatement", "StandardBayes"]
+__all__ = [
+    "ADAPTATIONS",
+    "REGIME_RULES",
+    "Adaptation",
+    "Greedy",
+    "RegimePrior",
+    "Restatement",
+    "RunTime",
+    "StandardBayes",
+]
 
 REGIME_RULES: Mapping[str, type[Restatement] | type[StandardBayes] | type[Greedy]] = {
     "restatement": Restatement,

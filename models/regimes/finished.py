@@ -1,4 +1,4 @@
-"""Finished training jobs as a prior learns from them: which ones changed, and how long each regime took of what was left.
+"""Finished training jobs as a prior learns from them: which ones changed, and what share of the rest each regime took.
 
 A job that changes R - 1 times breaks R - 1 pieces off a stick of N epochs: piece r is a share of what the pieces before
 it left. For shares of a Dirichlet distribution these are independent Beta variables (neutrality).
@@ -75,20 +75,20 @@ class Finished:
     turns: Turns
 
     @classmethod
-    def of(
-        cls, finished: Iterable[tuple[Training, Sequence[Regime]]], rules: Mapping[str, Adaptation]
-    ) -> "Finished":
+    def of(cls, finished: Iterable[tuple[Training, Sequence[Regime]]], rules: Mapping[str, Adaptation]) -> "Finished":
         """Tables from jobs and the regimes that they ran through; static ones tell nothing.
 
         Raises TrainingError where no job could have changed its batch size.
         """
         rows = [(training, tuple(regimes)) for training, regimes in finished]
-        keys = tuple(sorted({key_of(training) for training, _ in rows if training.mode in rules}))
+        keys = tuple(sorted({key_of(training) for training, _ in rows if _may_change(training, rules)}))
         place = {key: index for index, key in enumerate(keys)}
         pieces: list[tuple[int, int, float, float]] = []
         turns: list[tuple[int, int, float, float]] = []
         for training, regimes in rows:
             rule = rules.get(training.mode, UNKNOWN)
+            if key_of(training) not in place:
+                continue
             sizes, left = [regime.batch_size for regime in regimes], float(training.epochs)
             for order, regime in enumerate(regimes):
                 changed = order + 1 < len(regimes)
@@ -112,6 +112,10 @@ def key_of(training: Training) -> Key:
     ('gns', 'LM', '10')
     """
     return (training.mode, training.model, str(training.batch_size))
+
+
+def _may_change(training: Training, rules: Mapping[str, Adaptation]) -> bool:
+    return rules.get(training.mode, UNKNOWN).following(training, (training.batch_size,)) is not None
 
 
 def _columns(rows: list[tuple[int, int, float, float]]) -> tuple[Ints, Ints, Floats, Floats]:

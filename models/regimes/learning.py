@@ -15,7 +15,7 @@ import numpy as np
 
 from jobcast.models.regimes.finished import MOST_PIECES, Finished, Floats, Ints
 
-STEPS = 6000
+STEPS = 8000
 LEARNING_RATE = 0.03
 DRAWS = 400
 MOST_SHARE = 0.9
@@ -62,7 +62,7 @@ class Drawn:
     turn, share, epochs : level -> (n_draws, n, MOST_PIECES); level mode, model or key
     slope : (n_draws, n_modes), of turns, by the logarithm of the epochs less `centre`
     concentration : (n_draws, n_models), of the Dirichlet distribution
-    width : (n_draws, n_modes), spread of pieces in epochs, on the logit scale
+    width : (n_draws, n_models), spread of pieces in epochs, on the logit scale
     centre : of the logarithm of the epochs
     """
 
@@ -114,11 +114,11 @@ def _model(finished: Finished, levels: Levels, centre: float) -> Any:
         logit = turn[turns.key, turns.order] + slope[mode_of_key[turns.key]] * (turns.log_epochs - centre)
         pm.Bernoulli("changed", logit_p=logit, observed=turns.changed.astype(np.int64))
         if len(pieces.key):
-            _piece_models(finished, levels, mode_of_key)
+            _piece_models(finished, levels)
     return model
 
 
-def _piece_models(finished: Finished, levels: Levels, mode_of_key: Ints) -> None:
+def _piece_models(finished: Finished, levels: Levels) -> None:
     """Both distributions of the pieces; each learns from all pieces, on its own."""
     import pymc as pm
     import pytensor.tensor as pt
@@ -126,20 +126,28 @@ def _piece_models(finished: Finished, levels: Levels, mode_of_key: Ints) -> None
     pieces = finished.pieces
     typical = float(np.log(pieces.share * pieces.left).mean())
     mean = pm.math.sigmoid(_pooled("share", levels, 0.0, 1.5, 0.5))
-    before = pt.concatenate([pt.ones_like(mean[:, :1]), pt.cumprod(1 - mean, axis=1)[:, :-1]], axis=1)
-    middle = pm.Normal("concentration_mean", np.log(30.0), 1.5)
-    apart = pm.LogNormal("concentration_apart", np.log(0.5), 0.5)
-    own = pm.Normal("concentration_own", 0, 1, shape=len(levels.models))
-    concentration = pm.Deterministic("concentration", pm.math.exp(middle + apart * own))
+    tensors: Any = pt
+    before = tensors.concatenate([tensors.ones_like(mean[:, :1]), tensors.cumprod(1 - mean, axis=1)[:, :-1]], axis=1)
+    concentration = _by_model("concentration", levels, np.log(30.0), 1.5)
     at = (pieces.key, pieces.order)
     scale = concentration[levels.model_of[pieces.key]] * before[at]
     pm.Beta("shares", alpha=scale * mean[at], beta=scale * (1 - mean[at]), observed=pieces.share)
 
     epochs = pm.math.exp(_pooled("epochs", levels, typical, 2.0, 0.5))
-    width = LEAST_WIDTH + pm.LogNormal("width", np.log(0.3), 0.7, shape=len(levels.modes))
+    width = LEAST_WIDTH + _by_model("width", levels, np.log(0.3), 0.7)
     part = pm.math.clip(epochs[at] / pieces.left, 1e-4, MOST_SHARE)
-    variance = width[mode_of_key[pieces.key]] ** 2
+    variance = width[levels.model_of[pieces.key]] ** 2
     pm.Beta("pieces", alpha=1 / (variance * (1 - part)), beta=1 / (variance * part), observed=pieces.share)
+
+
+def _by_model(name: str, levels: Levels, centre: float, spread: float) -> Any:
+    """(n_models,), positive: models differ from a common middle."""
+    import pymc as pm
+
+    middle = pm.Normal(f"{name}_middle", centre, spread)
+    apart = pm.LogNormal(f"{name}_apart", np.log(0.5), 0.5)
+    own = pm.Normal(f"{name}_own", 0, 1, shape=len(levels.models))
+    return pm.Deterministic(name, pm.math.exp(middle + apart * own))
 
 
 def _pooled(name: str, levels: Levels, centre: float, spread: float, apart: float) -> Any:
@@ -157,7 +165,7 @@ def _pooled(name: str, levels: Levels, centre: float, spread: float, apart: floa
 def _drawn(values: dict[str, Floats], levels: Levels, centre: float, rng: np.random.Generator) -> Drawn:
     n_draws = len(values["slope"])
     plain = np.full((n_draws, len(levels.models)), 30.0)
-    width = values["width"] + LEAST_WIDTH if "width" in values else np.full((n_draws, len(levels.modes)), 0.5)
+    width = values["width"] + LEAST_WIDTH if "width" in values else np.full((n_draws, len(levels.models)), 0.5)
     return Drawn(
         _levels_of("turn", values, levels, rng),
         _levels_of("share", values, levels, rng),

@@ -75,6 +75,8 @@ class Gns:
 ADAPTATIONS: Mapping[str, Adaptation] = MappingProxyType({"static": Static(), "accordion": Accordion(), "gns": Gns()})
 """Rules by mode; a job of another mode keeps its batch size unless its rule is given beside these."""
 UNKNOWN: Adaptation = Static()
+POINTS = tuple(5 * step for step in range(20))
+"""Progress in % of the epochs at which forecasts are looked at."""
 
 
 def largest(training: Training) -> int:
@@ -142,3 +144,19 @@ def whole(progress: Progress, left: tuple[Regime, ...]) -> tuple[Regime, ...]:
     """The job's regimes from its beginning on: those completed, the running one to its expected end, those ahead."""
     *done, running = progress.regimes
     return (*done, Regime(running.batch_size, running.epochs + left[0].epochs), *left[1:])
+
+
+def progress_at(regimes: Sequence[Regime], epochs: float) -> Progress:
+    """What a job reports that has run so many epochs; a regime that is just complete counts as running.
+
+    >>> progress_at((Regime(10, 4.0), Regime(20, 6.0)), 5.0)
+    Progress(epochs=5.0, regimes=(Regime(batch_size=10, epochs=4.0), Regime(batch_size=20, epochs=1.0)))
+    """
+    seen: list[Regime] = []
+    left = epochs
+    for place, regime in enumerate(regimes):
+        if left <= regime.epochs or place == len(regimes) - 1:
+            return Progress(epochs, (*seen, Regime(regime.batch_size, left)))
+        seen.append(regime)
+        left -= regime.epochs
+    raise ValueError("a job without regimes")

@@ -10,11 +10,14 @@ from jobcast.pipelines.commands.options import (
     json_option,
     overlap_option,
     seed_option,
+    set_option,
+    settings_for,
     table_or_json,
     tell_notes,
     trace_option,
     window_options,
 )
+from jobcast.pipelines.forecast_specs import REGIME
 
 DRAWS = 400
 
@@ -27,6 +30,7 @@ DRAWS = 400
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
+@set_option
 @seed_option
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
 @click.option("--log", is_flag=True, help="Keep figures, tables and plots in MLflow, beside the version.")
@@ -43,6 +47,7 @@ def command(
     ablation: bool,
     paper_recipe: bool,
     draws: int,
+    pairs: tuple[str, ...],
     seed: int,
     out: Path | None,
     log: bool,
@@ -54,6 +59,7 @@ def command(
     \b
     Example:
       jobcast evaluate will-jobs-arrive@challenger --trace jobs.parquet --from 2017-11-06 --json -
+      jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
     """
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
@@ -65,8 +71,9 @@ def command(
 
     console, reference = console_of(ctx), parse_reference(predictor)
     check_places(json_to, (trace_path,), folders={"--out": out})
+    given = settings_for(reference[0], REGIME, pairs)
     trace, home = read_trace(trace_path), find_home()
-    wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed)
+    wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed, given)
     with console.progress(f"evaluate {predictor}") as step:
         evaluated = evaluate_version(
             reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=step, wishes=wishes

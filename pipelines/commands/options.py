@@ -143,6 +143,14 @@ def settings_of(pairs: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
+def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[str, str]:
+    """`--set key=value` of a command for predictors; ConfigError where the predictor is not the one that reads any."""
+    settings = settings_of(pairs)
+    if settings and predictor != reader:
+        raise ConfigError(f"--set {next(iter(settings))}: {predictor} reads no settings, {reader} does; leave it out")
+    return settings
+
+
 def set_option(command: Command) -> Command:
     """`--set key=value`."""
     return click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")(

@@ -34,28 +34,50 @@ def command() -> None:
 @click.argument("kind")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
 @click.option("--pools-out", type=click.Path(path_type=Path), help="Write the pools' quotas as CSV.")
+@click.option("--regimes-out", type=click.Path(path_type=Path), help="Of gavel: write the true batch sizes as CSV.")
 @seed_option
 @set_option
 @click.pass_context
 def generate_trace(
-    ctx: click.Context, kind: str, out: Path, pools_out: Path | None, seed: int, pairs: tuple[str, ...]
+    ctx: click.Context,
+    kind: str,
+    out: Path,
+    pools_out: Path | None,
+    regimes_out: Path | None,
+    seed: int,
+    pairs: tuple[str, ...],
 ) -> None:
-    """Generate a synthetic trace: KIND is campus (users, bursts, bots, closed loop) or sia (the paper's workload).
+    """Generate a synthetic trace.
+
+    \b
+    KIND    what it is like
+    campus  users, bursts, bots, a closed loop
+    gavel   training jobs that adapt their batch size (Shockwave, section 8.1); needs throughputs
+    sia     bursts of bimodal jobs (SIA, appendix A.1)
 
     \b
     Example:
       jobcast trace generate sia --out jobs.csv --pools-out pools.csv --seed 1 --set variant=more_queues
+      jobcast trace generate gavel --out jobs.csv --regimes-out regimes.csv --set throughputs=t.csv --set jobs=460
     """
     from jobcast.traces.canonical import write_trace
-    from jobcast.traces.generators import generate
+    from jobcast.traces.generators import generate, generate_courses
     from jobcast.traces.pools import write_pools
+    from jobcast.traces.throughputs import write_courses
 
-    check_places(None, files={"--out": out, "--pools-out": pools_out})
-    trace, pools = generate(kind, seed, settings_of(pairs))
+    check_places(None, files={"--out": out, "--pools-out": pools_out, "--regimes-out": regimes_out})
+    settings = settings_of(pairs)
+    trace, pools = generate(kind, seed, settings)
+    courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
     write_trace(trace, out)
     if pools_out:
         write_pools(pools, pools_out)
-    console_of(ctx).note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
+    if regimes_out:
+        write_courses(courses, regimes_out)
+    console = console_of(ctx)
+    console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
+    for note in trace.notes:
+        console.note(f"  {note}")
 
 
 @command.command(name="convert")

@@ -12,11 +12,14 @@ from jobcast.pipelines.commands.options import (
     console_of,
     json_option,
     seed_option,
+    set_option,
+    settings_for,
     table_or_json,
     tell_notes,
     trace_option,
     window_options,
 )
+from jobcast.pipelines.forecast_specs import REGIME
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.schedule import Schedule
@@ -28,7 +31,7 @@ FIRST_WEEKS = 3.0
 
 ALGORITHMS = (
     "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average; new-load: auto, quantile, sliding-max; "
-    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n"
+    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n; regime: hierarchical"
 )
 """What the recipes know, the default first; written down here, for importing them would make help slow."""
 
@@ -58,6 +61,7 @@ ALGORITHMS = (
 @click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
 @click.option("--first", "first_weeks", type=Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3.")
 @click.option("--window-days", type=Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only.")
+@set_option
 @seed_option
 @json_option
 @click.pass_context
@@ -76,10 +80,11 @@ def command(
     retrain: str | None,
     first_weeks: float | None,
     window_days: float | None,
+    pairs: tuple[str, ...],
     seed: int,
     json_to: str | None,
 ) -> None:
-    """Train PREDICTOR (will-jobs-arrive, new-load, job-duration) on [from, until) and register a new version.
+    """Train PREDICTOR (will-jobs-arrive, new-load, job-duration, regime) on [from, until) and register a new version.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -88,9 +93,13 @@ def command(
     all since --from, and scored on the week that follows, beside the version that was trained first. A repeated
     command goes on where an interrupted one stopped.
 
+    regime learns from jobs that were over at --until, and reads --set throughputs=FILE and --set regimes=FILE (and
+    datasets, gpu_type, jitter, calibration); it does not walk.
+
     \b
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
+      jobcast train regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     from jobcast.models.registry.home import find_home
@@ -98,6 +107,8 @@ def command(
     from jobcast.traces.readers import read_trace
 
     console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
+    if predictor == REGIME and schedule is not None:
+        raise ConfigError("--retrain: regime does not walk through a trace; leave it out")
     settings = TrainSettings(
         horizons_min=parse_horizons(horizons),
         miss_share=miss_share,
@@ -105,6 +116,7 @@ def command(
         seed=seed,
         min_train_jobs=min_jobs,
         tune=tune,
+        given=settings_for(predictor, REGIME, pairs),
     )
     recipe_of(predictor, algorithm)
     home = find_home()

@@ -1,22 +1,26 @@
 """How each predictor is trained, by its name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jobcast.domain.errors import ConfigError
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.regimes import RegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.recipes import arrivals, durations, loads
+from jobcast.pipelines.recipes import arrivals, durations, loads, regimes
 from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
 
-__all__ = ["RECIPES", "Recipe", "TrainSettings", "Trained", "TrainingData", "parse_horizons", "recipe_of"]
+__all__ = ["DATA", "RECIPES", "Recipe", "TrainSettings", "Trained", "TrainingData", "parse_horizons", "recipe_of"]
 
 RECIPES: Mapping[str, tuple[tuple[str, ...], Recipe]] = {
     WillJobsArrive.name: (arrivals.ALGORITHMS, arrivals.train_arrivals),
     NewLoad.name: (loads.ALGORITHMS, loads.train_loads),
     JobDuration.name: (durations.ALGORITHMS, durations.train_durations),
+    RegimePrior.name: (regimes.ALGORITHMS, regimes.train_regimes),
 }
 """Predictor -> its algorithms, the default first, and how it is trained."""
+DATA: Mapping[str, Callable[..., TrainingData]] = {RegimePrior.name: regimes.regime_data}
+"""Predictor -> (trace, from, until, least jobs of a pool) -> its training data, where not `TrainingData.of`."""
 
 
 def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:

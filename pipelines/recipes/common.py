@@ -33,6 +33,7 @@ class TrainSettings:
     seed : of all draws
     min_train_jobs : that a pool needs to count
     tune : trials of a search for the model's settings; 0 takes the defaults
+    given : what `--set` told, for a predictor that reads more than the trace
     """
 
     horizons_min: tuple[float, ...] = DEFAULT_HORIZONS_MIN
@@ -42,6 +43,7 @@ class TrainSettings:
     seed: int = 0
     min_train_jobs: int = MIN_TRAIN_JOBS
     tune: int = 0
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

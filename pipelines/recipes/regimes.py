@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,8 @@ def regime_data(trace: Trace, from_s: float | None, until_s: float | None, min_j
         No job is left.
     """
     window = trace.between(from_s, until_s)
-    end_s = window.submit_s + window.duration_s
-    over = window if until_s is None else window.of_rows(end_s <= until_s)
+    end_s = window.end_s
+    over = window if until_s is None else replace(window, jobs=window.jobs.filter(end_s <= until_s))
     if not len(over):
         raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
     begin = float(over.submit_s[0]) if from_s is None else from_s
@@ -87,7 +88,7 @@ def training_jobs(trace: Trace, given: Mapping[str, str], seed: int) -> Jobs:
         raise ConfigError(f"--set {unknown[0]}: regime does not know it; choose from {', '.join(SETTINGS)}")
     tables = read_tables({name: value for name, value in given.items() if name in TABLE_SETTINGS})
     if tables is None or tables.courses is None:
-        raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE, the batch sizes that jobs ran at")
+        raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE (the batch sizes of the jobs)")
     sigma, rng = jitter_of(given), np.random.default_rng(seed)
     found = trainings_of(trace, tables)
     jobs: list[Job] = []

@@ -1,72 +1,181 @@
-"""Shockwave, the policy."""
+"""Shockwave: plans a window of rounds by equation 11, follows the plan, and plans anew when something happens.
+
+Zheng et al., "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine Learning", NSDI 2023.
+"""
+
 from collections import deque
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.shockwave.budgets import Budgets
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.relaxation import relax
-from jobcast.schedulers.shockwave.timetable import timetable
-from jobcast.schedulers.shockwave.work import work_of
+from jobcast.schedulers.shockwave.solver import Limits, Solution, solve
+from jobcast.schedulers.shockwave.work import Floats, Stretch, work_of
+
+EXPONENT = 5.0
+"""Shockwave, section 6.1."""
+WINDOW_ROUNDS = 20
+"""Shockwave, section 6.1."""
+MAKESPAN = 10.0
+"""The upper end of appendix G.2's range, 0.1 to 10: a round of the job that decides the makespan is then worth
+10 D / Z0, one of an average job some D / (Z0 M), so that fairness arbitrates among all but the deciding jobs."""
+FLOOR = 3.0
+"""Utility before the first epoch, of an epoch progress of 1 at the end: log((FLOOR + UTIL) / (FLOOR + 1)) is finite and
+never steep, so that a new job has no claim to a round at once and a job near its end is not forsaken."""
+EA = 0
+NC = False
+TIME_LIMIT_S = 2.0
+REACTIVE, LAZY = "reactive", "lazy"
+MODES = (REACTIVE, LAZY)
+
+
+class WorkTimes(Protocol):
+    """What the policy asks about jobs; `schedulers.run_times.RunTimes` answers."""
+
+    def left(self, active: ActiveJob) -> Sequence[Stretch]:
+        """Stretches still to run, in order: epochs, seconds an epoch, batch size."""
+        ...
 
 
 class Shockwave:
+    """Maximise Nash social welfare over a window, weighted by fairness^k, less the makespan. Shockwave, equation 11.
+
+    Planned anew when jobs arrive or finish, when the plan has elapsed, and when a job changes its batch size (only
+    `reactive`; a `lazy` one waits for the next of the others). GPUs that the plan leaves idle go to whom a round is
+    worth most.
+
+    Parameters
+    ----------
+    run_times : tells regimes that are left
+    k : exponent of the fairness in the weights
+    lam : weight of the makespan, lambda
+    window : rounds to plan, T
+    mode : reactive or lazy
+    time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
+
+    Raises ConfigError for an exponent or a weight below 0, a window below 1, or an unknown mode.
+    """
+
     name = "shockwave"
 
-    def __init__(self, run_times, *, k=5.0, lam=1.0, window=20, mode="reactive", floor=1.0, urg="rho", stick=0.0, hold=True, floor_abs=None, run_bonus=1.0, eta=1.0, boost=1e9):
-        self.rt, self.k, self.lam, self.window, self.mode, self.floor, self.urg, self.stick = run_times, k, lam, window, mode, floor, urg, stick
-        self.cont = {}
-        self.plan = deque()
-        self.known = frozenset()
-        self.gaps, self.times = [], []
-        self.rank = {}; self.hold=hold; self.held={}; self.fa=floor_abs; self.rb=run_bonus; self.eta=eta; self.boost=boost
+    def __init__(
+        self,
+        run_times: WorkTimes,
+        *,
+        k: float = EXPONENT,
+        lam: float = MAKESPAN,
+        window: int = WINDOW_ROUNDS,
+        mode: str = REACTIVE,
+        time_limit_s: float = TIME_LIMIT_S,
+    ) -> None:
+        if k < 0 or lam < 0 or window < 1:
+            raise ConfigError(f"policy shockwave: k and lam must be >= 0 and window >= 1, got {k}, {lam}, {window}")
+        if mode not in MODES:
+            raise ConfigError(f"policy shockwave: mode must be {' or '.join(MODES)}, got {mode}")
+        self._run_times = run_times
+        self._k, self._lam, self._window, self._mode = k, lam, window, mode
+        self._limits = Limits(time_limit_s=time_limit_s)
+        self._budgets = Budgets()
+        self._planned: deque[frozenset[int]] = deque()
+        self._worth: dict[int, float] = {}  # of a first round, a GPU, by seq
+        self._known: frozenset[int] = frozenset()
+        self._gaps: list[float] = []
+        self._solve_s = 0.0
 
-    def choose(self, state):
-        if not state.active: return []
-        c = len(state.active) / state.total_gpus
-        seqs = frozenset(a.job.seq for a in state.active)
-        self.cont = {a.job.seq: (lambda t: (t[0] + c, t[1] + 1))(self.cont.get(a.job.seq, (0.0, 0))) for a in state.active}
-        if not self.plan or seqs != self.known or (state.adapted and self.mode == "reactive"):
-            t = perf_counter()
-            self.solve(state)
-            self.times.append(perf_counter() - t)
-        self.known = seqs
-        now = self.plan.popleft()
-        jobs = sorted((a for a in state.active), key=lambda a: (a.job.seq not in now, -self.rank.get(a.job.seq, 0.0)))
-        return first_fit((a.job for a in jobs), state.total_gpus)
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        """Jobs of the plan's next round, and beside them whoever fits, the most valuable first."""
+        if not state.active:
+            return []
+        self._budgets.observe(state)
+        seqs = frozenset(active.job.seq for active in state.active)
+        adapted = state.adapted and self._mode == REACTIVE
+        if adapted or not self._planned or seqs != self._known:
+            self._plan(state)
+        self._known = seqs
+        now = self._planned.popleft()
+        ranked = sorted(state.active, key=lambda active: self._rank(active, now))
+        return first_fit((active.job for active in ranked), state.total_gpus)
 
-    def solve(self, state):
-        act = state.active
-        w = work_of([self.rt.left(a) for a in act], [a.progress.epochs if a.progress else 0.0 for a in act])
-        ran = np.array([a.run_s for a in act])
-        left = w.left_s
-        total = ran + left
-        age = np.array([state.now_s - a.job.submit_s for a in act])
-        navg = np.array([max(1.0, self.cont[a.job.seq][0] / self.cont[a.job.seq][1]) for a in act])
-        rho = (age + left * navg) / (total * navg)
-        running = np.array([a.running for a in act])
-        if self.hold:
-            rho = np.array([max(r, self.held.get(a.job.seq, 0.0)) if a.running else r for r, a in zip(rho, act)])
-        self.held = {a.job.seq: r for a, r in zip(act, rho)}
-        fl = np.minimum(1.0, self.floor * state.round_s / total) if self.fa is None else np.full(len(act), self.fa)
-        wt = rho ** self.k * np.where(running, self.rb, 1.0)
-        p = Programme(w, wt, fl, np.array([a.job.gpus for a in act]),
-            running, state.total_gpus, self.window, state.round_s, state.restart_s * (1 + self.stick), self.lam / total.sum())
-        r = relax(p)
-        best, bv = None, -np.inf
-        seen = set()
-        for counts in r.counts:
-            if counts.tobytes() in seen: continue
-            seen.add(counts.tobytes())
-            urg = {"rho": rho, "slope": r.slopes[:, 0], "count": counts, "dens": (p.gains[np.arange(len(act)), counts] - p.gains[:, 0]) / np.maximum(1, counts) / p.widths, "dmk": np.take_along_axis(r.slopes.cumsum(axis=1), np.maximum(0, counts - 1)[:, None], 1)[:, 0] / np.maximum(1, counts),  "short": -left}[self.urg]
-            x = timetable(p, counts, urg, r.slopes, self.boost)
-            v = p.value(x)
-            if v > bv: best, bv = x, v
-        self.gaps.append((r.bound - bv) / abs(bv))
-        ids = np.array([a.job.seq for a in act])
-        self.plan = deque(frozenset(ids[best[:, t]].tolist()) for t in range(self.window))
-        self.rank = dict(zip(ids.tolist(), r.slopes[:, 0].tolist()))
+    def figures(self) -> dict[str, float]:
+        """Gaps of the solves, relative to the value, how many there were, and the seconds that they took together."""
+        gaps = self._gaps or [0.0]
+        return {
+            "solver_gap_max": float(max(gaps)),
+            "solver_gap_mean": float(np.mean(gaps)),
+            "solves": float(len(self._gaps)),
+            "solve_s_total": self._solve_s,
+        }
+
+    def _rank(self, active: ActiveJob, now: frozenset[int]) -> tuple[bool, float, int]:
+        seq = active.job.seq
+        return seq not in now, -self._worth[seq], seq
+
+    def _plan(self, state: RoundState) -> None:
+        begun_s = perf_counter()
+        solution = solve(self._programme(state), self._limits)
+        self._follow(state, solution)
+        self._gaps.append(solution.gap)
+        self._solve_s += perf_counter() - begun_s
+
+    def _follow(self, state: RoundState, solution: Solution) -> None:
+        seqs = np.array([active.job.seq for active in state.active])
+        self._planned = deque(frozenset(seqs[column].tolist()) for column in solution.runs.T)
+        self._worth = dict(zip(seqs.tolist(), solution.slopes[:, 0].tolist(), strict=True))
+
+    def _programme(self, state: RoundState) -> Programme:
+        active = state.active
+        epochs = [one.progress.epochs if one.progress is not None else self._fraction(one) for one in active]
+        work = work_of([self._run_times.left(one) for one in active], epochs)
+        rho = self._budgets.fairness(state, work.left_s)
+        total_s = work.left_s + np.array([one.run_s for one in active])
+        cautious_s = self._cautious_s(state, work.left_s)
+        widths = np.array([one.job.gpus for one in active], dtype=np.int64)
+        return Programme(
+            work=work,
+            cautious_s=cautious_s,
+            loads=widths / state.total_gpus * (self._eager_s(state, work.left_s) / cautious_s),
+            weights=rho**self._k * np.array([one.job.weight for one in active]),
+            floor=FLOOR,
+            widths=widths,
+            running=np.array([one.running for one in active], dtype=np.bool_),
+            gpus=state.total_gpus,
+            rounds=self._window,
+            round_s=state.round_s,
+            restart_s=state.restart_s,
+            makespan_price=self._lam / float(total_s.sum()),
+        )
+
+    def _cautious_s(self, state: RoundState, left_s: Floats) -> Floats:
+        """Seconds left as forecast, or at the present speed if that is slower: a speed-up may never come."""
+        return np.maximum(left_s, 1.0 * 0 * left_s) if NC else np.maximum(left_s, [present_left_s(active) for active in state.active])
+
+    def _eager_s(self, state: RoundState, left_s: Floats) -> Floats:
+        return left_s if EA == 0 else np.minimum(left_s, [(best_left_s if EA == 2 else lambda a: (best_left_s(a) + present_left_s(a)) / 2)(active) for active in state.active])
+
+    def _fraction(self, active: ActiveJob) -> float:
+        """Epochs done by a job that reports none: it runs a single one, of which its run time so far is a part."""
+        left_s = sum(epochs * epoch_s for epochs, epoch_s, _ in self._run_times.left(active))
+        return active.run_s / left_s
+
+
+def present_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it keeps its batch size; 0 for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return 0.0
+    return (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
+
+
+def best_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it goes at its fastest from now on; infinite for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return float("inf")
+    return (training.epochs - progress.epochs) * min(training.epoch_s.values())

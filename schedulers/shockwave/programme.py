@@ -10,7 +10,7 @@ from jobcast.schedulers.shockwave.work import Bools, Floats, Ints, Work
 
 @dataclass(frozen=True)
 class Programme:
-    """Maximise sum_j weight_j log(floor_j + UTIL_j) / (N M) - makespan_price x H over timetables of a window.
+    """Maximise sum_j weight_j log((floor + UTIL_j) / (floor + 1)) / (N M) - makespan_price x H over timetables.
 
     A timetable is (n, rounds) of whether a job runs in a round; the widths of those that run in one fit on the
     cluster. Running so many rounds yields round_s each, less restart_s for every start after a round without GPUs.
@@ -18,8 +18,10 @@ class Programme:
     Attributes
     ----------
     work : (n,) jobs' regimes
+    cautious_s : (n,) seconds that each job still runs, as the makespan sees it
     weights : (n,) rho^k times the job's own priority
-    floors : (n,) added to each utility, so that its logarithm is finite before the first epoch
+    floor : added to each utility, so that its logarithm is finite before the first epoch
+    loads : (n,) GPU load of a second left of each job, a GPU of the cluster: at most width / gpus
     widths : (n,) GPUs
     running : (n,) whether a job holds its GPUs in the round before the window
     gpus : of the cluster
@@ -29,8 +31,10 @@ class Programme:
     """
 
     work: Work
+    cautious_s: Floats
     weights: Floats
-    floors: Floats
+    floor: float
+    loads: Floats
     widths: Ints
     running: Bools
     gpus: int
@@ -60,14 +64,14 @@ class Programme:
     def held_left_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
         """Seconds, in whole rounds, for which each job still holds its GPUs after so many rounds in so many pieces."""
         starts = np.maximum(starts, ~self.running if np.ndim(counts) == 1 else ~self.running[:, None])
-        work_s = self.work.left_s if np.ndim(counts) == 1 else self.work.left_s[:, None]
+        work_s = self.cautious_s if np.ndim(counts) == 1 else self.cautious_s[:, None]
         needed = np.ceil((work_s + self.restart_s * starts) / self.round_s - 1e-9)
         left: Floats = self.round_s * np.maximum(0.0, needed - counts)
         return left
 
     def makespan_s(self, left_s: Floats) -> float:
         """The bound of equation 10: the mean load of the GPUs, or the longest job; widths count for gangs."""
-        return max(float(self.widths @ left_s) / self.gpus, float(left_s.max(initial=0.0)))
+        return max(float(self.loads @ left_s), float(left_s.max(initial=0.0)))
 
     @cached_property
     def run_s(self) -> Floats:
@@ -86,15 +90,29 @@ class Programme:
         counts = np.arange(self.rounds + 1)[None, :]
         return self.held_left_s(counts, (counts > 0) & ~self.running[:, None])
 
+    @cached_property
+    def _most_s(self) -> Floats:
+        """Progress of a job that runs to its end in one piece; its last round counts in full, as in equation 7."""
+        lost_s = np.where(self.running, 0.0, self.restart_s)
+        most: Floats = np.ceil((self.work.left_s + lost_s) / self.round_s - 1e-9) * self.round_s - lost_s
+        return most
+
+    @cached_property
+    def _whole(self) -> Floats:
+        """Share of its epochs that a job would have at the end of its last round, at least 1, (n, 1)."""
+        return self.work.fraction(self._most_s[:, None])
+
     def welfare_of(self, counts: Ints, starts: Ints) -> Floats:
         """Welfare of each job for so many rounds in so many pieces, (n, m) each."""
         return self._welfare(self._run_s(counts, starts))
 
     def _run_s(self, counts: Ints, starts: Ints | Bools) -> Floats:
-        run_s: Floats = np.maximum(0.0, counts * self.round_s - starts * self.restart_s)
+        most_s = self._most_s if np.ndim(counts) == 1 and np.ndim(starts) == 1 else self._most_s[:, None]
+        run_s: Floats = np.clip(counts * self.round_s - starts * self.restart_s, 0.0, most_s)
         return run_s
 
     def _welfare(self, run_s: Floats) -> Floats:
         scale = self.weights / (self.jobs * self.gpus)
-        welfare: Floats = scale[:, None] * np.log(self.floors[:, None] + self.work.fraction(run_s))
+        share = self.work.fraction(run_s) / self._whole
+        welfare: Floats = scale[:, None] * np.log((self.floor + share) / (self.floor + 1.0))
         return welfare

@@ -4,7 +4,7 @@ How many rounds a job gets decides its utility; which ones matters for capacity 
 the window, capacity has one price p a GPU-round. The makespan max(load, longest) is a mixture: load with weight theta,
 the time left of each job with weight nu_j, together 1. For any p >= 0 and any such mixture
 
-    sum_j max_m [gain_j(m) - price x (theta width_j / M + nu_j) left_j(m) - p width_j m] + p M T
+    sum_j max_m [gain_j(m) - price x (theta load_j + nu_j) left_j(m) - p width_j m] + p M T
 
 is at least what any timetable is worth.
 """
@@ -54,14 +54,14 @@ class _Search:
 
     def __init__(self, programme: Programme, theta: float) -> None:
         self._programme, self._left_s = programme, programme.left_after_s
-        load = programme.widths[:, None] * self._left_s / programme.gpus
+        load = programme.loads[:, None] * self._left_s
         self._slopes = majorant_slopes(programme.gains - programme.makespan_price * theta * load)
         self._order = np.argsort(-(self._slopes / programme.widths[:, None]), axis=None, kind="stable")
         self._nu_low = self._nu_high = np.zeros(programme.jobs)
         longest = self._left_s.max(axis=0)
         high = float(longest[0])
         counts, self._nu_high = self._under(high)
-        load_s = float(programme.widths @ self._left_s[np.arange(programme.jobs), counts]) / programme.gpus
+        load_s = float(programme.loads @ self._left_s[np.arange(programme.jobs), counts])
         low = min(high, max(float(longest[-1]), load_s))
         self.candidates = [counts]
         found = self._under(low)
@@ -153,7 +153,7 @@ def _fill(
 
 def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Floats]:
     """The least bound over prices of a mixture, and the slopes (n, rounds) of what the mixture values."""
-    share = theta * programme.widths / programme.gpus + nu
+    share = theta * programme.loads + nu
     values = programme.gains - programme.makespan_price * share[:, None] * programme.left_after_s
     slopes = majorant_slopes(values)
     each = slopes / programme.widths[:, None]

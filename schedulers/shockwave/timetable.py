@@ -6,7 +6,7 @@ from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 
-def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floats, boost: float = 1e9) -> Bools:
+def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floats, hold: float) -> Bools:
     """Which job runs in which round, (n, rounds), if each is to run so many.
 
     In each round, first those that would miss one of their rounds by waiting, then those that run on, then the most
@@ -24,9 +24,10 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     owed, running = counts.astype(np.int64).copy(), programme.running
     needed = np.ceil(programme.work.left_s / programme.round_s).astype(np.int64)
     for column in range(rounds):
-        due = owed >= rounds - column
-        wanted = np.flatnonzero(owed > 0)
-        order = wanted[np.lexsort((-(urgency * np.where(running, boost, 1.0))[wanted], ~due[wanted]))]
+        order = _by_urgency(urgency, running, hold)
+        order = order[owed[order] > 0]
+        must = _must(order, owed, programme.widths, programme.gpus, rounds - column - 1)
+        order = order[np.lexsort((-programme.widths[order] * (must > 0), ~running[order], -must))]
         chosen, free = _first_fit(order, programme.widths, programme.gpus)
         if free > 0:
             given = runs.sum(axis=1)
@@ -40,6 +41,13 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     return runs
 
 
+def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
+    """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
+    if hold == np.inf:
+        return np.lexsort((-urgency, ~running))
+    return np.argsort(-urgency * np.where(running, hold, 1.0), kind="stable")
+
+
 def _first_fit(order: Ints, widths: Ints, free: int) -> tuple[list[int], int]:
     """Those that fit in order, some passed over, and the GPUs that stay free."""
     chosen = []
@@ -50,3 +58,23 @@ def _first_fit(order: Ints, widths: Ints, free: int) -> tuple[list[int], int]:
             chosen.append(index)
             free -= width
     return chosen, free
+
+
+def _must(order: Ints, owed: Ints, widths: Ints, gpus: int, later: int) -> Ints:
+    """Which jobs, of those in order, run now lest rounds owed do not fit into those that come later, (m,).
+
+    Later rounds hold all that is owed only if for each k the rounds owed beyond the k-th of each job fit into all but k
+    of them (Gale and Ryser): what does not must run now, first the jobs that are owed the most.
+    """
+    owes, wide = owed[order], widths[order]
+    must = np.zeros(len(order), dtype=np.int64)
+    for level in range(later, -1, -1):
+        deep = owes > level
+        lacking = int((wide * np.maximum(0, owes - level)).sum()) - gpus * (later - level)
+        lacking -= int(wide[must > 0].sum())
+        if lacking <= 0:
+            continue
+        rest = np.flatnonzero(deep & (must == 0))
+        before = np.cumsum(wide[rest]) - wide[rest]
+        must[rest[before < lacking]] = level + 1
+    return must

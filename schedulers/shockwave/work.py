@@ -49,6 +49,8 @@ class Work:
             here_s = np.minimum(rest_s, epochs * epoch_s)
             ran += here_s / epoch_s
             rest_s = rest_s - here_s
+        last = np.maximum(0, (self.epochs > 0).sum(axis=1) - 1)
+        ran += rest_s / self.epoch_s[np.arange(len(last)), last][:, None]
         share: Floats = ran / (self.done + self.epochs.sum(axis=1))[:, None]
         return share
 

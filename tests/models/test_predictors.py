@@ -7,7 +7,7 @@ from jobcast.models.predictors import PREDICTORS, load_predictor
 
 
 def test_names():
-    assert list(PREDICTORS) == ["will-jobs-arrive", "new-load", "job-duration"]
+    assert list(PREDICTORS) == ["will-jobs-arrive", "new-load", "job-duration", "regime"]
     assert all(predictor.name == name for name, predictor in PREDICTORS.items())
 
 

@@ -194,8 +194,8 @@ def test_what_cannot_be_used_is_said_in_one_line(settings, said):
 
 
 def test_unknown_kinds_and_seeds_are_refused():
-    with pytest.raises(ConfigError, match="no generator 'helios'; known generators are sia, campus"):
+    with pytest.raises(ConfigError, match="no generator 'helios'; known generators are sia, campus, gavel"):
         generate("helios", 0, {})
     with pytest.raises(ConfigError, match="seed must be a whole number of at least 0"):
         generate("sia", -1, {})
-    assert sorted(GENERATORS) == ["campus", "sia"]
+    assert sorted(GENERATORS) == ["campus", "gavel", "sia"]

@@ -11,23 +11,39 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
+from jobcast.traces.generators.gavel import gavel_courses, gavel_notes, generate_gavel
+from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
 from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import Starts
+
+COURSES = 1
+"""Sets the stream of a seed that draws courses apart from the one that draws the trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """One kind of workload: its configuration, how settings become one, and how a trace is drawn from it."""
+    """One kind of workload: its configuration, how settings become one, and how a trace is drawn from it.
+
+    Attributes
+    ----------
+    config_type, parse, draw : as said
+    notes : what a configuration should say of itself beside a trace
+    courses : draws where each batch size of each job of a trace begins, for kinds of training jobs
+    """
 
     config_type: type[Any]
     parse: Callable[[Mapping[str, Setting]], Any]
     draw: Callable[[Any, np.random.Generator], tuple[pl.DataFrame, list[Pool]]]
+    notes: Callable[[Any], tuple[str, ...]] = lambda config: ()
+    courses: Callable[[Any, Trace, np.random.Generator], Mapping[str, Starts]] | None = None
 
 
 GENERATORS: dict[str, Generator] = {
     "sia": Generator(SiaConfig, parse_sia, generate_sia),
     "campus": Generator(CampusConfig, parse_campus, generate_campus),
+    "gavel": Generator(GavelConfig, parse_gavel, generate_gavel, gavel_notes, gavel_courses),
 }
 
 
@@ -45,12 +61,36 @@ def generate(kind: str, seed: int = 0, settings: Mapping[str, Setting] | None = 
     ConfigError
         On an unknown kind or setting, or a value that cannot be used.
     """
+    generator, chosen = _generator(kind, seed), dict(settings or {})
+    config = generator.parse(chosen)
+    frame, pools = generator.draw(config, np.random.default_rng(seed))
+    said = "".join(f" {name}={value}" for name, value in sorted(chosen.items()))
+    source = f"generated: {kind} seed={seed}{said}"
+    return Trace.from_frame(frame, name=kind, source=source, notes=generator.notes(config)), pools
+
+
+def generate_courses(
+    kind: str, trace: Trace, seed: int = 0, settings: Mapping[str, Setting] | None = None
+) -> Mapping[str, Starts]:
+    """Draw the batch sizes that the jobs of a trace run at: by job id, where each begins.
+
+    Parameters
+    ----------
+    kind, seed, settings : as of `generate`
+    trace : drawn with them, or any other of training jobs
+
+    Raises ConfigError and TraceError, also for a kind without courses.
+    """
+    generator = _generator(kind, seed)
+    if generator.courses is None:
+        known = ", ".join(name for name, one in GENERATORS.items() if one.courses is not None)
+        raise ConfigError(f"{kind}: its jobs have no courses of batch sizes; kinds that have are {known}")
+    return generator.courses(generator.parse(dict(settings or {})), trace, np.random.default_rng((seed, COURSES)))
+
+
+def _generator(kind: str, seed: int = 0) -> Generator:
     if kind not in GENERATORS:
         raise ConfigError(f"there is no generator {kind!r}; known generators are {', '.join(GENERATORS)}")
     if seed < 0:
         raise ConfigError(f"{kind}: seed must be a whole number of at least 0, got {seed}")
-    generator = GENERATORS[kind]
-    chosen = dict(settings or {})
-    frame, pools = generator.draw(generator.parse(chosen), np.random.default_rng(seed))
-    said = "".join(f" {name}={value}" for name, value in sorted(chosen.items()))
-    return Trace.from_frame(frame, name=kind, source=f"generated: {kind} seed={seed}{said}"), pools
+    return GENERATORS[kind]

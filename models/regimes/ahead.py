@@ -1,0 +1,179 @@
+"""What is left of a job under a learned prior: the mean of its regimes, and the distribution of its run time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.models.regimes.finished import MOST_PIECES, Floats
+from jobcast.models.regimes.numbers import Numbers
+from jobcast.models.regimes.pieces import Piece, survival
+from jobcast.models.regimes.trajectories import epochs_left
+
+NODES = 64
+MOST_AHEAD = 8
+"""Regimes after the running one that are looked at; the last of them goes on to the end."""
+LEAST_PART = 1e-3
+"""Of all epochs: regimes that are expected to take less are not told."""
+
+
+def _lattice() -> tuple[Floats, Floats]:
+    """Points of a Kronecker sequence (Roberts, 2018): (MOST_AHEAD + 1, NODES) normal and as many uniform."""
+    from statistics import NormalDist
+
+    dimensions = 2 * (MOST_AHEAD + 1)
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1, dimensions + 1)
+    points = (0.5 + np.arange(1, NODES + 1)[None, :] * steps[:, None]) % 1.0
+    points[0] = (np.arange(NODES) + 0.5) / NODES
+    inverse = np.vectorize(NormalDist().inv_cdf)
+    return inverse(np.clip(points[: MOST_AHEAD + 1], 1e-9, 1 - 1e-9)), points[MOST_AHEAD + 1 :]
+
+
+NORMALS, UNIFORMS = _lattice()
+FIRST = (np.arange(NODES) + 0.5) / NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The prior of one job: what depends on its key and its epochs alone.
+
+    Attributes
+    ----------
+    pieces : by order of the regime
+    goes_on : probability by order that another regime follows
+    """
+
+    pieces: tuple[Piece, ...]
+    goes_on: tuple[float, ...]
+
+    @classmethod
+    def of(cls, numbers: Numbers, epochs: float) -> "Prior":
+        """For a job of so many epochs."""
+        log_epochs = math.log(max(epochs, 1.0))
+        return cls(numbers.pieces, tuple(numbers.goes_on(order, log_epochs) for order in range(MOST_PIECES)))
+
+    def piece(self, order: int) -> Piece:
+        """Of the regime of an order, from 0."""
+        return self.pieces[min(order, MOST_PIECES - 1)]
+
+    def follows(self, order: int) -> float:
+        """Probability that another regime follows the one of an order, before it is seen to last."""
+        return self.goes_on[min(order, MOST_PIECES - 1)]
+
+
+def running(prior: Prior, order: int, left: float, done: float) -> tuple[float, float]:
+    """Probability that the running regime is followed by another, and its mean epochs in all if it is.
+
+    Parameters
+    ----------
+    prior : of the job
+    order : of the running regime, from 0
+    left : epochs that were left when it began
+    done : epochs that it has lasted; Bayes' rule: had it another after it, it might have ended by now
+    """
+    a, b = prior.piece(order).beta(left)
+    exceeds, share = survival(a, b, done / left if left > 0 else 1.0)
+    before = prior.follows(order)
+    again = before * exceeds
+    total = again + 1 - before
+    return (again / total if total > 0 else 0.0), share * left
+
+
+def mean_regimes(training: Training, progress: Progress, prior: Prior, ahead: Sequence[int]) -> tuple[Regime, ...]:
+    """Mean epochs of what is left: the running regime's rest, then those ahead, over all numbers of regimes."""
+    rest, now = epochs_left(training, progress), progress.regimes[-1]
+    order = len(progress.regimes) - 1
+    if not ahead or rest <= 0:
+        return (Regime(now.batch_size, rest),)
+    begun = rest + now.epochs
+    follows, mean = running(prior, order, begun, now.epochs)
+    beyond = follows * (begun - mean)
+    epochs, sizes = [rest - beyond], [now.batch_size]
+    left = begun - mean
+    for place, size in enumerate(ahead, start=1):
+        if beyond < LEAST_PART * training.epochs:
+            break
+        last = place == len(ahead)
+        kept = 0.0 if last else prior.follows(order + place) * (1 - prior.piece(order + place).mean(left))
+        left *= 1 - prior.piece(order + place).mean(left)
+        epochs.append(beyond * (1 - kept))
+        sizes.append(size)
+        beyond *= kept
+    epochs[-1] += rest - sum(epochs)
+    return tuple(Regime(size, max(0.0, lasts)) for size, lasts in zip(sizes, epochs, strict=True))
+
+
+def time_nodes(training: Training, progress: Progress, prior: Prior, ahead: Sequence[int]) -> tuple[Floats, Floats]:
+    """Seconds that are left and their weights, (NODES + 1,): a lattice rule over trajectories, no draw.
+
+    The first node is that the running regime goes on to the end. Shares are taken as logit-normal here, with the
+    mean odds and the spread of their Beta distributions.
+    """
+    rest, now = epochs_left(training, progress), progress.regimes[-1]
+    second = training.epoch_s[now.batch_size]
+    if not ahead or rest <= 0:
+        return np.array([rest * second]), np.ones(1)
+    order, begun = len(progress.regimes) - 1, rest + now.epochs
+    follows, _ = running(prior, order, begun, now.epochs)
+    lasts = _running_nodes(prior.piece(order), begun, now.epochs)
+    seconds, left = (lasts - now.epochs) * second, begun - lasts
+    for place, size in enumerate(ahead, start=1):
+        if place < len(ahead):
+            piece = _nodes(prior.piece(order + place), left, NORMALS[place])
+            lasts = np.where(UNIFORMS[place] < prior.follows(order + place), piece, left)
+        else:
+            lasts = left
+        seconds = seconds + lasts * training.epoch_s[size]
+        left = left - lasts
+    weights = np.full(NODES + 1, follows / NODES)
+    weights[0] = 1 - follows
+    return np.concatenate([[rest * second], seconds]), weights
+
+
+def _running_nodes(piece: Piece, begun: float, done: float) -> Floats:
+    """Epochs of a regime that lasts longer than `done`, (NODES,), at even probabilities."""
+    from scipy.special import ndtr, ndtri
+
+    centre, width = _logit_normal(piece, begun)
+    share = min(max(done / begun, 0.0), 1 - 1e-9)
+    below = float(ndtr((math.log(share / (1 - share)) - centre) / width)) if share > 0 else 0.0
+    z = ndtri(np.minimum(below + (1 - below) * FIRST, 1 - 1e-12))
+    nodes: Floats = np.maximum(begun / (1 + np.exp(-(centre + width * z))), done)
+    return nodes
+
+
+def _logit_normal(piece: Piece, left: float) -> tuple[float, float]:
+    a, b = piece.beta(left)
+    return math.log(a / b), math.sqrt(1 / a + 1 / b)
+
+
+def _nodes(piece: Piece, left: Floats, z: Floats) -> Floats:
+    """Epochs of a regime to come out of what is left then, (NODES,)."""
+    if piece.kind == "shares":
+        centre, width = _logit_normal(piece, 1.0)
+        lasts: Floats = left / (1 + np.exp(-(centre + width * z)))
+        return lasts
+    part = np.clip(piece.middle / np.maximum(left, 1e-9), 1e-4, 0.9)
+    lasts = left / (1 + (1 - part) / part * np.exp(-piece.spread * z))
+    return lasts
+
+
+def shortest(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
+    """The shortest interval that holds a share of the weight.
+
+    >>> shortest(np.array([1.0, 2.0, 3.0, 9.0]), np.array([0.1, 0.4, 0.4, 0.1]), 0.8)
+    (2.0, 3.0)
+    """
+    rank = np.argsort(values, kind="stable")
+    x, total = values[rank], np.cumsum(weights[rank])
+    before = np.concatenate([[0.0], total[:-1]])
+    ends = np.searchsorted(total, before + level - 1e-9)
+    ends = ends[ends < len(x)]
+    widths = x[ends] - x[: len(ends)]
+    best = int(np.argmin(widths))
+    return float(x[best]), float(x[ends[best]])

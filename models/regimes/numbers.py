@@ -1,0 +1,167 @@
+"""The numbers of a learned prior: plain floats by key, model and mode, as they are exported."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.training import Training
+from jobcast.models.regimes.finished import MOST_PIECES, Finished, Floats, Key, key_of
+from jobcast.models.regimes.learning import MOST_SHARE, Drawn, Levels
+from jobcast.models.regimes.pieces import Piece
+
+ENOUGH_PIECES = 3
+"""Pieces of one order of a model that choose between shares and epochs by themselves."""
+LEAST_PRECISION = 0.5
+"""Of a share: what is believed where next to nothing is known."""
+LEVELS = ("mode", "model", "key")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is believed of the jobs of a key.
+
+    Attributes
+    ----------
+    turn : (MOST_PIECES,) logit that another regime follows, of a job of `centre` (logarithm of epochs), its mean
+    turn_variance : (MOST_PIECES,) of that logit
+    slope : of the logit by the logarithm of the epochs
+    centre : of the logarithm of the epochs
+    pieces : (MOST_PIECES,) how long regimes are that are followed by another
+    """
+
+    turn: tuple[float, ...]
+    turn_variance: tuple[float, ...]
+    slope: float
+    centre: float
+    pieces: tuple[Piece, ...]
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> "Numbers":
+        """From what `told` gives."""
+        pieces = tuple(Piece(**piece) for piece in told["pieces"])
+        return cls(tuple(told["turn"]), tuple(told["turn_variance"]), told["slope"], told["centre"], pieces)
+
+    def told(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def goes_on(self, order: int, log_epochs: float) -> float:
+        """Probability that the regime of an order (from 0) is followed by another, before it is seen to last.
+
+        The mean of a logistic function of a normal variable (MacKay, 1992).
+        """
+        at = min(order, MOST_PIECES - 1)
+        mean = self.turn[at] + self.slope * (log_epochs - self.centre)
+        logit = mean / np.sqrt(1 + np.pi * self.turn_variance[at] / 8)
+        return float(1 / (1 + np.exp(-min(max(logit, -30.0), 30.0))))
+
+
+NOTHING_KNOWN = Numbers(
+    (0.0,) * MOST_PIECES,
+    (9.0,) * MOST_PIECES,
+    0.0,
+    0.0,
+    tuple(Piece("shares", 1 / (MOST_PIECES + 1 - order), 3.0) for order in range(MOST_PIECES)),
+)
+"""Of a mode that no finished job had: even odds, and wide shares."""
+
+
+def numbers_for(training: Training, known: Mapping[Key, Numbers]) -> Numbers:
+    """Those of the job's key, else of its model, else of its mode, else `NOTHING_KNOWN`."""
+    key = key_of(training)
+    return next((known[key[:depth]] for depth in (3, 2, 1) if key[:depth] in known), NOTHING_KNOWN)
+
+
+def numbers_of(finished: Finished, drawn: Drawn) -> dict[Key, Numbers]:
+    """The posterior's moments by mode, model and key, names ascending."""
+    levels = Levels.of(finished.keys)
+    epochs_better = _choices(finished, drawn, levels)
+    names = {"mode": levels.modes, "model": levels.models, "key": finished.keys}
+    found: dict[Key, Numbers] = {}
+    for level in LEVELS:
+        for index, name in enumerate(names[level]):
+            mode = levels.modes.index(name[:1])
+            models = (
+                [levels.models.index(name[:2])] if len(name) > 1 else np.flatnonzero(levels.mode_of == mode).tolist()
+            )
+            turn = drawn.turn[level][:, index]
+            better = epochs_better[models[0]] if len(name) > 1 else epochs_better[-1 - mode]
+            found[name] = Numbers(
+                _floats(turn.mean(0)),
+                _floats(turn.var(0)),
+                float(drawn.slope[:, mode].mean()),
+                drawn.centre,
+                _pieces(drawn, level, index, models, better),
+            )
+    return dict(sorted(found.items()))
+
+
+def _pieces(drawn: Drawn, level: str, index: int, models: list[int], epochs_better: np.ndarray) -> tuple[Piece, ...]:
+    mean = 1 / (1 + np.exp(-drawn.share[level][:, index]))
+    before = np.cumprod(np.column_stack([np.ones(len(mean)), 1 - mean[:, :-1]]), axis=1)
+    precision = drawn.concentration[:, models].mean(1)[:, None] * before
+    middle = mean.mean(0)
+    variance = (mean * (1 - mean) / (precision + 1)).mean(0) + mean.var(0)
+    spread = np.maximum(middle * (1 - middle) / variance - 1, LEAST_PRECISION)
+    shares = [Piece("shares", float(m), float(s)) for m, s in zip(middle, spread, strict=True)]
+    log_epochs = drawn.epochs[level][:, index]
+    width = np.sqrt((drawn.width[:, models] ** 2).mean() + log_epochs.var(0))
+    epochs = [Piece("epochs", float(np.exp(m)), float(w)) for m, w in zip(log_epochs.mean(0), width, strict=True)]
+    return tuple(epochs[order] if epochs_better[order] else shares[order] for order in range(MOST_PIECES))
+
+
+def _choices(finished: Finished, drawn: Drawn, levels: Levels) -> dict[int, np.ndarray]:
+    """Where pieces in epochs fit held-out jobs better than shares: model (index), or mode (-1 - index) -> (orders,)."""
+    pieces = finished.pieces
+    gain = _left_out(finished, drawn, levels)
+    model_of, order = levels.model_of[pieces.key], pieces.order
+    chosen: dict[int, np.ndarray] = {}
+    for mode in range(len(levels.modes)):
+        of_mode = levels.mode_of[model_of] == mode
+        whole = float(gain[of_mode].sum()) > 0
+        here = [of_mode & (order == o) for o in range(MOST_PIECES)]
+        base = np.array([gain[rows].sum() > 0 if rows.sum() >= ENOUGH_PIECES else whole for rows in here])
+        chosen[-1 - mode] = base
+        for model in np.flatnonzero(levels.mode_of == mode):
+            mine = [(model_of == model) & (order == o) for o in range(MOST_PIECES)]
+            own = [gain[rows].sum() > 0 if rows.sum() >= ENOUGH_PIECES else base[o] for o, rows in enumerate(mine)]
+            chosen[int(model)] = np.array(own)
+    return chosen
+
+
+def _left_out(finished: Finished, drawn: Drawn, levels: Levels) -> Floats:
+    """(n_pieces,) log likelihood of each piece held out, in epochs less in shares.
+
+    By importance sampling from the posterior with it (Gelfand, 1992): the harmonic mean of its likelihood.
+    """
+    pieces = finished.pieces
+    model_of = levels.model_of[pieces.key]
+    at = (slice(None), pieces.key, pieces.order)
+    mean = 1 / (1 + np.exp(-drawn.share["key"]))
+    before = np.cumprod(np.concatenate([np.ones_like(mean[..., :1]), 1 - mean[..., :-1]], axis=2), axis=2)
+    scale = drawn.concentration[:, model_of] * before[at]
+    shares = _log_beta(pieces.share, scale * mean[at], scale * (1 - mean[at]))
+    part = np.clip(np.exp(drawn.epochs["key"][at]) / pieces.left, 1e-4, MOST_SHARE)
+    variance = drawn.width[:, model_of] ** 2
+    epochs = _log_beta(pieces.share, 1 / (variance * (1 - part)), 1 / (variance * part))
+    return _harmonic(epochs) - _harmonic(shares)
+
+
+def _harmonic(log_likelihood: Floats) -> Floats:
+    from scipy.special import logsumexp
+
+    held: Floats = np.log(len(log_likelihood)) - logsumexp(-log_likelihood, axis=0)
+    return held
+
+
+def _log_beta(x: Floats, a: Floats, b: Floats) -> Floats:
+    from scipy.special import betaln
+
+    density: Floats = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - betaln(a, b)
+    return density
+
+
+def _floats(values: Floats) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

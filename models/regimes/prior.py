@@ -1,0 +1,184 @@
+"""RegimePrior: a hierarchical Dirichlet prior over regimes, learned from finished jobs. After Shockwave, section 5."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from jobcast.domain.errors import RegistryError
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.regimes.ahead import MOST_AHEAD, Prior, mean_regimes, shortest, time_nodes
+from jobcast.models.regimes.calibration import ALL, OPEN, calibrated, stated
+from jobcast.models.regimes.finished import Finished, Floats, Key
+from jobcast.models.regimes.learning import STEPS, learn
+from jobcast.models.regimes.needs import training_of
+from jobcast.models.regimes.numbers import Numbers, numbers_for, numbers_of
+from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, whole
+
+LEVEL = 0.9
+MOST_REMEMBERED = 4096
+"""Jobs whose priors are kept at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """Seconds on the GPUs that a job asks for: the mean, and an interval that holds the truth with some probability."""
+
+    mean_s: float
+    low_s: float
+    high_s: float
+
+
+class RegimePrior:
+    """How many regimes jobs like this one ran through, and how long those were; updated while the job runs.
+
+    Parameters
+    ----------
+    seed : of the fit
+    steps : of the variational fit
+    calibration : which intervals are to hold the truth as often as they say, open or all; see `calibration`
+    rules : adaptation by mode
+
+    Attributes
+    ----------
+    numbers_ : by key (mode, model, batch size), by model and by mode
+    levels_ : level of an interval that was asked for -> the level to compute so that finished jobs were covered
+    jobs_ : how many it has learnt from
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
+    """
+
+    name: ClassVar[str] = "regime"
+    algorithm: ClassVar[str] = "hierarchical"
+
+    def __init__(
+        self,
+        seed: int = 0,
+        steps: int = STEPS,
+        calibration: str = OPEN,
+        rules: Mapping[str, Adaptation] = ADAPTATIONS,
+    ) -> None:
+        if calibration not in (OPEN, ALL):
+            raise RegistryError(f"regime: calibration {calibration!r} is not known; choose from {OPEN}, {ALL}")
+        self.seed, self.steps, self.calibration, self.rules = seed, steps, calibration, rules
+        self._priors: dict[tuple[object, ...], Prior] = {}
+
+    def fit(
+        self, finished: Iterable[tuple[Training, Sequence[Regime]]], from_s: float = 0.0, until_s: float = 0.0
+    ) -> Self:
+        """Learn from finished jobs.
+
+        Parameters
+        ----------
+        finished : what was known of each job, and the regimes that it ran through
+        from_s, until_s : when they were submitted, seconds from the epoch; kept for the registry
+
+        Raises
+        ------
+        TrainingError
+            No job could have changed its batch size.
+        """
+        jobs = [(training, tuple(regimes)) for training, regimes in finished]
+        tables = Finished.of(jobs, self.rules)
+        self.numbers_: Mapping[Key, Numbers] = numbers_of(tables, learn(tables, self.seed, self.steps))
+        self.jobs_ = tables.jobs
+        self.trained_from_s_, self.trained_until_s_ = from_s, until_s
+        self._priors, self.levels_ = {}, {}
+        self.levels_ = calibrated(self, jobs, self.calibration)
+        return self
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """Mean of what is left; see `domain.forecasts.RegimeForecasts`."""
+        return self.left(training_of(job), progress)
+
+    def left(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
+        """Mean of what is left, over all numbers of regimes, the rest of the running one first."""
+        return mean_regimes(training, progress, self._prior(training), self._ahead(training, progress))
+
+    def trajectory(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
+        """All regimes from the beginning on."""
+        return whole(progress, self.left(training, progress))
+
+    def regime_counts(self, training: Training, progress: Progress) -> tuple[float, ...]:
+        """Probability of each number of regimes in all, from the number observed so far on."""
+        from jobcast.models.regimes.ahead import running
+        from jobcast.models.regimes.trajectories import epochs_left
+
+        prior, ahead = self._prior(training), self._ahead(training, progress)
+        now, order = progress.regimes[-1], len(progress.regimes) - 1
+        found, reached = [], 1.0
+        for place in range(len(ahead)):
+            follows = prior.follows(order + place)
+            if place == 0:
+                follows, _ = running(prior, order, epochs_left(training, progress) + now.epochs, now.epochs)
+            found.append(reached * (1 - follows))
+            reached *= follows
+        return (*found, reached)
+
+    def remaining_time(self, job: Job, progress: Progress, level: float = LEVEL) -> RunTime:
+        """Seconds of progress that a job still needs.
+
+        Parameters
+        ----------
+        job : a training job
+        progress : how far it is
+        level : probability that the interval shall hold
+        """
+        training = training_of(job)
+        prior, ahead = self._prior(training), self._ahead(training, progress)
+        mean = training.run_time_s(mean_regimes(training, progress, prior, ahead))
+        low, high = shortest(*time_nodes(training, progress, prior, ahead), stated(level, self.levels_))
+        return RunTime(mean, min(low, mean), max(high, mean))
+
+    def total_time(self, job: Job, progress: Progress, level: float = LEVEL) -> RunTime:
+        """Seconds of progress from a job's beginning to its end."""
+        spent = training_of(job).run_time_s(progress.regimes)
+        left = self.remaining_time(job, progress, level)
+        return RunTime(spent + left.mean_s, spent + left.low_s, spent + left.high_s)
+
+    def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
+        """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""
+        return time_nodes(training, progress, self._prior(training), self._ahead(training, progress))
+
+    def _prior(self, training: Training) -> Prior:
+        name = (training.mode, training.model, training.batch_size, training.epochs)
+        found = self._priors.get(name)
+        if found is None:
+            if len(self._priors) >= MOST_REMEMBERED:
+                self._priors.clear()
+            found = self._priors[name] = Prior.of(numbers_for(training, self.numbers_), training.epochs)
+        return found
+
+    def _ahead(self, training: Training, progress: Progress) -> tuple[int, ...]:
+        """Batch sizes that may follow; as many as the rule goes on to, up to the declared number of regimes."""
+        sizes = [regime.batch_size for regime in progress.regimes]
+        most = len(sizes) + MOST_AHEAD
+        if training.max_regimes is not None:
+            most = min(most, max(training.max_regimes, len(sizes)))
+        return sizes_ahead(training, self.rules.get(training.mode, UNKNOWN), sizes, most)
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`: all numbers are in it; equal models, equal bytes. A user's own rules are not."""
+        told = {
+            "seed": self.seed,
+            "steps": self.steps,
+            "calibration": self.calibration,
+            "jobs": self.jobs_,
+            "levels": {str(level): used for level, used in self.levels_.items()},
+            "numbers": {"|".join(key): numbers.told() for key, numbers in self.numbers_.items()},
+            "trained_from_s": self.trained_from_s_,
+            "trained_until_s": self.trained_until_s_,
+        }
+        write_metadata(folder, self.name, told)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such model."""
+        told = read_metadata(folder, cls.name)
+        model = cls(told["seed"], told["steps"], told["calibration"])
+        model.numbers_ = {tuple(key.split("|")): Numbers.read(numbers) for key, numbers in told["numbers"].items()}
+        model.jobs_ = told["jobs"]
+        model.levels_ = {float(level): used for level, used in told["levels"].items()}
+        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        return model

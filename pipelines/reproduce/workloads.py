@@ -1,0 +1,74 @@
+"""Workloads of Shockwave's evaluation: the published traces, and draws of the generator that made them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.scenes import FLAT_POOL, Scene, build_scene
+from jobcast.traces.generators import generate, generate_courses
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import Courses, TrainingTables, read_courses, read_throughputs
+
+KIND = "gavel"
+FOLDER = "shockwave"
+TACC, WISR = "throughputs_tacc.csv", "throughputs_wisr.csv"
+HOUR_S = 3600.0
+SHORTEST_S, LONGEST_S = 0.2 * HOUR_S, 5.0 * HOUR_S
+"""Run times of jobs. Shockwave, section 8.1."""
+WIDEST = 8  # GPUs of a job; Shockwave, section 8.1
+CONTENTION = 3.0  # Shockwave, appendix I: its default
+
+
+def published(data: Path, jobs: int, gpus: int, throughputs: str) -> Scene:
+    """A published trace of 120 or 220 jobs whose batch sizes change as planned.
+
+    Raises TraceError where a file of `data` cannot be read.
+    """
+    folder = data / FOLDER
+    trace = read_trace(folder / f"{jobs}_jobs.trace", format="shockwave")
+    courses = read_courses(folder / f"regimes_{jobs}_planned.csv")
+    tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
+    return build_scene(trace, [Pool(FLAT_POOL, gpus)], flat=True, tables=tables)
+
+
+def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | float) -> Scene:
+    """Jobs of the generator after section 8.1, on as many GPUs as its settings say.
+
+    Parameters
+    ----------
+    data : folder of traces, for throughputs and doublings
+    seed : of the draw
+    throughputs : file of steps per second
+    settings : of the generator, by name
+    """
+    folder = data / FOLDER
+    files: Mapping[str, str] = {"throughputs": str(folder / throughputs), "gns": str(folder / "regimes.csv")}
+    chosen = {**files, **settings}
+    trace, pools = generate(KIND, seed, chosen)
+    courses = Courses(KIND, generate_courses(KIND, trace, seed, chosen))
+    tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
+    return build_scene(trace, pools, flat=False, tables=tables)
+
+
+def philly(data: Path, jobs: int, gpus: int) -> Scene:
+    """Jobs of the Philly trace in a row whose demand comes nearest the default contention; the earliest such window.
+
+    Jobs shorter or longer than Shockwave's are left out, widths are cut to the widest of Shockwave.
+    """
+    trace = read_trace(data / "philly" / "philly_jobs.csv", format="philly")
+    like = trace.jobs.filter(pl.col("duration").is_between(SHORTEST_S, LONGEST_S))
+    like = like.with_columns(pl.col("gpus").clip(upper_bound=WIDEST), pool=pl.lit(FLAT_POOL))
+    first = nearest_window(Trace.from_frame(like, name="philly"), jobs, gpus)
+    chosen = Trace.from_frame(like.slice(first, jobs), name="philly", source="philly")
+    return build_scene(chosen, [Pool(FLAT_POOL, gpus)])
+
+
+def nearest_window(trace: Trace, jobs: int, gpus: int) -> int:
+    """Where the window of so many jobs begins whose GPU-time / (span x GPUs) is nearest `CONTENTION`."""
+    work = trace.gpu_time_s.cumsum()
+    span_s = trace.submit_s[jobs:] - trace.submit_s[:-jobs]
+    demand = (work[jobs:] - work[:-jobs]) / (span_s.clip(min=1.0) * gpus)
+    return int(abs(demand - CONTENTION).argmin()) + 1

@@ -1,0 +1,144 @@
+"""Equation 11 as a mixed-integer programme, improved and bounded by HiGHS from an incumbent."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
+
+PIECES = 3
+"""Starts beyond the fewest possible that a job is offered; more never paid in a window of 20 rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improved:
+    """What HiGHS found: a timetable (n, rounds) and what no timetable of so few pieces exceeds."""
+
+    runs: Bools
+    bound: float
+
+
+def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time_limit_s: float) -> Improved | None:
+    """Branch and bound from an incumbent (n, rounds), to a relative gap, within nodes and seconds.
+
+    Columns: x, a job runs in a round (binary); s, it starts there; y, it runs so many rounds in so many pieces (one of
+    them a job); H, the makespan. Utility and time left belong to a y, so that equation 7 is exact, concave or not.
+    Rows: capacity of each round; s_t >= x_t - x_(t-1); sum x, at most sum s, as y says; H at least the mean load and
+    each job's time left. None where HiGHS found no timetable.
+    """
+    import highspy
+
+    columns = _Columns(programme)
+    solver = highspy.Highs()
+    for option, value in {
+        "output_flag": False,
+        "threads": 1,
+        "mip_rel_gap": gap,
+        "mip_max_nodes": nodes,
+        "time_limit": time_limit_s,
+    }.items():
+        solver.setOptionValue(option, value)
+    solver.passModel(_model(programme, columns))
+    start = highspy.HighsSolution()
+    start.col_value = columns.values_of(incumbent).tolist()
+    solver.setSolution(start)
+    solver.run()
+    info = solver.getInfo()
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return None
+    cells = programme.jobs * programme.rounds
+    found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
+    return Improved(found > 0.5, -float(info.mip_dual_bound))
+
+
+class _Columns:
+    """Where columns lie, and what each y stands for."""
+
+    def __init__(self, programme: Programme) -> None:
+        rounds = programme.rounds
+        extra = min(PIECES, (rounds + 1) // 2)
+        self._programme = programme
+        self.cells = programme.jobs * rounds
+        self.options = (rounds + 1) * (extra + 1)
+        self.first_y = 2 * self.cells
+        self.last = self.first_y + programme.jobs * self.options
+        self.counts: Ints = np.repeat(np.arange(rounds + 1), extra + 1)
+        more = np.tile(np.arange(extra + 1), rounds + 1)
+        fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
+        self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
+        self.extra = extra
+        counts = np.broadcast_to(self.counts, self.starts.shape)
+        self.welfare: Floats = programme.welfare_of(counts, self.starts)
+        self.left_s: Floats = programme.held_left_s(counts, self.starts)
+
+    def values_of(self, runs: Bools) -> Floats:
+        """All columns for a timetable."""
+        programme = self._programme
+        values = np.zeros(self.last + 1)
+        before = np.column_stack([programme.running, runs[:, :-1]])
+        values[: self.cells] = runs.ravel()
+        values[self.cells : 2 * self.cells] = (runs & ~before).ravel()
+        counts, starts = runs.sum(axis=1), programme.starts(runs)
+        fewest = (counts > 0) & ~programme.running
+        option = counts * (self.extra + 1) + np.minimum(starts - fewest, self.extra)
+        values[self.first_y + np.arange(programme.jobs) * self.options + option] = 1.0
+        values[-1] = programme.makespan_s(programme.held_left_s(counts, starts))
+        return values
+
+
+def _model(programme: Programme, columns: _Columns):  # type: ignore[no-untyped-def]
+    import highspy
+    from scipy.sparse import bmat, csc_array, csr_array, diags_array, eye_array, kron
+
+    jobs, rounds, gpus = programme.jobs, programme.rounds, float(programme.gpus)
+    widths = programme.widths.astype(np.float64)
+    each = kron(eye_array(jobs), np.ones((1, rounds)))
+    step = kron(eye_array(jobs), diags_array([np.ones(rounds), -np.ones(rounds - 1)], offsets=[0, -1]))
+    one = kron(eye_array(jobs), np.ones((1, columns.options)))
+    counted = kron(eye_array(jobs), columns.counts[None, :])
+    started = _by_job(columns.starts.astype(np.float64))
+    left = _by_job(columns.left_s)
+    load = csr_array(programme.loads[None, :]) @ left
+    rows = bmat(
+        [
+            [kron(widths[None, :], eye_array(rounds)), None, None, None],
+            [step, -eye_array(columns.cells), None, None],
+            [None, None, one, None],
+            [each, None, -counted, None],
+            [None, each, -started, None],
+            [None, None, -left, csr_array(np.ones((jobs, 1)))],
+            [None, None, -load, csr_array(np.ones((1, 1)))],
+        ],
+        format="csc",
+    )
+    ran_before = np.zeros((jobs, rounds))
+    ran_before[:, 0] = programme.running
+    low = np.concatenate(
+        [np.full(rounds + columns.cells, -np.inf), np.ones(jobs), np.zeros(jobs), np.full(jobs, -np.inf), np.zeros(jobs + 1)]
+    )
+    high = np.concatenate(
+        [np.full(rounds, gpus), ran_before.ravel(), np.ones(jobs), np.zeros(2 * jobs), np.full(jobs + 1, np.inf)]
+    )
+    cost = np.zeros(columns.last + 1)
+    cost[columns.first_y : -1] = -columns.welfare.ravel()
+    cost[-1] = programme.makespan_price
+    rows = csc_array(rows)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = columns.last + 1, rows.shape[0]
+    model.col_cost_, model.row_lower_, model.row_upper_ = cost, low, high
+    model.col_lower_ = np.zeros(columns.last + 1)
+    model.col_upper_ = np.concatenate([np.ones(columns.last), [np.inf]])
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
+    binary, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    model.integrality_ = [binary] * columns.cells + [free] * columns.cells + [binary] * (columns.last - columns.first_y) + [free]
+    return model
+
+
+def _by_job(options: Floats):  # type: ignore[no-untyped-def]
+    """(n, n x options) with each job's options in its own columns."""
+    from scipy.sparse import csr_array
+
+    jobs, count = options.shape
+    return csr_array((options.ravel(), np.arange(jobs * count), np.arange(0, jobs * count + 1, count)), (jobs, jobs * count))

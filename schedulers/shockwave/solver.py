@@ -1,0 +1,104 @@
+"""Solves equation 11: a relaxation that tells counts and proves a bound, timetables of them, HiGHS where both differ."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobcast.schedulers.shockwave.exact import improve
+from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
+from jobcast.schedulers.shockwave.repair import repair
+from jobcast.schedulers.shockwave.timetable import timetable
+from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
+
+HOLDS = (1.5, np.inf)
+"""How many times as urgent as a job that runs another must be to take its place; of timetables the best is taken."""
+CANDIDATES = 2
+"""Counts of rounds for which timetables are made."""
+NOTHING = 1e-9
+"""Values that differ by less are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When HiGHS is asked, and for how long.
+
+    Attributes
+    ----------
+    gap : relative gap that is good enough
+    cells : jobs x rounds beyond which HiGHS is not asked
+    nodes : of its search
+    time_limit_s : of one solve; a guard, nodes end it first
+    """
+
+    gap: float = 0.005
+    cells: int = 400
+    nodes: int = 20
+    time_limit_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A timetable and how good it is.
+
+    Attributes
+    ----------
+    runs : (n, rounds) whether a job runs in a round
+    value : what it is worth, equation 11
+    bound : what no timetable exceeds
+    slopes : (n, rounds) what each next round is worth, a GPU
+    """
+
+    runs: Bools
+    value: float
+    bound: float
+    slopes: Floats
+
+    @property
+    def gap(self) -> float:
+        """What the timetable may lose, relative to its value; values are losses, at most 0."""
+        lost = self.bound - self.value
+        return 0.0 if lost < NOTHING else lost / max(abs(self.value), NOTHING)
+
+
+def solve(programme: Programme, limits: Limits) -> Solution:
+    """The best timetable found, and the bound."""
+    relaxed = relax(programme)
+    tables = []
+    for counts in _best_counts(programme, relaxed):
+        urgency = _worth(relaxed.slopes, counts)
+        tables += [(timetable(programme, counts, urgency, relaxed.slopes, hold), urgency) for hold in HOLDS]
+    values = [programme.value(runs) for runs, _ in tables]
+    best = int(np.argmax(values))
+    enough = relaxed.bound - limits.gap * abs(values[best])
+    repaired = [(tables[best][0], values[best])] if values[best] >= enough else [repair(programme, *table, enough) for table in tables]
+    runs, value = max(repaired, key=lambda one: one[1])
+    solution = Solution(runs, value, relaxed.bound, relaxed.slopes)
+    if solution.gap <= limits.gap or solution.runs.size > limits.cells:
+        return solution
+    improved = improve(programme, solution.runs, limits.gap, limits.nodes, limits.time_limit_s)
+    if improved is None:
+        return solution
+    value = programme.value(improved.runs)
+    runs = improved.runs if value > solution.value else solution.runs
+    return Solution(runs, max(value, solution.value), min(improved.bound, solution.bound), solution.slopes)
+
+
+def _best_counts(programme: Programme, relaxed: Relaxed) -> list[Ints]:
+    """Counts that would be worth most if each job ran in one piece, without repetition."""
+    rows = np.arange(programme.jobs)
+    distinct = {counts.tobytes(): counts for counts in relaxed.counts}
+
+    def value(counts: Ints) -> float:
+        makespan_s = programme.makespan_s(programme.left_after_s[rows, counts])
+        return float(programme.gains[rows, counts].sum()) - programme.makespan_price * makespan_s
+
+    return sorted(distinct.values(), key=value, reverse=True)[:CANDIDATES]
+
+
+def _worth(slopes: Floats, counts: Ints) -> Floats:
+    """What a round of those that each job is to run is worth on average, a GPU, (n,)."""
+    last = np.maximum(0, counts - 1)
+    total = np.cumsum(slopes, axis=1)[np.arange(len(counts)), last]
+    worth: Floats = total / (last + 1)
+    return worth

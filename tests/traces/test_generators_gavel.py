@@ -1,0 +1,264 @@
+"""The gavel generator: every figure of Shockwave's section 8.1 is measured in the traces."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.generators import generate, generate_courses
+from jobcast.traces.generators.gavel import BATCH_SIZES
+from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
+from jobcast.traces.generators.settings import known_settings
+from jobcast.traces.throughputs import TrainingTables, read_courses, read_throughputs, write_courses
+from jobcast.traces.trainings import trainings_of
+
+UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
+WIDTHS = (1, 2, 4, 8)
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "workloads.md"
+
+
+@pytest.fixture(scope="session")
+def rates(tmp_path_factory):
+    """A table of our own: rates fall with the batch size and grow with the width; Recommendation has one GPU."""
+    path = tmp_path_factory.mktemp("rates") / "throughputs.csv"
+    rows = [
+        ("v100", model, size, width, 40.0 * width**0.8 / (1 + rank) * (model != "Transformer" or size < 256))
+        for model, sizes in BATCH_SIZES.items()
+        for rank, size in enumerate(sizes)
+        for width in (WIDTHS if model != "Recommendation" else (1,))
+    ]
+    names = ("gpu_type", "model", "batch_size", "gpus", "steps_per_second")
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(path)
+    return path
+
+
+@pytest.fixture
+def drawn(rates):
+    def draw(seed=0, **chosen):
+        return generate("gavel", seed, {"throughputs": str(rates), "gns": "rule", **chosen})
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def many(rates):
+    return generate("gavel", 1, {"throughputs": str(rates), "gns": "rule", "jobs": 6000})
+
+
+def seen(values, among):
+    return [np.sum(np.asarray(values) == one) for one in among]
+
+
+def test_the_trace_has_as_many_jobs_as_asked_in_one_pool(drawn):
+    trace, pools = drawn(jobs=460, gpus=128)
+    assert pools == [Pool("gavel", 128)]
+    assert trace.pools == ["gavel"]
+    assert trace.jobs["job_id"].to_list() == [f"{row:03d}" for row in range(460)]
+    assert set(trace.jobs.columns) >= {"steps", "model", "batch_size", "adaptation", "weight"}
+    assert trace.jobs.null_count().row(0) == (0,) * trace.jobs.width
+
+
+def test_widths_have_their_shares(many):
+    assert stats.chisquare(seen(many[0].gpus, WIDTHS), 6000 * np.array([0.6, 0.3, 0.09, 0.01])).pvalue > UNLIKELY
+
+
+def test_modes_have_their_shares(many, drawn):
+    modes = ("static", "accordion", "gns")
+    assert stats.chisquare(seen(many[0].jobs["adaptation"], modes)).pvalue > UNLIKELY
+    mixed = drawn(jobs=3000, mode_shares="0.2,0.5,0.3")[0].jobs["adaptation"]
+    assert stats.chisquare(seen(mixed, modes), 3000 * np.array([0.2, 0.5, 0.3])).pvalue > UNLIKELY
+    assert set(drawn(mode_shares="0,0,1")[0].jobs["adaptation"]) == {"gns"}
+
+
+def test_run_times_stay_within_their_limits_and_sizes_are_drawn_among_those_in_reach(many):
+    trace = many[0]
+    hours, gpu_hours = trace.duration_s / 3600, trace.gpu_time_s / 3600
+    assert hours.min() >= 0.2 - 1e-6
+    assert hours.max() <= 5 + 1e-6
+    assert gpu_hours[trace.gpus == 1].max() <= 5 + 1e-6
+    for width, shares in ((2, [0.72, 0.2]), (4, [0.72, 0.2, 0.05])):
+        mine = gpu_hours[trace.gpus == width]
+        sizes = np.searchsorted([8, 16, 72], mine)
+        expected = len(mine) * np.array(shares) / sum(shares)
+        assert stats.chisquare(np.bincount(sizes, minlength=len(shares)), expected).pvalue > UNLIKELY
+
+
+def test_gpu_time_is_log_uniform_within_a_size(many):
+    trace = many[0]
+    logs = np.log(trace.duration_s[trace.gpus == 1] / 3600)
+    assert stats.kstest(logs, stats.uniform(np.log(0.2), np.log(25)).cdf).pvalue > UNLIKELY
+
+
+def test_extra_large_jobs_come_when_run_times_may_be_long_enough(drawn):
+    trace = drawn(jobs=4000, longest_h=400)[0]
+    sizes = np.searchsorted([8, 16, 72], trace.gpu_time_s / 3600)
+    assert stats.chisquare(np.bincount(sizes), 4000 * np.array([0.72, 0.2, 0.05, 0.03])).pvalue > UNLIKELY
+
+
+def test_configurations_are_uniform_among_those_that_the_table_knows(many):
+    wide = many[0].jobs.filter(pl.col("gpus") == 2)
+    pairs = wide.group_by("model", "batch_size").len()
+    assert len(pairs) == 4 + 5 + 5 + 4  # no Recommendation, no Transformer of 256
+    assert stats.chisquare(pairs["len"]).pvalue > UNLIKELY
+    narrow = many[0].jobs.filter(pl.col("gpus") == 1)
+    assert set(narrow["model"]) == set(BATCH_SIZES)
+    assert narrow.select("model", "batch_size").n_unique() == 4 + 5 + 5 + 4 + 5
+
+
+def test_steps_are_those_of_the_nominal_run_time(many, rates):
+    table = read_throughputs(rates).rates
+    rows = many[0].jobs.select("model", "gpus", "batch_size", "steps", "duration").head(300).iter_rows()
+    for model, gpus, size, steps, duration_s in rows:
+        assert steps == pytest.approx(duration_s * table[model, gpus][size], abs=0.51)
+
+
+def test_arrivals_are_a_poisson_process_from_the_start_on(many, drawn):
+    gaps_s = np.diff(many[0].submit_s)
+    assert stats.kstest(gaps_s / gaps_s.mean(), "expon").pvalue > UNLIKELY
+    trace = drawn(jobs=4000, interarrival_s=50, start="2024-03-01")[0]
+    assert trace.submit_s[0] == 1709251200.0  # 2024-03-01
+    assert np.diff(trace.submit_s).mean() == pytest.approx(50, rel=0.05)
+
+
+@pytest.mark.parametrize("contention", [1.5, 3.0])
+def test_contention_sets_the_gaps(drawn, contention):
+    trace, pools = drawn(jobs=6000, contention=contention, gpus=128)
+    offered = trace.gpu_time_s.sum() / (trace.submit_s[-1] - trace.submit_s[0]) / pools[0].quota
+    assert offered == pytest.approx(contention, rel=0.05)
+
+
+def test_a_batch_arrives_at_once(drawn):
+    trace = drawn(jobs=50, arrivals="batch")[0]
+    assert np.ptp(trace.submit_s) == 0
+    assert trace.jobs["duration"].to_list() == drawn(jobs=50)[0].jobs["duration"].to_list()
+
+
+def test_to_change_the_modes_leaves_the_rest_as_it_was(drawn):
+    one, other = (drawn(3, mode_shares=shares)[0].jobs for shares in ("1,0,0", "0,0.5,0.5"))
+    assert one.drop("adaptation").equals(other.drop("adaptation"))
+
+
+def test_equal_arguments_give_equal_bytes(drawn, rates, tmp_path):
+    files = []
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        trace = drawn(seed, jitter=0.3)[0]
+        write_trace(trace, tmp_path / f"{name}.csv")
+        chosen = {"throughputs": str(rates), "gns": "rule", "jitter": 0.3}
+        write_courses(generate_courses("gavel", trace, seed, chosen), tmp_path / f"{name}-regimes.csv")
+        files.append([(tmp_path / f"{name}{end}.csv").read_bytes() for end in ("", "-regimes")])
+    assert files[0] == files[1]
+    assert files[0][0] != files[2][0]
+    assert files[0][1] != files[2][1]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), jobs=st.integers(1, 80), jitter=st.sampled_from([0.0, 0.3]))
+def test_courses_fit_their_trace(drawn, rates, tmp_path, seed, jobs, jitter):
+    trace = drawn(seed, jobs=jobs, jitter=jitter)[0]
+    courses = generate_courses(
+        "gavel", trace, seed, {"throughputs": str(rates), "gns": "rule", "jobs": jobs, "jitter": jitter}
+    )
+    write_courses(courses, tmp_path / "regimes.csv")
+    tables = TrainingTables(read_throughputs(rates), courses=read_courses(tmp_path / "regimes.csv"))
+    found = trainings_of(trace, tables)
+    assert found.notes == ()
+    for training, regimes in zip(found.trainings, found.regimes, strict=True):
+        assert sum(regime.epochs for regime in regimes) == training.epochs
+        assert regimes[0].batch_size == training.batch_size
+        assert training.run_time_s(regimes) > 0
+        if training.mode == "static":
+            assert len(regimes) == 1
+
+
+def test_sizes_of_data_sets_tell_epochs(drawn, rates, tmp_path):
+    sets = tmp_path / "datasets.csv"
+    sets.write_text("model,samples\nLM,100\n")
+    trace = drawn()[0]
+    chosen = {"throughputs": str(rates), "gns": "rule", "datasets": str(sets)}
+    before, after = (generate_courses("gavel", trace, 0, {**chosen, "datasets": of}) for of in ("", str(sets)))
+    mine = trace.jobs.filter((pl.col("model") == "LM") & (pl.col("adaptation") == "accordion"))["job_id"]
+    assert any(before[job_id] != after[job_id] for job_id in mine)
+
+
+def test_doublings_are_taken_from_a_table(drawn, rates, tmp_path):
+    table = tmp_path / "doublings.csv"
+    table.write_text("model,initial_batch_size,mode,scale_factor,epoch,batch_size\nLM,5,gns,1,0,5\nLM,5,gns,1,7,10\n")
+    trace = drawn(jobs=400, mode_shares="0,0,1", shortest_h=4)[0]
+    courses = generate_courses("gavel", trace, 0, {"throughputs": str(rates), "gns": str(table)})
+    told = trace.jobs.filter(pl.col("model") == "LM", pl.col("batch_size") == 5, pl.col("gpus") == 1)["job_id"]
+    assert {courses[job_id] for job_id in told} == {((0, 5), (7, 10))}
+    assert all(len(course) == 1 for job_id, course in courses.items() if job_id not in set(told))
+
+
+def test_files_are_found_under_the_folder_of_data(rates, tmp_path, monkeypatch):
+    monkeypatch.delenv("JOBCAST_DATA", raising=False)
+    with pytest.raises(ConfigError, match=r"gavel: throughputs are needed .* give --set throughputs=FILE, or point"):
+        generate("gavel", 0, {})
+    assert parse_gavel({"throughputs": "t.csv"}).gns == "rule"
+    folder = tmp_path / "shockwave"
+    folder.mkdir()
+    (folder / "throughputs_tacc.csv").write_bytes(rates.read_bytes())
+    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path))
+    trace = generate("gavel", 0, {})[0]
+    assert trace.notes == (f"throughputs: {folder / 'throughputs_tacc.csv'}, v100", "gns doubles every 20 epochs")
+    (folder / "regimes.csv").write_text("x")
+    assert parse_gavel({}).gns == str(folder / "regimes.csv")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"jobs": 0}, "jobs must lie in"),
+        ({"arrivals": "later"}, "arrivals must be poisson or batch, got later"),
+        ({"shortest_h": 6}, "shortest_h must not exceed longest_h, got 6 > 5"),
+        ({"widths": "1,2"}, "width_shares must hold 2 numbers, got 4"),
+        ({"mode_shares": "0.5,0.5"}, "mode_shares must hold 3 numbers, got 2"),
+        ({"mode_shares": "0.5,0.5,0.5"}, r"mode_shares must add up to 1, got 1\.5"),
+        ({"size_edges_gpu_h": "1,3,2,4"}, "size_edges_gpu_h must ascend"),
+        ({"size_shares": "0,0,0,1"}, "no size can be reached by a job of 1 GPUs"),
+        ({"gpus": 4}, "widths must fit gpus, got 8 > 4"),
+        ({"mode": "gns"}, "there is no setting 'mode'"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(drawn, chosen, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        drawn(**chosen)
+    assert "\n" not in str(caught.value)
+
+
+def test_throughputs_that_do_not_serve_are_refused(drawn, tmp_path):
+    with pytest.raises(TraceError, match="no GPU type a100; choose from v100"):
+        drawn(gpu_type="a100")
+    with pytest.raises(ConfigError, match=r"has no throughput of ResNet-50, .* on 16 GPUs of type v100"):
+        drawn(widths="16", width_shares="1")
+
+
+def test_other_kinds_have_no_courses(drawn):
+    with pytest.raises(ConfigError, match=r"sia: its jobs have no courses .* kinds that have are gavel"):
+        generate_courses("sia", drawn()[0])
+
+
+def test_the_documentation_names_every_setting_and_its_default():
+    rows = {
+        line.split("|")[1].strip(): line
+        for line in DOCS.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    }
+    for name, (default, meaning) in known_settings(GavelConfig).items():
+        assert meaning.split(";")[0].split(":")[0] in rows[f"`{name}`"], name
+        if isinstance(default, int | float):
+            assert f"| {default:g} |" in rows[f"`{name}`"], name
+
+
+def test_every_parameter_is_set_by_some_test():
+    source = Path(__file__).read_text(encoding="utf-8")
+    for field in fields(GavelConfig):
+        assert f'"{field.name}"' in source or f"{field.name}=" in source, field.name

@@ -1,0 +1,160 @@
+"""Training jobs of traces; expectations by hand from the tables here, and from the README of Shockwave's data."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.training import Regime, Training
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+from jobcast.traces.throughputs import Courses, Throughputs, TrainingTables, read_courses, read_throughputs
+from jobcast.traces.trainings import trainings_of
+
+RATES = {("LM", 1): {10: 100.0, 20: 75.0}, ("LM", 2): {10: 200.0}, ("ViT", 1): {8: 1.0}}
+THROUGHPUTS = Throughputs("rates.csv", "v100", RATES)
+
+
+def trace_of(*rows, **columns):
+    """A trace of (job id, GPUs, model, batch size, steps, mode) rows, with further columns."""
+    names = ("job_id", "gpus", "model", "batch_size", "steps", "adaptation")
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pool=pl.lit("p"), submit_time=pl.int_range(pl.len()), duration=pl.lit(60.0)
+    )
+    return Trace.from_frame(frame.with_columns(**{name: pl.Series(of) for name, of in columns.items()}), name="t")
+
+
+def tables_of(by_job=None, samples=None):
+    more = {} if samples is None else {"samples": samples}
+    return TrainingTables(THROUGHPUTS, courses=None if by_job is None else Courses("regimes.csv", by_job), **more)
+
+
+LM = ("7", 1, "LM", 10, 5968 * 3 + 1, "GNS")
+"""59,675 samples are 5,968 steps of 10: so many steps take 4 epochs."""
+
+
+def test_epochs_and_seconds_an_epoch():
+    found = trainings_of(trace_of(LM), tables_of())
+    assert found.trainings == (Training("LM", 10, 4, "gns", {10: 59.675, 20: 59_675 / 20 / 75}),)
+    assert found.regimes == ((Regime(10, 4.0),),)
+    assert found.steps == (17_905,)
+    assert found.notes == ()
+
+
+def test_the_traces_own_epochs_win_and_no_mode_is_static():
+    training = trainings_of(trace_of((*LM[:5], None), epochs=[9]), tables_of()).trainings[0]
+    assert (training.epochs, training.mode) == (9, "static")
+
+
+def test_regimes_are_stretches_of_a_course():
+    found = trainings_of(trace_of(LM), tables_of({"7": ((0, 10), (1, 20), (3, 10))}))
+    assert found.regimes == ((Regime(10, 1.0), Regime(20, 2.0), Regime(10, 1.0)),)
+
+
+def test_what_begins_at_or_after_the_last_epoch_never_comes():
+    found = trainings_of(trace_of(LM), tables_of({"7": ((0, 10), (4, 20), (9, 80))}))
+    assert found.regimes == ((Regime(10, 4.0),),)
+
+
+def test_a_regime_lasts_while_the_batch_size_does():
+    found = trainings_of(trace_of(LM), tables_of({"7": ((0, 10), (2, 10), (3, 20))}))
+    assert found.regimes == ((Regime(10, 3.0), Regime(20, 1.0)),)
+
+
+def test_jobs_that_name_no_model_are_plain():
+    found = trainings_of(trace_of(LM, ("8", 1, None, None, 5, None), ("9", 1, "ViT", 8, None, None)), tables_of())
+    assert found.trainings[1:] == (None, None)
+    assert found.regimes[1:] == ((), ())
+    assert found.notes == ("2 jobs name no model, batch size or steps and keep their nominal duration",)
+
+
+@pytest.mark.parametrize("spelt", [("007", "7"), ("7", "007"), ("7", "7"), ("a7", "a7")])
+def test_ids_match_as_text_else_as_numbers(spelt):
+    mine, told = spelt
+    found = trainings_of(trace_of((mine, *LM[1:])), tables_of({told: ((0, 10), (2, 20))}))
+    assert found.regimes == ((Regime(10, 2.0), Regime(20, 2.0)),)
+
+
+def test_ids_that_would_be_one_number_match_as_text_alone():
+    rows = [("7", *LM[1:]), ("07", *LM[1:])]
+    found = trainings_of(trace_of(*rows), tables_of({"07": ((0, 10), (2, 20))}))
+    assert [len(regimes) for regimes in found.regimes] == [1, 2]
+
+
+def test_courses_of_jobs_that_were_cut_are_counted():
+    whole = trace_of(("0", *LM[1:]), ("1", *LM[1:]), ("2", *LM[1:]))
+    courses = {"0": ((0, 10),), "2": ((0, 10),)}
+    assert trainings_of(whole, tables_of(courses)).notes == (
+        "1 jobs have no course in regimes.csv and keep their batch size",
+    )
+    cut = whole.between(None, 1.0)
+    assert trainings_of(cut, tables_of(courses)).notes == (
+        "1 courses in regimes.csv are of jobs that were cut from the trace",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "by_job", "said"),
+    [
+        (
+            ("7", 1, "GPT", 10, 5, None),
+            None,
+            "job 7: the size of the data set of model GPT is not known; give --set",
+        ),
+        (("7", 1, "ViT", 8, 5, None), None, "job 7: the size of the data set of model ViT is not known"),
+        (
+            ("7", 4, "LM", 10, 5, None),
+            None,
+            "job 7: no throughput of LM with batch size 10 on 4 GPUs of type",
+        ),
+        (LM, {"7": ((0, 20),)}, "regimes.csv, job 7, column batch_size: begins with 20, the trace with 10"),
+        (LM, {"7": ((0, 10), (1, 40))}, "job 7: no throughput of LM with batch size 40 on 1 GPUs"),
+        (LM, {"7": ((0, 10),), "8": ((0, 10),)}, "regimes.csv, column job_id: 8 is no job of t"),
+        (LM, {"x": ((0, 10),)}, "regimes.csv, column job_id: x is no job of t"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_one_line(row, by_job, said):
+    with pytest.raises(TraceError, match=said) as caught:
+        trainings_of(trace_of(row), tables_of(by_job))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_trace_without_the_columns_is_refused():
+    trace = trace_of(LM)
+    bare = Trace.from_frame(trace.jobs.drop("model"), name="t")
+    with pytest.raises(TraceError, match=r"training jobs need the columns .* model not found"):
+        trainings_of(bare, tables_of())
+    with pytest.raises(TraceError, match="steps or epochs not found"):
+        trainings_of(Trace.from_frame(trace.jobs.drop("steps"), name="t"), tables_of())
+
+
+@pytest.fixture(scope="module")
+def shockwave():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: no Shockwave traces")
+    folder = Path(os.environ["JOBCAST_DATA"], "shockwave")
+    trace = read_trace(folder / "120_jobs.trace", format="shockwave")
+    tables = TrainingTables(
+        read_throughputs(folder / "throughputs_tacc.csv"), courses=read_courses(folder / "regimes_120_planned.csv")
+    )
+    return trace, trainings_of(trace, tables)
+
+
+def test_the_published_jobs_take_as_long_as_their_readme_says(shockwave):
+    trace, found = shockwave
+    assert found.notes == ()
+    run_s = [t.run_time_s(regimes) for t, regimes in zip(found.trainings, found.regimes, strict=True)]
+    assert sum(run_s * trace.gpus) / 3600 == pytest.approx(176.6, rel=1e-3)  # 176.46 by the README's own formula
+    end_s = trace.submit_s + run_s
+    last = int(end_s.argmax())
+    assert (trace.submit_s[last], round(run_s[last]), round(end_s[last])) == (4077.0, 16_441, 20_518)
+
+
+def test_the_published_nominal_durations_are_those_without_adaptation(shockwave):
+    trace, found = shockwave
+    for nominal_s, steps, training in zip(trace.duration_s, found.steps, found.trainings, strict=True):
+        samples = {"ResNet-18": 50_000, "ResNet-50": 100_000, "LM": 59_675, "Recommendation": 117_907}
+        step_s = training.epoch_s[training.batch_size] * training.batch_size / samples.get(training.model, 10_000)
+        assert steps * step_s == pytest.approx(nominal_s, rel=1e-3)
