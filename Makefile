@@ -8,10 +8,10 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test repro lint bench notebooks lock clean
+.PHONY: help install run test repro lint bench notebooks reproduce-shockwave lock clean
 
 help:  ## show this help
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 # The stamp names the checkout's own folder: a checkout that was moved makes its environment anew, since scripts in it
 # hold the old path.
@@ -51,6 +51,9 @@ bench: install  ## the bars: features, predictions, simulations (JOBCAST_DATA na
 
 notebooks: install  ## execute the notebooks (their outputs lie in notebooks/executed/)
 	@$(BIN)/python notebooks/execute.py
+
+reproduce-shockwave: install  ## the tables and figures of Shockwave into docs/shockwave/ (JOBCAST_DATA names the folder of traces)
+	@$(BIN)/python -m jobcast.pipelines.reproduce.shockwave
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra dvc --extra notebooks --extra dev \

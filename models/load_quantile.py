@@ -63,7 +63,7 @@ class LoadDistribution:
     """
 
     def __init__(self) -> None:
-        self._laid_out: "tuple[SmallTrees | None, ...] | None" = None
+        self._laid_out: tuple[SmallTrees | None, ...] | None = None
 
     def fit(self, X: Matrix, load: NDArray[Any], settings: QuantileSettings, seed: int) -> Self:
         """Learn from rows (n, F) and their loads (n,), GPUs."""

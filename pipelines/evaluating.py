@@ -15,7 +15,7 @@ from jobcast.models.registry.references import Ref
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
-from jobcast.pipelines.sources import refuse_overlap
+from jobcast.pipelines.sources import apart_in_time, refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, pools_to_learn_from
 from jobcast.traces.table import Trace
@@ -71,19 +71,23 @@ def evaluate_version(
 ) -> Evaluated:
     """Figures of a version on [from, until); by default from where its training ended to the end of the trace.
 
+    Another trace without a calendar is scored whole by default, see `sources.apart_in_time`.
+
     Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored,
     ConfigError for wishes that cannot be granted.
     """
     registry = open_registry(home)
     version = registry.resolve(*reference)
-    begin = version.train_until_s if from_s is None else from_s
+    sha256 = trace.source.sha256
+    other = apart_in_time(version, float(trace.submit_s[0]), sha256)
+    begin = (float(trace.submit_s[0]) if other else version.train_until_s) if from_s is None else from_s
     end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
     if begin >= end:
         raise ConfigError(
             f"{trace.source.path}: nothing to score from {iso(begin)} until {iso(end)}; {version.name} version "
             f"{version.version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
         )
-    overlap = refuse_overlap(version, begin, end, allow_overlap)
+    overlap = refuse_overlap(version, begin, end, allow_overlap, sha256)
     check_tests(trace, begin, end)
     known = trace.between(None, end)
     pools = scored_pools(known, version.train_from_s, version.train_until_s)

@@ -84,7 +84,7 @@ def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: boo
     from jobcast.models.registry import open_registry
 
     version = open_registry(home).resolve(REGIME, dict(spec.versions).get(REGIME, spec.alias))
-    overlap = refuse_overlap(version, scene.from_s, scene.until_s, allow_overlap)
+    overlap = refuse_overlap(version, scene.from_s, scene.until_s, allow_overlap, scene.earlier.source.sha256)
     rule = loaded_version(home, REGIME, version.version)
     return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap))
 

@@ -18,6 +18,8 @@ from jobcast.pipelines.times import iso
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.history import EarlierJobs, RunHistory
 
+CALENDAR_FROM_S = 365 * 86400.0
+"""Times before 1971 are seconds from a trace's own start: no cluster's calendar begins there."""
 NOBODY = "nobody"
 """Pool of the question that warms predictors up."""
 
@@ -109,12 +111,16 @@ def _warm_up(predictors: Sequence[Any]) -> None:
     source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))
 
 
-def refuse_overlap(version: Any, from_s: float, until_s: float | None, allowed: bool) -> bool:
+def refuse_overlap(
+    version: Any, from_s: float, until_s: float | None, allowed: bool, trace_sha256: str | None = None
+) -> bool:
     """Whether a version was trained on part of [from_s, until_s), or on what came after it.
+
+    Of another trace whose times hang on no calendar either, nothing comes before or after.
 
     Raises OverlapError when it was and that is not allowed.
     """
-    reaches = version.train_until_s > from_s
+    reaches = version.train_until_s > from_s and not apart_in_time(version, from_s, trace_sha256)
     if reaches and not allowed:
         raise OverlapError(
             f"{version.name} version {version.version} was trained on data until {iso(version.train_until_s)}, "
@@ -122,6 +128,13 @@ def refuse_overlap(version: Any, from_s: float, until_s: float | None, allowed: 
             "choose another version or a later --from, or pass --allow-overlap"
         )
     return bool(reaches)
+
+
+def apart_in_time(version: Any, from_s: float, trace_sha256: str | None) -> bool:
+    """Whether a version and a window are of two traces that both count seconds from their own start."""
+    if trace_sha256 is None or trace_sha256 == version.trace_sha256:
+        return False
+    return bool(max(version.train_from_s, from_s) < CALENDAR_FROM_S)
 
 
 def _finite(value: float | None) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
@@ -51,9 +51,9 @@ class ChosenMax:
         assert isinstance(rule, SlidingMax)
         return cls({MINUTE_S * k: n for k, n in zip(model.horizons_min_, rule.windows_, strict=True)})
 
-    def __call__(self, history: PoolHistory, ticks_s: Floats, horizon_s: float) -> Floats:
+    def __call__(self, history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
         """GPUs at some instants, shape (T,)."""
-        return sliding_max(history, ticks_s, horizon_s, self.windows[horizon_s])
+        return sliding_max(history, np.asarray(ticks_s, dtype=np.float64), horizon_s, self.windows[horizon_s])
 
 
 def evaluate_loads(

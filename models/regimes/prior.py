@@ -56,7 +56,7 @@ class RegimePrior:
         self,
         seed: int = 0,
         steps: int = STEPS,
-        calibration: str = OPEN,
+        calibration: str = ALL,
         rules: Mapping[str, Adaptation] = ADAPTATIONS,
     ) -> None:
         if calibration not in (OPEN, ALL):

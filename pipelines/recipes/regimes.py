@@ -121,7 +121,7 @@ def jitter_of(given: Mapping[str, str]) -> float:
 
 def calibration_of(given: Mapping[str, str]) -> str:
     """`--set calibration=all`; ConfigError lists what there is."""
-    chosen = given.get(CALIBRATION, OPEN)
+    chosen = given.get(CALIBRATION, ALL)
     if chosen not in (OPEN, ALL):
         raise ConfigError(f"--set {CALIBRATION}={chosen}: choose from {OPEN}, {ALL}")
     return chosen

@@ -20,7 +20,9 @@ from jobcast.pipelines.scenes import Scene
 
 STATIC_SHARES = (1.0, 0.6, 0.4, 0.0)
 JOBS, GPUS = 120, 32
-SEEDS = range(5)
+SEEDS = range(3)
+MARKED = 0.05
+"""A ratio that grows by less has not grown."""
 FORECASTING = ("ossp", "themis_filter", "allox")
 OTHERS = ("gavel", "gandiva_fair")
 ABOUT = (
@@ -62,10 +64,9 @@ def _case(static: float) -> str:
 def _claims(found: Means) -> list[Claim]:
     none, all_ = _case(STATIC_SHARES[0]), _case(STATIC_SHARES[-1])
     first, last = ratio(found, none, "makespan_s", FAIR), ratio(found, all_, "makespan_s", FAIR)
+    grown = last - first > MARKED
     jct = ratio(found, none, "mean_jct_s", FAIR)
-    unfair = {
-        (case, name): found[case, name]["unfair_pct_100"] for case in (none, all_) for name in (SHOCKWAVE, *FAIR)
-    }
+    unfair = {(case, name): found[case, name]["unfair_pct_100"] for case in (none, all_) for name in (SHOCKWAVE, *FAIR)}
     others = float(np.mean([unfair[none, name] for name in FAIR]))
     shown = ", ".join(f"{unfair[all_, name]:.0f} %" for name in ("themis_filter", "allox", SHOCKWAVE))
     grows = all(unfair[all_, name] > unfair[none, name] for name in ("themis_filter", "allox"))
@@ -79,7 +80,7 @@ def _claims(found: Means) -> list[Claim]:
             unfair[none, SHOCKWAVE] < others,
         ),
         Claim("all dynamic: makespan of the three / Shockwave's", "1.3", f"{last:.2f}", last > 1),
-        Claim("the win in makespan grows with the share of dynamic jobs", "yes", f"{last - first:+.2f}", last > first),
+        Claim("the win in makespan grows with the share of dynamic jobs", "yes", f"{last - first:+.2f}", grown),
         Claim(
             "all dynamic: unfair jobs of Themis, AlloX, Shockwave",
             "28 %, 22 %, 9 %",

@@ -89,13 +89,14 @@ def _parts(made: list[Planned]) -> list[str]:
             f"{jobs:,}",
             number(float(np.median([one.wall_s for one in of(jobs)]))),
             number(max(one.wall_s for one in of(jobs))),
-            number(float(np.mean([one.gap_pct for one in of(jobs)])), 3),
+            number(float(np.median([one.gap_pct for one in of(jobs)])), 3),
+            number(max(one.gap_pct for one in of(jobs)), 3),
             number(PRINTED.get(jobs, float("nan"))),
         )
         for jobs in ACTIVE
     ]
     longest = max(one.wall_s for one in made)
-    head = ("active jobs", "median s", "longest s", "mean gap, %", "gap of the paper after 15 s, %")
+    head = ("active jobs", "median s", "longest s", "median gap, %", "largest gap, %", "gap of the paper after 15 s, %")
     gaps = ", ".join(f"{jobs:,}: {line[3]} %" for jobs, line in zip(ACTIVE, lines, strict=True))
     return [
         "# Figure 12: what planning costs",
@@ -107,8 +108,10 @@ def _parts(made: list[Planned]) -> list[str]:
         picture("figure12", "Seconds and gap by active jobs"),
         claims(
             [
-                Claim("planning fits into half a round (60 s)", "15 s", f"{longest:.1f} s at most", longest < ROUND_S / 2),
-                Claim("bound gap", "0.03 %, 0.11 %, 0.44 % at 500, 1,000, 2,000", gaps),
+                Claim(
+                    "planning fits into half a round (60 s)", "15 s", f"{longest:.1f} s at most", longest < ROUND_S / 2
+                ),
+                Claim("bound gap (here the median)", "0.03 %, 0.11 %, 0.44 % at 500, 1,000, 2,000", gaps),
             ]
         ),
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SEEDS = range(3)
-NOISE_SEEDS = range(3)
+NOISE_SEEDS = range(2)
 ABOUT = (
     f"120 jobs on 32 GPUs that all adapt, as in Figure 10: {len(SEEDS)} draws, {len(NOISE_SEEDS)} draws of noise for "
     "each. The run time that the restatement rule leaves to a job is multiplied by a factor of its own, uniform in "

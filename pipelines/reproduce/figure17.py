@@ -32,11 +32,11 @@ def figure17(data: Path, out: Path) -> None:
     gain = 100 * (ratio(found, CASE, "makespan_s", FAIR) - 1)
     jobs = scene.workload.jobs
     about = (
-        f"The Pollux trace is not published with the jobs' run times; this is Philly, the trace that others cut theirs "
-        f"from: {JOBS} jobs in a row (submitted {iso(jobs[0].submit_s)} to {iso(jobs[-1].submit_s)}, wall clock read as "
-        "UTC), the first window whose jobs would hold 3 times the GPUs if nobody waited. Jobs shorter than 0.2 or "
-        "longer than 5 hours are left out, widths above 8 are cut to 8; nothing is scaled. Jobs report no epochs; all "
-        "policies are told the true run times."
+        "The trace that Pollux used is not at hand; this is Philly, which it was cut from: "
+        f"{JOBS} jobs in a row (submitted {iso(jobs[0].submit_s)} to {iso(jobs[-1].submit_s)}, wall clock read as "
+        "UTC), the first window whose jobs would come nearest to holding 3 times the GPUs if nobody waited. Jobs "
+        "shorter than 0.2 or longer than 5 hours are left out, widths above 8 are cut to 8; nothing is scaled. Jobs "
+        "report no epochs; all policies are told the true run times."
     )
     parts = [
         "# Figure 17: a real cluster's trace",

@@ -124,7 +124,9 @@ def figure2(data: Path, out: Path) -> None:
     seq = doubling_job(scene)
     watched = list(in_parallel(_Watching(scene, seq), RUNS, lambda one: one.name))
     _plot(out, watched)
-    rows = [(one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)]
+    rows = [
+        (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
+    ]
     write_csv(out, "figure2", ("run", "seconds_since_submission", "estimated_run_time_s"), rows)
     write_page(out, "figure2", _parts(scene, seq, watched))
 

@@ -134,8 +134,8 @@ def _parts(made: Mapping[str, list[list[str]]]) -> list[str]:
             found.append(Claim(f"utilisation, proactive above {name}", utilisation, f"{less:.0f} %", less > 0))
     about = (
         "Three jobs of one GPU on two GPUs; the makespan programme is solved at every round's begin. The paper's own "
-        "instance is not printed: this one follows its description, and was chosen among small ones to come near the printed "
-        "makespans (" + "; ".join(map(_said, TOY)) + "). "
+        "instance is not printed: this one follows its description, and was chosen among small ones to come near the "
+        "printed makespans (" + "; ".join(map(_said, TOY)) + "). "
         "Only the directions say something."
     )
     head = ("run times", "makespan, rounds", "utilisation")
@@ -149,7 +149,9 @@ def _parts(made: Mapping[str, list[list[str]]]) -> list[str]:
 
 
 def _said(job: ToyJob) -> str:
-    return f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {number(agnostic(job, 0), 0)}"
+    return (
+        f"{job.name}: epochs of {', '.join(map(str, job.epochs))} rounds, seems to take {number(agnostic(job, 0), 0)}"
+    )
 
 
 def _plot(out: Path, made: Mapping[str, list[list[str]]]) -> None:

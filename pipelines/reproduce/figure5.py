@@ -49,7 +49,7 @@ def figure5(data: Path, out: Path) -> None:
 def scored(data: Path) -> Found:
     """All rules on the jobs of one trace; the prior has learnt from others, and never knows K."""
     finished = _jobs(data, *LEARNT, SEED)
-    prior = RegimePrior(SEED).fit(
+    prior = RegimePrior(SEED, calibration="open").fit(
         [(job.training, truth) for job, truth in list(zip(*finished, strict=True))[:FINISHED] if job.training]
     )
     jobs, truth = _jobs(data, *SCORED, SEED + 1)
@@ -103,8 +103,8 @@ def _page(found: Found) -> list[str]:
     parts = [
         "# Figure 5: forecasts of regimes",
         f"The {jobs} accordion and gns jobs of the published trace of {SCORED[0]}, with the planned regimes; all "
-        f"but the last regime of a job times a log-normal factor (sigma {JITTER}), then scaled to the job's epochs. The prior "
-        f"learnt from {FINISHED} such jobs of the trace of {LEARNT[0]}, jittered alike. Means over jobs and "
+        f"but the last regime of a job times a log-normal factor (sigma {JITTER}), then scaled to the job's epochs. "
+        f"The prior learnt from {FINISHED} such jobs of the trace of {LEARNT[0]}, jittered alike. Means over jobs and "
         "0, 5, ... 95 % of the epochs; regime error is the mean absolute difference of the regimes' epochs in % of "
         "the job's, misplaced half of their sum.",
         picture(NAME, "Regime error and accuracy of run time over progress"),

@@ -88,13 +88,13 @@ def _parts(found: Means, done: list[Done], groups: np.ndarray) -> list[str]:
                     None,
                 ),
                 Claim(
-                    "the small jobs end early under Shockwave, late under OSSP: round in which the last one ends",
+                    "the small jobs end early under Shockwave, late under OSSP: last round of one",
                     "yes",
                     f"{last[SHOCKWAVE][small]:.0f}, {last['ossp'][small]:.0f}",
                     last[SHOCKWAVE][small] < last["ossp"][small],
                 ),
                 Claim(
-                    "large jobs trail under AlloX and Gavel: round in which the last one ends (Shockwave, AlloX, Gavel)",
+                    "large jobs trail under AlloX and Gavel: last round of one (Shockwave, AlloX, Gavel)",
                     "yes",
                     ", ".join(f"{last[one][large]:.0f}" for one in (SHOCKWAVE, "allox", "gavel")),
                     last[SHOCKWAVE][large] < min(last["allox"][large], last["gavel"][large]),
@@ -108,7 +108,14 @@ def _plot_rounds(out: Path, used: dict[str, np.ndarray]) -> None:
     def paint(figure: "Figure") -> None:
         panels = figure.subplots(len(used), 1, sharex=True, sharey=True)
         for axes, (name, gpus) in zip(panels, used.items(), strict=True):
-            axes.stackplot(np.arange(gpus.shape[1]) * PLOTTED_S / ROUND_S, gpus, labels=GROUPS, colors=PALETTE, step="post", linewidth=0)
+            axes.stackplot(
+                np.arange(gpus.shape[1]) * PLOTTED_S / ROUND_S,
+                gpus,
+                labels=GROUPS,
+                colors=PALETTE,
+                step="post",
+                linewidth=0,
+            )
             axes.set_title(name, loc="left")
             axes.set_ylabel("GPUs")
         panels[-1].set_xlabel("round of 120 s (means of five)")

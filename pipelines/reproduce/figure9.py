@@ -45,7 +45,13 @@ def figure9(data: Path, out: Path) -> None:
     write_runs(out, "figure9", done)
     bars(out, "figure9", "Larger clusters", found)
     tables = [part for case in SIZES for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
-    parts = ["# Figure 9: larger clusters", ABOUT, *tables, picture("figure9", "Larger clusters"), "## Against the paper"]
+    parts = [
+        "# Figure 9: larger clusters",
+        ABOUT,
+        *tables,
+        picture("figure9", "Larger clusters"),
+        "## Against the paper",
+    ]
     write_page(out, "figure9", [*parts, claims(_claims(found))])
 
 

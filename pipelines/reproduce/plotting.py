@@ -23,7 +23,7 @@ PANELS = (
     ("jobs with FTF > 1, %", "unfair_pct_100", 1.0),
 )
 TALL_PANEL = 2.6
-MOST_BARS_LABELLED = 24
+MOST_BARS_LABELLED = 12
 
 
 def save(out: Path, name: str, title: str, paint: "Callable[[Figure], None]", size: tuple[float, float] = WIDE) -> None:
@@ -58,7 +58,7 @@ def _grouped(axes: "Axes", cases: Sequence[str], values: Mapping[str, Sequence[f
         drawn = axes.bar(at, heights, width * 0.92, label=label, color=style[label], hatch=hatch, edgecolor="white")
         if len(cases) * len(values) <= MOST_BARS_LABELLED:
             axes.bar_label(drawn, fmt="%.3g", fontsize=7, padding=1)
-    axes.set_xticks(np.arange(len(cases)), cases if len(cases) > 1 else [""] * len(cases))
+    axes.set_xticks(np.arange(len(cases)), cases if len(cases) > 1 else [""] * len(cases), fontsize=8.5)
     axes.grid(axis="x", visible=False)
 
 

@@ -1,6 +1,7 @@
 """Equation 11 as a mixed-integer programme, improved and bounded by HiGHS from an incumbent."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -8,12 +9,12 @@ from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 PIECES = 3
-"""Starts beyond the fewest possible that a job is offered; more never paid in a window of 20 rounds."""
+"""Starts beyond the fewest possible that are told apart; more are charged as so many, so that the bound holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Improved:
-    """What HiGHS found: a timetable (n, rounds) and what no timetable of so few pieces exceeds."""
+    """What HiGHS found: a timetable (n, rounds), and what none exceeds."""
 
     runs: Bools
     bound: float
@@ -30,7 +31,7 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
     import highspy
 
     columns = _Columns(programme)
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in {
         "output_flag": False,
         "threads": 1,
@@ -68,6 +69,7 @@ class _Columns:
         fewest = (self.counts[None, :] > 0) & ~programme.running[:, None]
         self.starts: Ints = np.minimum(more[None, :] + fewest, self.counts[None, :])
         self.extra = extra
+        self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
         counts = np.broadcast_to(self.counts, self.starts.shape)
         self.welfare: Floats = programme.welfare_of(counts, self.starts)
         self.left_s: Floats = programme.held_left_s(counts, self.starts)
@@ -87,8 +89,8 @@ class _Columns:
         return values
 
 
-def _model(programme: Programme, columns: _Columns):  # type: ignore[no-untyped-def]
-    import highspy
+def _rows(programme: Programme, columns: _Columns) -> tuple[Any, Floats, Floats]:
+    """The matrix by columns, and the least and the greatest value of each row."""
     from scipy.sparse import bmat, csc_array, csr_array, diags_array, eye_array, kron
 
     jobs, rounds, gpus = programme.jobs, programme.rounds, float(programme.gpus)
@@ -97,7 +99,7 @@ def _model(programme: Programme, columns: _Columns):  # type: ignore[no-untyped-
     step = kron(eye_array(jobs), diags_array([np.ones(rounds), -np.ones(rounds - 1)], offsets=[0, -1]))
     one = kron(eye_array(jobs), np.ones((1, columns.options)))
     counted = kron(eye_array(jobs), columns.counts[None, :])
-    started = _by_job(columns.starts.astype(np.float64))
+    started = _by_job(columns.allowed.astype(np.float64))
     left = _by_job(columns.left_s)
     load = csr_array(programme.loads[None, :]) @ left
     rows = bmat(
@@ -114,16 +116,20 @@ def _model(programme: Programme, columns: _Columns):  # type: ignore[no-untyped-
     )
     ran_before = np.zeros((jobs, rounds))
     ran_before[:, 0] = programme.running
-    low = np.concatenate(
-        [np.full(rounds + columns.cells, -np.inf), np.ones(jobs), np.zeros(jobs), np.full(jobs, -np.inf), np.zeros(jobs + 1)]
-    )
-    high = np.concatenate(
-        [np.full(rounds, gpus), ran_before.ravel(), np.ones(jobs), np.zeros(2 * jobs), np.full(jobs + 1, np.inf)]
-    )
+    open_below = np.full(rounds + columns.cells, -np.inf)
+    low = np.concatenate([open_below, np.ones(jobs), np.zeros(jobs), np.full(jobs, -np.inf), np.zeros(jobs + 1)])
+    once = np.concatenate([np.ones(jobs), np.zeros(2 * jobs)])
+    high = np.concatenate([np.full(rounds, gpus), ran_before.ravel(), once, np.full(jobs + 1, np.inf)])
+    return csc_array(rows), low, high
+
+
+def _model(programme: Programme, columns: _Columns) -> Any:
+    import highspy
+
+    rows, low, high = _rows(programme, columns)
     cost = np.zeros(columns.last + 1)
     cost[columns.first_y : -1] = -columns.welfare.ravel()
     cost[-1] = programme.makespan_price
-    rows = csc_array(rows)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = columns.last + 1, rows.shape[0]
     model.col_cost_, model.row_lower_, model.row_upper_ = cost, low, high
@@ -132,13 +138,15 @@ def _model(programme: Programme, columns: _Columns):  # type: ignore[no-untyped-
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     binary, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    model.integrality_ = [binary] * columns.cells + [free] * columns.cells + [binary] * (columns.last - columns.first_y) + [free]
+    options = columns.last - columns.first_y
+    model.integrality_ = [binary] * columns.cells + [free] * columns.cells + [binary] * options + [free]
     return model
 
 
-def _by_job(options: Floats):  # type: ignore[no-untyped-def]
+def _by_job(options: Floats) -> Any:
     """(n, n x options) with each job's options in its own columns."""
     from scipy.sparse import csr_array
 
     jobs, count = options.shape
-    return csr_array((options.ravel(), np.arange(jobs * count), np.arange(0, jobs * count + 1, count)), (jobs, jobs * count))
+    starts = np.arange(0, jobs * count + 1, count)
+    return csr_array((options.ravel(), np.arange(jobs * count), starts), (jobs, jobs * count))

@@ -15,7 +15,7 @@ import numpy as np
 
 from jobcast.schedulers.shockwave.hull import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
+from jobcast.schedulers.shockwave.work import Floats, Ints
 
 CUTS = 40
 """Halvings of the interval in which the longest time left lies: below a microsecond from any trace's length."""
@@ -58,9 +58,10 @@ class _Search:
         self._slopes = majorant_slopes(programme.gains - programme.makespan_price * theta * load)
         self._order = np.argsort(-(self._slopes / programme.widths[:, None]), axis=None, kind="stable")
         self._nu_low = self._nu_high = np.zeros(programme.jobs)
+        self._room = programme.gpus * programme.rounds
         longest = self._left_s.max(axis=0)
         high = float(longest[0])
-        counts, self._nu_high = self._under(high)
+        counts, _ = _fill(self._slopes, self._order, programme, np.zeros(programme.jobs, dtype=np.int64), self._room)
         load_s = float(programme.loads @ self._left_s[np.arange(programme.jobs), counts])
         low = min(high, max(float(longest[-1]), load_s))
         self.candidates = [counts]
@@ -104,7 +105,7 @@ class _Search:
         """Rounds that are worth most with nobody left for longer, and nu; None where that takes too many rounds."""
         programme = self._programme
         forced = (self._left_s > ceiling_s + 1e-6).sum(axis=1)
-        room = programme.gpus * programme.rounds - int(programme.widths @ forced)
+        room = self._room - int(programme.widths @ forced)
         if room < 0 or forced.max(initial=0) > programme.rounds:
             return None
         taken, price = _fill(self._slopes, self._order, programme, forced, room)
@@ -121,12 +122,12 @@ def fill(slopes: Floats, programme: Programme) -> Ints:
     """Rounds by falling worth a GPU, (n,), until the window is full. `slopes` (n, rounds) are a GPU."""
     order = np.argsort(-slopes, axis=None, kind="stable")
     room = programme.gpus * programme.rounds
-    return _fill(slopes * programme.widths[:, None], order, programme, np.zeros(programme.jobs, dtype=np.int64), room)[0]
+    return _fill(slopes * programme.widths[:, None], order, programme, np.zeros(programme.jobs, dtype=np.int64), room)[
+        0
+    ]
 
 
-def _fill(
-    slopes: Floats, order: Ints, programme: Programme, forced: Ints, room: int
-) -> tuple[Ints, float]:
+def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room: int) -> tuple[Ints, float]:
     """Forced rounds and those of the best slopes that fit beside them, and the price a GPU-round."""
     rounds = programme.rounds
     rows, columns = order // rounds, order % rounds

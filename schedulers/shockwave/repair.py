@@ -25,7 +25,9 @@ def repair(programme: Programme, runs: Bools, urgency: Floats, enough: float) ->
             break
         left_s = programme.held_left_s(runs.sum(axis=1), programme.starts(runs))
         longest = int(np.argmax(left_s))
-        changed = [_with(programme, runs, longest, column, urgency) for column in np.flatnonzero(~runs[longest])]
+        changed = [
+            _with(programme, runs, longest, column, urgency) for column in np.flatnonzero(~runs[longest]).tolist()
+        ]
         values = [programme.value(one) for one in changed]
         if not values or max(values) <= value:
             break

@@ -1,4 +1,4 @@
-"""Solves equation 11: a relaxation that tells counts and proves a bound, timetables of them, HiGHS where both differ."""
+"""Equation 11 solved: a relaxation tells counts and a bound, timetables follow, HiGHS closes what gap remains."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,8 @@ from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
 HOLDS = (1.5, np.inf)
-"""How many times as urgent as a job that runs another must be to take its place; of timetables the best is taken."""
+"""How many times as urgent as a job that runs another must be to be served before it where not all can wait; of the
+timetables that each makes, the best is taken."""
 CANDIDATES = 2
 """Counts of rounds for which timetables are made."""
 NOTHING = 1e-9
@@ -64,15 +65,7 @@ class Solution:
 def solve(programme: Programme, limits: Limits) -> Solution:
     """The best timetable found, and the bound."""
     relaxed = relax(programme)
-    tables = []
-    for counts in _best_counts(programme, relaxed):
-        urgency = _worth(relaxed.slopes, counts)
-        tables += [(timetable(programme, counts, urgency, relaxed.slopes, hold), urgency) for hold in HOLDS]
-    values = [programme.value(runs) for runs, _ in tables]
-    best = int(np.argmax(values))
-    enough = relaxed.bound - limits.gap * abs(values[best])
-    repaired = [(tables[best][0], values[best])] if values[best] >= enough else [repair(programme, *table, enough) for table in tables]
-    runs, value = max(repaired, key=lambda one: one[1])
+    runs, value = _incumbent(programme, relaxed, limits.gap)
     solution = Solution(runs, value, relaxed.bound, relaxed.slopes)
     if solution.gap <= limits.gap or solution.runs.size > limits.cells:
         return solution
@@ -82,6 +75,20 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     value = programme.value(improved.runs)
     runs = improved.runs if value > solution.value else solution.runs
     return Solution(runs, max(value, solution.value), min(improved.bound, solution.bound), solution.slopes)
+
+
+def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:
+    """The best of some timetables, repaired where it is not within the gap, and its value."""
+    made = []
+    for counts in _best_counts(programme, relaxed):
+        urgency = _worth(relaxed.slopes, counts)
+        made += [(timetable(programme, counts, urgency, relaxed.slopes, hold), urgency) for hold in HOLDS]
+    values = [programme.value(runs) for runs, _ in made]
+    best = int(np.argmax(values))
+    enough = relaxed.bound - gap * abs(values[best])
+    if values[best] >= enough:
+        return made[best][0], values[best]
+    return max((repair(programme, *one, enough) for one in made), key=lambda one: one[1])
 
 
 def _best_counts(programme: Programme, relaxed: Relaxed) -> list[Ints]:

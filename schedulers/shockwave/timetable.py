@@ -9,8 +9,9 @@ from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floats, hold: float) -> Bools:
     """Which job runs in which round, (n, rounds), if each is to run so many.
 
-    In each round, first those that would miss one of their rounds by waiting, then those that run on, then the most
-    urgent; each as far as it fits. GPUs that stay idle go to jobs beyond their counts, best filler first.
+    In each round, first those without which the rounds owed would not fit into the rest of the window, then those that
+    run on, then the most urgent; each as far as it fits. GPUs that stay idle go to jobs beyond their counts, those that
+    run on first, then the best filler.
 
     Parameters
     ----------
@@ -18,11 +19,12 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     counts : (n,) rounds that each job is to run
     urgency : (n,) who starts first
     fillers : (n, rounds) what each further round is worth, a GPU
+    hold : how many times as urgent as a job that runs another must be to be served before it where not all can wait
     """
     rounds = programme.rounds
     runs = np.zeros((programme.jobs, rounds), dtype=np.bool_)
-    owed, running = counts.astype(np.int64).copy(), programme.running
-    needed = np.ceil(programme.work.left_s / programme.round_s).astype(np.int64)
+    owed, running = counts.astype(np.int64), programme.running
+    useful = np.minimum(rounds, np.ceil(programme.cautious_s / programme.round_s).astype(np.int64) + 1)
     for column in range(rounds):
         order = _by_urgency(urgency, running, hold)
         order = order[owed[order] > 0]
@@ -31,10 +33,10 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
         chosen, free = _first_fit(order, programme.widths, programme.gpus)
         if free > 0:
             given = runs.sum(axis=1)
-            spare = np.flatnonzero((owed == 0) & (given < np.minimum(needed + 1, rounds)))
+            given[chosen] = useful[chosen]
+            spare = np.flatnonzero(given < useful)
             worth = fillers[spare, given[spare]]
-            extra, free = _first_fit(spare[np.lexsort((-worth, ~running[spare]))], programme.widths, free)
-            chosen += extra
+            chosen += _first_fit(spare[np.lexsort((-worth, ~running[spare]))], programme.widths, free)[0]
         runs[chosen, column] = True
         owed[chosen] = np.maximum(0, owed[chosen] - 1)
         running = runs[:, column]

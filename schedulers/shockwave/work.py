@@ -37,11 +37,12 @@ class Work:
     def fraction(self, run_s: Floats) -> Floats:
         """Share of its epochs that each job has behind it after running so long, (n, m) for (n, m) seconds.
 
-        UTIL_j of equation 7; a regime counts only from where the one before ends, so that their order is kept.
+        UTIL_j of equation 7; a regime counts only from where the one before ends, so that their order is kept;
+        the last one goes on at its pace.
 
         >>> work = work_of([[(10.0, 120.0, 32), (10.0, 60.0, 64)]], [0.0])
-        >>> work.fraction(np.array([[0.0, 600.0, 1200.0, 1260.0, 9999.0]])).round(2).tolist()
-        [[0.0, 0.25, 0.5, 0.55, 1.0]]
+        >>> work.fraction(np.array([[0.0, 600.0, 1200.0, 1260.0, 1860.0]])).round(2).tolist()
+        [[0.0, 0.25, 0.5, 0.55, 1.05]]
         """
         ran = np.repeat(self.done[:, None], run_s.shape[1], axis=1)
         rest_s = np.maximum(run_s, 0.0)

@@ -18,7 +18,7 @@ from jobcast.models.regimes.trajectories import progress_at
 
 SIZES = (16, 32, 64)
 EPOCH_S = {16: 60.0, 32: 40.0, 64: 30.0}
-STEPS = 1500
+STEPS = 4000
 
 
 def finished(jobs, seed):
@@ -38,7 +38,7 @@ def finished(jobs, seed):
 
 @pytest.fixture(scope="module")
 def prior():
-    return RegimePrior(seed=1, steps=STEPS).fit(finished(120, 0), 5.0, 9.0)
+    return RegimePrior(seed=1, steps=STEPS, calibration="open").fit(finished(120, 0), 5.0, 9.0)
 
 
 def job_of(training, seq=0):
@@ -92,7 +92,7 @@ def test_beats_restatement_on_jobs_that_it_has_not_seen(prior):
 
 def test_same_seed_same_bytes_and_same_answers(prior, tmp_path):
     prior.save(tmp_path / "a")
-    RegimePrior(seed=1, steps=STEPS).fit(finished(120, 0), 5.0, 9.0).save(tmp_path / "b")
+    RegimePrior(seed=1, steps=STEPS, calibration="open").fit(finished(120, 0), 5.0, 9.0).save(tmp_path / "b")
     assert (tmp_path / "a" / "metadata.json").read_bytes() == (tmp_path / "b" / "metadata.json").read_bytes()
     read = RegimePrior.load(tmp_path / "a")
     job, progress = job_of(Training("B", 16, 90, "gns", EPOCH_S)), Progress(4.0, (Regime(16, 4.0),))

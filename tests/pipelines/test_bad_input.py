@@ -302,7 +302,7 @@ def test_a_wrong_option_of_backtest_is_refused_and_nothing_is_written(shell, run
 
 
 WRONG_TRAINING = {
-    ("regime",): "'regime' is no predictor; choose from will-jobs-arrive, new-load, job-duration",
+    ("regimes",): "'regimes' is no predictor; choose from will-jobs-arrive, new-load, job-duration, regime",
     ("new-load", "--algorithm", "guess"): "--algorithm guess: new-load knows auto, quantile, sliding-max",
     ("new-load", "--horizons", "60,5"): "--horizons 60,5: write ascending minutes",
     ("new-load", "--horizons", "5,inf"): "--horizons 5,inf: write ascending minutes",

@@ -87,6 +87,16 @@ def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):
     assert Sources(early, home=run.home, allow_overlap=True).make(parse_forecasts("registry")).overlap is True
 
 
+def test_traces_without_a_calendar_are_apart_unless_they_are_one():
+    version = SimpleNamespace(name="regime", version=1, train_from_s=0.0, train_until_s=100.0, trace_sha256="a")
+    assert refuse_overlap(version, 0.0, 50.0, allowed=False, trace_sha256="b") is False
+    with pytest.raises(OverlapError, match="regime version 1"):
+        refuse_overlap(version, 0.0, 50.0, allowed=False, trace_sha256="a")
+    version.train_from_s, version.train_until_s = 1.7e9, 1.7e9 + 100
+    with pytest.raises(OverlapError, match="regime version 1"):
+        refuse_overlap(version, 1.7e9, None, allowed=False, trace_sha256="b")
+
+
 def test_overlap_is_training_that_ends_after_the_window_begins():
     version = SimpleNamespace(name="new-load", version=3, train_until_s=100.0)
     assert refuse_overlap(version, 100.0, None, allowed=False) is False

@@ -16,7 +16,7 @@ from jobcast.traces.check import require_columns
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.throughputs import Starts
-from jobcast.traces.typed import numbers_of
+from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
 STATIC, ACCORDION, GNS = "static", "accordion", "gns"
 MODES = (STATIC, ACCORDION, GNS)
@@ -104,17 +104,28 @@ def jittered(course: Starts, epochs: int, sigma: float, rng: np.random.Generator
 
 
 def read_doublings(path: PathLike) -> Doublings:
-    """Read the GNS rows of a CSV of `GNS_COLUMNS`. Raises TraceError when it cannot be read."""
+    """Read the GNS rows of a CSV of `GNS_COLUMNS`.
+
+    Raises TraceError when it cannot be read, or a course does not begin at epoch 0 with the initial batch size or has
+    an epoch twice.
+    """
     frame, place = read_csv(read_file(path))
     require_columns(frame.columns, place, GNS_COLUMNS)
     numbers = [numbers_of(frame[name], place) for name in ("initial_batch_size", "scale_factor", "epoch", "batch_size")]
     for values in numbers:
-        bad = ~((values >= 0) & (values == values.floor())).fill_null(False)
-        place.refuse(bad, values, "must be a whole number", "correct the value")
+        whole = values.is_finite() & (values >= 0) & (values <= LARGEST_COUNT) & (values == values.floor())
+        place.refuse(~whole.fill_null(False), values, "must be a whole number", "correct the value")
     table = pl.DataFrame([frame["model"], frame["mode"], *(values.cast(pl.Int64) for values in numbers)])
     found: dict[tuple[str, int, int], Starts] = {}
-    for model, _, size, gpus, epoch, to_size in table.filter(pl.col("mode") == GNS).sort("epoch").iter_rows():
-        found[model, size, gpus] = (*found.get((model, size, gpus), ()), (epoch, to_size))
+    rows = table.with_row_index().filter(pl.col("mode") == GNS).sort("epoch", maintain_order=True)
+    for index, model, _, size, gpus, epoch, to_size in rows.iter_rows():
+        before = found.get((model, size, gpus), ())
+        if not before and (epoch, to_size) != (0, size):
+            what = f"{model} from {size} on {gpus} GPUs must begin at epoch 0 with its initial batch size"
+            place.fail(index, "epoch", what, epoch, "add or correct the row")
+        if before and epoch == before[-1][0]:
+            place.fail(index, "epoch", f"{model} from {size} on {gpus} GPUs is there twice", epoch, "keep one row")
+        found[model, size, gpus] = (*before, (epoch, to_size))
     return found
 
 

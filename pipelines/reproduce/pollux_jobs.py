@@ -1,0 +1,115 @@
+"""Jobs for Shockwave against Pollux (section 8.7): measured trainings that scale, and what Pollux made of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Regime, Training
+from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
+from jobcast.pipelines.scenes import FLAT_POOL, Scene
+from jobcast.simulator.goodput import ScalableWork, Stretch
+from jobcast.simulator.workload import Workload
+from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
+from jobcast.traces.table import Trace
+
+SHARES: Mapping[str, float] = {"cifar10": 0.7, "deepspeech2": 0.2, "bert": 0.1}
+"""Of small, medium and larger jobs, near section 8.1. Trainings of ncf last about a minute and are left out."""
+WIDTHS = (1, 2, 4, 8)
+WIDTH_SHARES = (0.6, 0.3, 0.09, 0.01)
+"""As the generator's."""
+EPOCHS = 200
+"""Into which the samples of every job are divided, for Shockwave."""
+MODE = "pollux"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A training: its fitted throughput, the batch sizes that it may run at, and its work on any number of GPUs."""
+
+    name: str
+    throughput: Throughput
+    limits: Limits
+    work: ScalableWork
+
+    def samples_s(self, gpus: int, batch_size: int) -> float:
+        """Samples a second; more than fit on the GPUs at once are accumulated, at the same time a sample."""
+        step_s = self.throughput.step_s(ceil(gpus / GPUS_PER_NODE), gpus, batch_size / gpus)
+        return batch_size / float(step_s)
+
+    def rounded(self, batch_size: int) -> int:
+        """The nearest doubling of the smallest batch size, so that a job has few of them."""
+        return int(self.limits.initial * 2 ** max(0, round(float(np.log2(batch_size / self.limits.initial)))))
+
+
+def applications(data: Path, most_gpus: int) -> dict[str, Application]:
+    """Applications of `SHARES` from their measurements; batch sizes reach as far as these do."""
+    times = read_step_times(data / "curves" / "step_times.csv")
+    curves = read_noise_curves(data / "curves" / "training_curves.csv")
+    found = {}
+    for name in SHARES:
+        sizes, local = list(curves[name]), times[name].local_batch_size
+        limits = Limits(sizes[0], sizes[-1], int(local.min()), int(local.max()))
+        fitted = fit_throughput(times[name])
+        work = ScalableWork(0.0, 1, phases(fitted, limits, curves[name][sizes[0]], most_gpus))
+        found[name] = Application(name, fitted, limits, work)
+    return found
+
+
+def draw_jobs(
+    known: Mapping[str, Application], jobs: int, gpus: int, contention: float, seed: int
+) -> tuple[list[str], list[ScalableWork]]:
+    """Applications and work of jobs that arrive as a Poisson process; together they would hold contention x GPUs."""
+    rng = np.random.default_rng(seed)
+    names = rng.choice(list(SHARES), jobs, p=list(SHARES.values())).tolist()
+    widths = rng.choice(WIDTHS, jobs, p=WIDTH_SHARES).tolist()
+    alone = [ScalableWork(0.0, width, known[name].work.phases) for name, width in zip(names, widths, strict=True)]
+    gpu_s = sum(work.gpus * work.exclusive_s() for work in alone)
+    gaps = rng.exponential(gpu_s / jobs / (contention * gpus), jobs)
+    gaps[0] = 0.0
+    return names, [
+        ScalableWork(at, work.gpus, work.phases) for at, work in zip(np.cumsum(gaps).tolist(), alone, strict=True)
+    ]
+
+
+def scene_of(
+    names: Sequence[str],
+    works: Sequence[ScalableWork],
+    stretches: Sequence[Sequence[Stretch]],
+    known: Mapping[str, Application],
+    gpus: int,
+) -> Scene:
+    """The jobs for Shockwave: on the GPUs that they ask for, with the samples and batch sizes that Pollux's run had."""
+    jobs, outcomes = [], []
+    for seq, (name, work, ran) in enumerate(zip(names, works, stretches, strict=True)):
+        training, regimes = training_of(known[name], work.gpus, ran)
+        job_id = f"{seq:0{len(str(len(works)))}d}"
+        jobs.append(Job(seq, job_id, FLAT_POOL, work.submit_s, work.gpus, training=training, preemptible=True))
+        outcomes.append(Outcome(training.run_time_s(regimes), regimes))
+    workload = Workload(jobs, outcomes, [Pool(FLAT_POOL, gpus)])
+    return Scene(workload, _nothing(), works[0].submit_s, works[-1].submit_s + 1.0)
+
+
+def training_of(app: Application, gpus: int, ran: Sequence[Stretch]) -> tuple[Training, tuple[Regime, ...]]:
+    """A training of `EPOCHS` epochs, and its regimes in whole epochs, from stretches of a replay."""
+    samples = [(stretch.end_s - stretch.begin_s) * app.samples_s(stretch.gpus, stretch.batch_size) for stretch in ran]
+    sizes = [app.rounded(stretch.batch_size) for stretch in ran]
+    ends = np.round(np.cumsum(samples) / sum(samples) * EPOCHS).astype(int).tolist()
+    by_epoch = np.empty(EPOCHS, dtype=int)
+    for begin, end, size in zip([0, *ends[:-1]], ends, sizes, strict=True):
+        by_epoch[begin:end] = size
+    regimes = tuple(Regime(int(size), float(len(list(group)))) for size, group in groupby(by_epoch.tolist()))
+    epoch_s = {size: sum(samples) / EPOCHS / app.samples_s(gpus, size) for size in sorted(set(by_epoch.tolist()))}
+    return Training(app.name, regimes[0].batch_size, EPOCHS, MODE, epoch_s), regimes
+
+
+def _nothing() -> Trace:
+    """No trace before the jobs: no forecast here looks back."""
+    import polars as pl
+
+    columns = {"job_id": ["0"], "pool": [FLAT_POOL], "submit_time": [0.0], "duration": [1.0], "gpus": [1]}
+    return Trace.from_frame(pl.DataFrame(columns), name="none").between(None, 0.0)

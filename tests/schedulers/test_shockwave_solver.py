@@ -1,0 +1,154 @@
+"""Equation 11 solved: exhaustive optima of small windows, and what every timetable must satisfy."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.schedulers.shockwave.exact import improve
+from jobcast.schedulers.shockwave.hull import majorant_slopes
+from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.relaxation import relax
+from jobcast.schedulers.shockwave.solver import Limits, solve
+from jobcast.schedulers.shockwave.work import work_of
+
+HEURISTIC = Limits(cells=0)
+EXACT = Limits(gap=0.0, cells=400, nodes=5_000, time_limit_s=20.0)
+
+
+def programme(rows, gpus, rounds, lam=3.0):
+    """Rows of (weight, GPUs, running, [(epochs, seconds an epoch, batch size), ...], epochs done)."""
+    work = work_of([row[3] for row in rows], [row[4] for row in rows])
+    widths = np.array([row[1] for row in rows])
+    return Programme(
+        work=work,
+        cautious_s=work.left_s,
+        loads=widths / gpus,
+        weights=np.array([float(row[0]) for row in rows]),
+        floor=1.0,
+        widths=widths,
+        running=np.array([row[2] for row in rows], dtype=bool),
+        gpus=gpus,
+        rounds=rounds,
+        round_s=120.0,
+        restart_s=20.0,
+        makespan_price=lam / float(work.left_s.sum()),
+    )
+
+
+stretches = st.lists(
+    st.tuples(st.floats(0.5, 8.0), st.floats(20.0, 200.0), st.sampled_from([16, 32])), min_size=1, max_size=3
+)
+job_rows = st.tuples(st.floats(0.2, 6.0), st.sampled_from([1, 2, 4]), st.booleans(), stretches, st.floats(0.0, 5.0))
+
+
+@st.composite
+def programmes(draw, most_jobs=8, most_rounds=6):
+    rows = draw(st.lists(job_rows, min_size=1, max_size=most_jobs))
+    gpus, lam = draw(st.integers(4, 9)), draw(st.sampled_from([0.0, 0.01, 1.0, 100.0]))
+    return programme(rows, gpus, draw(st.integers(1, most_rounds)), lam)
+
+
+def optimum(problem):
+    """The best value over all timetables that fit, by trying them all."""
+    masks = [
+        mask
+        for mask in product([False, True], repeat=problem.jobs)
+        if int(problem.widths @ np.array(mask)) <= problem.gpus
+    ]
+    return max(problem.value(np.array(columns).T) for columns in product(masks, repeat=problem.rounds))
+
+
+@settings(max_examples=40, deadline=None)
+@given(programmes(most_jobs=4, most_rounds=3))
+def test_the_optimum_lies_between_value_and_bound(problem):
+    best, solution = optimum(problem), solve(problem, HEURISTIC)
+    assert solution.value <= best + 1e-9
+    assert best <= solution.bound + 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(programmes(most_jobs=4, most_rounds=3))
+def test_highs_finds_the_optimum_of_small_windows(problem):
+    best, begin = optimum(problem), solve(problem, HEURISTIC)
+    improved = improve(problem, begin.runs, 0.0, 5_000, 20.0)
+    assert problem.value(improved.runs) == pytest.approx(best, abs=1e-6)
+    assert improved.bound >= best - 1e-6
+
+
+@settings(max_examples=60, deadline=None)
+@given(programmes())
+def test_timetables_fit_and_leave_no_gpu_idle_in_vain(problem):
+    solution = solve(problem, HEURISTIC)
+    used = problem.widths @ solution.runs
+    assert used.max() <= problem.gpus
+    assert solution.bound >= solution.value - 1e-9
+    assert solution.value == pytest.approx(problem.value(solution.runs))
+    assert solution.gap >= 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(programmes())
+def test_every_candidate_stays_within_the_window(problem):
+    relaxed = relax(problem)
+    for counts in relaxed.counts:
+        assert counts.min() >= 0
+        assert counts.max() <= problem.rounds
+        assert problem.widths @ counts <= problem.gpus * problem.rounds
+
+
+@given(stretches, st.floats(0.0, 5.0))
+def test_epochs_follow_the_order_of_regimes(regimes, done):
+    work = work_of([regimes], [done])
+    ends = np.cumsum([epochs * epoch_s for epochs, epoch_s, _ in regimes])
+    epochs = np.cumsum([epochs for epochs, _, _ in regimes])
+    expected = (done + epochs) / (done + epochs[-1])
+    assert work.fraction(ends[None, :])[0] == pytest.approx(expected)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-5.0, 5.0), min_size=2, max_size=8))
+def test_majorants_are_concave_and_nowhere_below(values):
+    row = np.array([values])
+    slopes = majorant_slopes(row)[0]
+    above = np.concatenate([[0.0], np.cumsum(slopes)]) + values[0]
+    assert (np.diff(slopes) <= 1e-9).all()
+    assert (above >= row[0] - 1e-9).all()
+    assert above[-1] == pytest.approx(values[-1])
+
+
+def test_a_job_that_runs_is_not_stopped_for_an_equal_one():
+    long = [(40.0, 120.0, 32)]
+    rows = [(1.0, 1, index < 2, long, 10.0) for index in range(4)]
+    solution = solve(programme(rows, 2, 6, lam=0.0), HEURISTIC)
+    assert solution.runs[:2, 0].all()
+
+
+def test_pieces_cost_a_restart_each():
+    problem = programme([(1.0, 1, False, [(10.0, 120.0, 32)], 0.0)], 1, 4, lam=0.0)
+    whole, cut = np.array([[True, True, False, False]]), np.array([[True, False, True, False]])
+    expected = [np.log((1.0 + run_s / 1300.0) / 2.0) for run_s in (220.0, 200.0)]  # 11 rounds less a start
+    assert [problem.value(whole), problem.value(cut)] == pytest.approx(expected)
+
+
+def test_the_longest_job_runs_throughout_where_it_decides_the_makespan():
+    short = [(1.0, 1, True, [(20.0, 120.0, 32)], 0.0) for _ in range(8)]
+    solution = solve(programme([*short, (1.0, 2, False, [(200.0, 120.0, 32)], 0.0)], 8, 20), HEURISTIC)
+    assert solution.runs[-1].all()
+
+
+def test_the_gap_of_a_thousand_jobs_is_small():
+    rng = np.random.default_rng(7)
+    rows = [
+        (
+            float(rng.uniform(0.5, 8.0)),
+            int(rng.choice([1, 2, 4, 8], p=[0.6, 0.3, 0.09, 0.01])),
+            bool(rng.random() < 0.15),
+            [(float(rng.uniform(5, 60)), float(rng.uniform(20, 120)), 32), (20.0, 30.0, 64)],
+            float(rng.uniform(0, 30)),
+        )
+        for _ in range(1000)
+    ]
+    assert solve(programme(rows, 256, 20), Limits()).gap <= 0.005
