@@ -5,10 +5,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import arrival_features, feature_names
-from jobcast.features.loads import window_loads
 
 DAY_S = 86400.0
 WEEK_S = 7 * DAY_S
+PERIODS_S = (DAY_S, WEEK_S)
+"""Load of the window so long ago, and of so long per k."""
 MAXIMA: tuple[int, ...] = (2, 4, 8, 12, 24)
 MEANS: tuple[int, ...] = (4, 12, 24)
 Floats = NDArray[np.float64]
@@ -55,26 +56,10 @@ def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLik
     -------
     (T, H, F) float64, F = len(load_feature_names()).
     """
-    ticks = np.asarray(ticks_s, np.float64)
-    known = arrival_features(history, ticks, horizons_s)
-    loads = [_loads(history, ticks, float(horizon_s)) for horizon_s in np.asarray(horizons_s, np.float64)]
-    return np.concatenate([known, np.log1p(np.stack(loads, axis=1))], axis=2)
+    from jobcast.features.load_kernels import past_loads
 
-
-def _loads(history: PoolHistory, ticks: Floats, horizon_s: float) -> Floats:
-    """GPUs by column, (T, len(_NAMES))."""
-    windows = window_loads(history, ticks, horizon_s, max(*MAXIMA, *MEANS))
-    largest = np.maximum.accumulate(windows, axis=1)
-    total = np.cumsum(windows, axis=1)
-    columns = [windows[:, 0], windows[:, 1]]
-    columns += [largest[:, count - 1] for count in MAXIMA]
-    columns += [total[:, count - 1] / count for count in MEANS]
-    columns += [_ago(history, ticks, horizon_s, period_s) for period_s in (DAY_S, WEEK_S)]
-    columns += [window_loads(history, ticks, span_s, 1)[:, 0] * horizon_s / span_s for span_s in (DAY_S, WEEK_S)]
-    return np.stack(columns, axis=1)
-
-
-def _ago(history: PoolHistory, ticks: Floats, horizon_s: float, period_s: float) -> Floats:
-    """GPUs that arrived in (t - p, min(t - p + k, t)]."""
-    length_s = min(horizon_s, period_s)
-    return window_loads(history, ticks - period_s + length_s, length_s, 1)[:, 0]
+    ticks, horizons = (np.ascontiguousarray(values, np.float64) for values in (ticks_s, horizons_s))
+    arrivals = (np.ascontiguousarray(values, np.float64) for values in (history.arrival_s, history.arrival_gpus))
+    counts = (np.array(windows, np.int64) for windows in (MAXIMA, MEANS))
+    loads = past_loads(*arrivals, ticks, horizons, *counts, np.array(PERIODS_S))
+    return np.concatenate([arrival_features(history, ticks, horizons), np.log1p(loads)], axis=2)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from jobcast.pipelines.regime_tables import regime_lines
-from jobcast.pipelines.wording import UNKNOWN, number
+from jobcast.pipelines.wording import UNKNOWN, brief, number
 
 ARRIVALS = ("n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", "ece", "threshold", "idle_f1")
 LOADS = ("n", "coverage", "coverage_nonzero", "over", "missed", "worst_pool")
@@ -151,7 +151,7 @@ def _table(corner: str, columns: Sequence[str], rows: Sequence[Row]) -> list[str
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else number(value)
+    return value if isinstance(value, str) else "" if value is None else brief(value)
 
 
 def _ends(interval: Sequence[float] | None) -> str:

@@ -15,6 +15,7 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.times import iso
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
@@ -88,8 +89,10 @@ ANSWERS: Mapping[str, Callable[[Any, Trace, float], Answer]] = {
 def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: Path) -> dict[str, Any]:
     """Answers of a version at an instant; nothing after it is read.
 
-    Raises RegistryError for a version that is not there, TraceError when the trace holds no job up to the instant.
+    Raises ConfigError for a predictor that answers no such question, RegistryError for a version that is not there,
+    TraceError when the trace holds no job up to the instant.
     """
+    check_known("predict", reference[0], ANSWERS)
     registry = open_registry(home)
     version = registry.resolve(*reference)
     known = trace.between(None, float(np.nextafter(at_s, np.inf)))

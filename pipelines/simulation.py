@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.switches import Switches
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
+from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
@@ -74,6 +76,8 @@ def simulate(
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
     chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
     rule = factory(chosen.source, read)
+    if isinstance(read.get("switches"), Switches) and chosen.source is not None:
+        check_horizons(read["switches"], chosen.source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)

@@ -8,6 +8,8 @@ Shown = Callable[[float | None], str]
 """A way to show a number."""
 DIGITS = 3
 LEAST_SHOWN = 1e-4
+LEAST_THREE_DIGITS = 1e-2
+"""Below, three significant digits are more than four decimals."""
 
 UNITS_S: tuple[tuple[str, float, float], ...] = (
     ("s", 1.0, 120.0),
@@ -49,6 +51,18 @@ def number(value: float | int | None, digits: int = DIGITS) -> str:
     rounded = float(f"{value:.{digits}g}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return _minus(f"{rounded if decimals else value:,.{decimals}f}")
+
+
+def brief(value: float | int | None) -> str:
+    """As `number`, but small ones with four decimals: for the narrow columns of a terminal.
+
+    >>> [brief(x) for x in (11.234, 0.0123456, 0.000661, -0.00004, -0.00003, 0.0)]
+    ['11.2', '0.0123', '0.0007', '0.0000', '0.0000', '0']
+    """
+    if value is None or not math.isfinite(value) or not 0 < abs(value) < LEAST_THREE_DIGITS:
+        return number(value)
+    text = _minus(f"{value:.4f}")
+    return text.removeprefix("−") if float(f"{value:.4f}") == 0 else text
 
 
 def percent(value: float | None) -> str:
@@ -93,13 +107,13 @@ def unit_for(seconds: Iterable[float | None]) -> tuple[str, float]:
     return next((name, unit_s) for name, unit_s, most_s in UNITS_S if middle < most_s)
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, shown: Shown = number) -> str:
     """A change, with its sign.
 
     >>> signed(0.5), signed(-0.5), signed(0.0)
     ('+0.500', '−0.500', '0')
     """
-    text = number(value)
+    text = shown(value)
     return f"+{text}" if value is not None and math.isfinite(value) and value > 0 else text
 
 

@@ -103,7 +103,7 @@ def command(
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.recipes import TrainSettings, parse_horizons, recipe_of
+    from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
     from jobcast.traces.readers import read_trace
 
     console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
@@ -118,7 +118,7 @@ def command(
         tune=tune,
         given=settings_for(predictor, REGIME, pairs),
     )
-    recipe_of(predictor, algorithm)
+    check_tune(predictor, algorithm, tune)
     home = find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     trace = read_trace(trace_path)

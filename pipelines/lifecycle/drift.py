@@ -20,6 +20,7 @@ from jobcast.pipelines.evaluating import scored_pools
 from jobcast.pipelines.lifecycle.drift_rules import LIMITS, SwitchRule, judge, moved_inputs, switches_of
 from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
 from jobcast.pipelines.lifecycle.stability import PSI_LIMIT, Columns, input_columns, shifts
+from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import check_tests
@@ -83,6 +84,7 @@ def drift(
     ConfigError, TrainingError
         The window is empty.
     """
+    check_known("drift", reference[0], LIMITS)
     registry = open_registry(home)
     version = registry.resolve(*reference)
     span = _span(version, trace, from_s, until_s)

@@ -9,7 +9,7 @@ from jobcast.pipelines.headline import Finding
 from jobcast.pipelines.lifecycle.drift_plots import SHOWN, drift_plots
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, SwitchRule
 from jobcast.pipelines.page import Drawing, Table, render
-from jobcast.pipelines.wording import UNKNOWN, counted, listed, number, share
+from jobcast.pipelines.wording import UNKNOWN, brief, counted, listed, number, share
 
 WIDE_PLOTS = ("inputs", "misses_")
 CAPTIONS = {
@@ -91,7 +91,7 @@ def _rows(result: Mapping[str, Any]) -> list[list[str]]:
     for week in result["weeks"]:
         for place, (block, figures) in enumerate(week["blocks"].items()):
             first = place == 0
-            shown = [number(figures.get(name)) for name in SHOWN[result["predictor"]]]
+            shown = [brief(figures.get(name)) for name in SHOWN[result["predictor"]]]
             head = [_week_name(week), number(week["jobs"])] if first else ["", ""]
             rows.append([*head, block, *shown, week["verdict"] if first else ""])
     return rows
@@ -109,7 +109,7 @@ def _weeks_table(result: Mapping[str, Any]) -> Table:
         for place, (block, figures) in enumerate(week["blocks"].items()):
             first = place == 0
             lead = [_week_name(week), week["verdict"], number(week["jobs"])] if first else ["", "", ""]
-            shown = [number(figures.get(name)) for name in SHOWN[result["predictor"]]]
+            shown = [brief(figures.get(name)) for name in SHOWN[result["predictor"]]]
             last = [number(len(inputs["moved"])), inputs["feature"] or UNKNOWN, number(inputs["psi"])]
             rows.append([*lead, block, *shown, *(last if first else ["", "", ""])])
     return Table("Week by week", head, rows, words=2)

@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.switches import Switch
 from jobcast.pipelines.lifecycle.rows import ArrivalRows
 from jobcast.pipelines.lifecycle.stability import PSI_LIMIT
-from jobcast.pipelines.wording import number, share
+from jobcast.pipelines.wording import counted, number, share
 
 STEADY, WATCH, DRIFTED = "steady", "watch", "drifted"
 DAY_S = 86400.0
@@ -95,7 +95,7 @@ def judge(
                 beside = f" (nominal {number(nominal[limit.figure])})" if limit.figure in nominal else ""
                 found.append((verdict, f"{block} {limit.figure} {number(figures[limit.figure])}{beside}"))
     if inputs.get("moved"):
-        found.append((WATCH, f"{len(inputs['moved'])} inputs moved, {inputs['feature']} most"))
+        found.append((WATCH, f"{counted(len(inputs['moved']), 'input')} moved, {inputs['feature']} most"))
     verdicts = {verdict for verdict, _ in found}
     worst = next((verdict for verdict in (DRIFTED, WATCH) if verdict in verdicts), STEADY)
     return worst, [reason for _, reason in found]

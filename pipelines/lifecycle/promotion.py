@@ -20,6 +20,7 @@ from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.promotion_backtest import replay_both
 from jobcast.pipelines.lifecycle.rows import forecast_rows
 from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION, RULES, why_worse
+from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import check_tests
@@ -131,6 +132,8 @@ def promote(
 
     Without a window nothing is compared. A version that did worse is told by `promoted` = False; see `refuse`.
     """
+    if window is not None:
+        check_known("models promote --trace", name, PREDICTORS)
     registry = open_registry(home)
     candidate = registry.resolve(name, number)
     contest = Contest.of(registry, candidate, alias) if window else None

@@ -5,7 +5,7 @@ from typing import Any
 
 from jobcast.pipelines.lifecycle.retraining_table import COLUMNS
 from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION
-from jobcast.pipelines.wording import between, number, signed
+from jobcast.pipelines.wording import between, brief, number, signed
 
 LABEL_COLUMNS = 30
 BACKTEST_ROWS: Mapping[str, str] = {
@@ -36,7 +36,7 @@ def _compared(told: Mapping[str, Any]) -> list[str]:
         for name in COLUMNS[told["model"]]:
             ours, theirs = both[CANDIDATE].get(name), both[CHAMPION].get(name)
             extra = _interval(both["interval"]) if name == figures["figure"] else ""
-            lines.append(_row(f"{block} {name}", number(ours), number(theirs), _change(ours, theirs) + extra))
+            lines.append(_row(f"{block} {name}", brief(ours), brief(theirs), _change(ours, theirs) + extra))
     mean = signed(figures["difference"]) + _interval(figures["interval"])
     lines.append(_row(f"mean {figures['figure']}", "", "", mean))
     return [*lines, *_backtest(told["backtest"]), *told["notes"]]
@@ -60,7 +60,7 @@ def _row(label: str, ours: str, theirs: str, difference: str) -> str:
 
 
 def _change(ours: float | None, theirs: float | None) -> str:
-    return "" if ours is None or theirs is None else signed(float(ours - theirs))
+    return "" if ours is None or theirs is None else signed(float(ours - theirs), brief)
 
 
 def _interval(interval: Sequence[float] | None) -> str:

@@ -12,6 +12,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "job-duration": ("accuracy", "macro_f1", "log_loss", "ece"),
 }
 """Figures that are shown of each predictor."""
+SHORT_BELOW = 10.0
 
 
 def retraining_table(result: Mapping[str, Any]) -> str:
@@ -44,8 +45,8 @@ def _cells(ours: Mapping[str, Any], theirs: Mapping[str, Any], names: tuple[str,
 
 
 def _short(value: float | None) -> str:
-    """A figure around 1 with three decimals, so that eight columns fit a terminal."""
-    return UNKNOWN if value is None else f"{value:.3f}"
+    """A figure around 1 with three decimals, a larger one with fewer, so that eight columns fit a terminal."""
+    return UNKNOWN if value is None else f"{value:.3f}" if abs(value) < SHORT_BELOW else number(value)
 
 
 def _difference(pooled: Mapping[str, Any] | None) -> list[str]:

@@ -21,6 +21,8 @@ PSI_LIMIT = 0.25
 """From here on the same source calls a shift large."""
 EMPTY = 0.5
 """Rows that an empty bin counts as, for a logarithm needs some."""
+LEAST_ROWS = 100
+"""Of a side, for an index to tell anything: among n rows that have not moved it is about (BINS - 1) / n by chance."""
 STEP_S = 1800.0
 """Grid of the rows that are compared; neighbours of 5 minutes are all but equal."""
 MINUTE_S = 60.0
@@ -60,9 +62,11 @@ def _shares(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 
 
 def shifts(reference: Columns, current: Columns) -> dict[str, float]:
-    """Index of each input that both hold, where it is defined; of one that each horizon has for itself, the largest."""
+    """Index of each input of which both hold `LEAST_ROWS`; of one that each horizon has for itself, the largest."""
     found: dict[str, float] = {}
     for column in reference.keys() & current.keys():
+        if min(len(reference[column]), len(current[column])) < LEAST_ROWS:
+            continue
         value = stability_index(reference[column], current[column])
         if value is not None:
             name = column[0]

@@ -3,10 +3,11 @@
 import csv
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.times import iso, parse_time
 from jobcast.traces.files import reason, replacing
@@ -33,6 +34,17 @@ def read_switches(path: str | Path) -> Switches:
         raise ConfigError(f"{path}: not readable as CSV ({reason(error)}); {GIVE}") from None
 
 
+def check_horizons(switches: Switches, horizons_min: Sequence[float]) -> None:
+    """Raise a ConfigError for a row of a horizon that nobody forecasts: it would never be obeyed."""
+    for row in switches.rows:
+        if row.horizon_min not in horizons_min:
+            have = ", ".join(map(horizon_label, horizons_min))
+            raise ConfigError(
+                f"switches: pool {row.pool} is switched for windows of {horizon_label(row.horizon_min)}, forecasts are "
+                f"of {have}; take switches and forecasts of the same horizons"
+            )
+
+
 def write_switches(switches: Iterable[Switch], path: Path) -> None:
     """Write a file of switches, by pool, horizon and instant, under a temporary name first."""
     text = io.StringIO()
@@ -50,7 +62,8 @@ def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:
     missing = [name for name in COLUMNS if name not in found]
     if missing:
         shown = ", ".join(found) or "nothing"
-        raise ConfigError(f"{path}: column {' and '.join(missing)} missing, found {shown}; {GIVE}")
+        columns = "column" if len(missing) == 1 else "columns"
+        raise ConfigError(f"{path}: {columns} {', '.join(missing)} missing, found {shown}; {GIVE}")
     read: dict[tuple[str, float, float], Switch] = {}
     for row in rows:
         where = f"{path}, row {rows.line_num}"

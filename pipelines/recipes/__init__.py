@@ -3,14 +3,26 @@
 from collections.abc import Callable, Mapping
 
 from jobcast.domain.errors import ConfigError
+from jobcast.models.duration_rules import RULES
 from jobcast.models.job_duration import JobDuration
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.recipes import arrivals, durations, loads, regimes
 from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
 
-__all__ = ["DATA", "RECIPES", "Recipe", "TrainSettings", "Trained", "TrainingData", "parse_horizons", "recipe_of"]
+__all__ = [
+    "DATA",
+    "RECIPES",
+    "Recipe",
+    "TrainSettings",
+    "Trained",
+    "TrainingData",
+    "check_tune",
+    "parse_horizons",
+    "recipe_of",
+]
 
 RECIPES: Mapping[str, tuple[tuple[str, ...], Recipe]] = {
     WillJobsArrive.name: (arrivals.ALGORITHMS, arrivals.train_arrivals),
@@ -21,6 +33,17 @@ RECIPES: Mapping[str, tuple[tuple[str, ...], Recipe]] = {
 """Predictor -> its algorithms, the default first, and how it is trained."""
 DATA: Mapping[str, Callable[..., TrainingData]] = {RegimePrior.name: regimes.regime_data}
 """Predictor -> (trace, from, until, least jobs of a pool) -> its training data, where not `TrainingData.of`."""
+
+
+UNTUNED = frozenset({*regimes.ALGORITHMS, SlidingMax.algorithm, *RULES})
+"""Algorithms without settings to search."""
+
+
+def check_tune(predictor: str, algorithm: str | None, tune: int) -> None:
+    """Raise a ConfigError for a search of what has no settings."""
+    name, _ = recipe_of(predictor, algorithm)
+    if tune and name in UNTUNED:
+        raise ConfigError(f"--tune {tune}: {name} of {predictor} has no settings to search; leave it out")
 
 
 def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:

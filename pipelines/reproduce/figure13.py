@@ -14,6 +14,8 @@ from jobcast.pipelines.reproduce.sheets import Claim, claims, grid, number, pict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MARKED_PCT = 5.0
+"""A makespan that grows by less has hardly grown."""
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SEEDS = range(3)
 NOISE_SEEDS = range(2)
@@ -62,7 +64,7 @@ def _claims(done: list[Done]) -> list[Claim]:
     worst = most["worst_ftf"] - none["worst_ftf"]
     unfair = most["unfair_pct_100"] - none["unfair_pct_100"]
     return [
-        Claim("makespan grows with noise: at 100 %", "more than 30 %", f"{slower:+.0f} %", slower > 0),
+        Claim("makespan grows with noise: at 100 %", "more than 30 %", f"{slower:+.0f} %", slower > MARKED_PCT),
         Claim("worst FTF grows slowly: at 100 %", "slowly", number(worst) + " more", worst >= 0),
         Claim("unfair jobs grow slowly: at 100 %", "slowly", f"{unfair:+.1f} points", unfair >= 0),
         Claim("mean JCT grows slowly: at 100 %", "slowly", f"{jct:+.0f} %", jct >= 0),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, styles, thin_cdf
-from jobcast.pipelines.reproduce.runs import Done, Means
+from jobcast.pipelines.plots import DASHES, INK, WIDE, Style, draw, legend_beside, styles, thin_cdf
+from jobcast.pipelines.reproduce.runs import BASELINES, SHOCKWAVE, SIMPLE, Done, Means
 from jobcast.pipelines.reproduce.sheets import HOUR_S
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ PANELS = (
 )
 TALL_PANEL = 2.6
 MOST_BARS_LABELLED = 12
+ALWAYS = (SHOCKWAVE, *BASELINES, *SIMPLE)
 
 
 def save(out: Path, name: str, title: str, paint: "Callable[[Figure], None]", size: tuple[float, float] = WIDE) -> None:
@@ -51,22 +52,30 @@ def bars(out: Path, name: str, title: str, found: Means) -> None:
 
 def _grouped(axes: "Axes", cases: Sequence[str], values: Mapping[str, Sequence[float]]) -> None:
     width = 0.82 / len(values)
-    style = {one: PALETTE[i % len(PALETTE)] for i, one in enumerate(values)}
+    style = _styles(list(values))
     for i, (label, heights) in enumerate(values.items()):
         at = np.arange(len(cases)) + (i - (len(values) - 1) / 2) * width
-        hatch = "" if i < len(PALETTE) else "//"
-        drawn = axes.bar(at, heights, width * 0.92, label=label, color=style[label], hatch=hatch, edgecolor="white")
+        hatch = "" if style[label].dashes == DASHES[0] else "//"
+        drawn = axes.bar(
+            at, heights, width * 0.92, label=label, color=style[label].color, hatch=hatch, edgecolor="white"
+        )
         if len(cases) * len(values) <= MOST_BARS_LABELLED:
             axes.bar_label(drawn, fmt="%.3g", fontsize=7, padding=1)
     axes.set_xticks(np.arange(len(cases)), cases if len(cases) > 1 else [""] * len(cases), fontsize=8.5)
     axes.grid(axis="x", visible=False)
 
 
+def _styles(labels: Sequence[str]) -> dict[str, Style]:
+    """Styles by which a policy looks alike in all figures."""
+    return styles([*ALWAYS, *(label for label in labels if label not in ALWAYS)])
+
+
 def distributions(axes: "Axes", values: Mapping[str, Sequence[float]], said: str) -> None:
     """Distribution functions, a line a name."""
-    for (label, numbers), style in zip(values.items(), styles(list(values)).values(), strict=True):
+    style = _styles(list(values))
+    for label, numbers in values.items():
         x, share = thin_cdf(numbers)
-        axes.step(x, share, where="post", label=label, **style.line)
+        axes.step(x, share, where="post", label=label, **style[label].line)
     axes.set(xlabel=said, ylabel="share of jobs", ylim=(0, 1.02))
     legend_beside(axes)
 

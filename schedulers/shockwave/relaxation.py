@@ -39,13 +39,15 @@ class Relaxed:
 
 def relax(programme: Programme) -> Relaxed:
     """Solve the relaxation by bisection on the longest time left, then prove its prices."""
-    theta, found = 0.0, _Search(programme, 0.0)
-    if found.load_share > 0.0:  # the load binds: what is left of the mixture goes to it
-        theta = found.load_share
-        found = _Search(programme, theta)
-    bounds = [_bound(programme, theta, found.mixture(theta)), _bound(programme, 1.0, np.zeros(programme.jobs))]
+    longest = found = _Search(programme, 0.0)
+    mixtures = [(0.0, longest.mixture(0.0)), (1.0, np.zeros(programme.jobs))]
+    if longest.load_share > 0.0:  # the load may bind: what is left of the mixture goes to it
+        found = _Search(programme, longest.load_share)
+        mixtures.append((longest.load_share, found.mixture(longest.load_share)))
+    bounds = [_bound(programme, *mixture) for mixture in mixtures]
     best = min(bounds, key=lambda one: one[0])
-    candidates = (*found.candidates, *(fill(one[1] / programme.widths[:, None], programme) for one in bounds))
+    searched = [*found.candidates, *(longest.candidates if found is not longest else [])]
+    candidates = (*searched, *(fill(one[1] / programme.widths[:, None], programme) for one in bounds))
     return Relaxed(best[0], candidates, best[1] / programme.widths[:, None])
 
 
@@ -65,6 +67,8 @@ class _Search:
         load_s = float(programme.loads @ self._left_s[np.arange(programme.jobs), counts])
         low = min(high, max(float(longest[-1]), load_s))
         self.candidates = [counts]
+        self._tight = np.zeros(programme.jobs)  # GPUs of the jobs that no lower ceiling has room for
+        self._tight[int(np.argmax(self._left_s[:, -1]))] = 1.0
         found = self._under(low)
         self.load_share = 0.0
         if found is not None and found[1].sum() <= 1.0:  # even the lowest ceiling is worth its price
@@ -83,8 +87,7 @@ class _Search:
         missing = wanted - float(mixed.sum())
         if missing < 0:
             return mixed * (wanted / float(mixed.sum()))
-        mixed[int(np.argmax(self._left_s[:, -1]))] += missing
-        return mixed
+        return mixed + missing * self._tight / float(self._tight.sum())
 
     def _bisect(self, low: float, high: float, at_low: tuple[Ints, Floats] | None) -> None:
         if at_low is not None:
@@ -106,7 +109,10 @@ class _Search:
         programme = self._programme
         forced = (self._left_s > ceiling_s + 1e-6).sum(axis=1)
         room = self._room - int(programme.widths @ forced)
-        if room < 0 or forced.max(initial=0) > programme.rounds:
+        if forced.max(initial=0) > programme.rounds:
+            return None
+        if room < 0:
+            self._tight = np.where(forced > 0, programme.widths, 0.0)
             return None
         taken, price = _fill(self._slopes, self._order, programme, forced, room)
         rows = np.flatnonzero(forced)

@@ -179,7 +179,7 @@ def test_a_registry_without_the_model_asked_for(shell, run, tmp_path):
 
 def test_a_model_whose_features_do_not_match(shell, run, monkeypatch):
     monkeypatch.setattr(arrivals, "feature_names", lambda: ("load_1", "load_2"))
-    sources._loaded.cache_clear()  # a process loads a version once
+    sources.loaded_version.cache_clear()  # a process loads a version once
     for words in (
         ("evaluate", "will-jobs-arrive", "--trace", run.trace, "--json", "figures.json"),
         ("predict", "will-jobs-arrive", "--trace", run.trace, "--at", "2024-01-06", "--json", "figures.json"),
@@ -454,7 +454,9 @@ def test_a_run_on_quotas_that_do_not_fit_or_a_name_that_is_none_does_not_begin(s
     narrow = csv("production-1,1", "research-1,1", "wide-1,1", name="pools.csv", header="pool,gpus")
     out = ("--out", "out", "--params", run.params)
     assert "its pool" in shell.refuses("run", "--trace", run.trace, "--pools", narrow, *out)
-    assert "no trace of that name (known: campus, philly, sia)" in shell.refuses("run", "--trace", "nosuch", *out)
+    assert "no trace of that name (known: campus, gavel, philly, sia)" in shell.refuses(
+        "run", "--trace", "nosuch", *out
+    )
     assert "JOBCAST_DATA is not set" in shell.refuses("run", "--trace", "philly", *out)
     assert "is a folder" in shell.refuses("run", "--trace", "", *out)
     assert "no such file" in shell.refuses("run", "--trace", run.trace, "--pools", "nosuch.csv", *out)

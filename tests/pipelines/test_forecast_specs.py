@@ -36,7 +36,10 @@ def test_sources_as_users_write_them(text, spec):
         ("noisy:-0.1", "probability between 0 and 1"),
         ("noisy:1.1", "probability between 0 and 1"),
         ("noisy:much", "probability between 0 and 1"),
-        ("registry:nosuch=1", "'nosuch=1' is no NAME=VERSION; names are will-jobs-arrive, new-load, job-duration"),
+        (
+            "registry:nosuch=1",
+            "'nosuch=1' is no NAME=VERSION; versions are numbers, names are will-jobs-arrive, new-load",
+        ),
         ("registry:new-load=", "'new-load=' is no NAME=VERSION"),
         ("registry:new-load=first", "is no NAME=VERSION"),
         ("registry:new-load=²", "is no NAME=VERSION"),

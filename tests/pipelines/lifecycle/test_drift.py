@@ -83,7 +83,7 @@ def test_a_week_is_judged_by_the_limits(figures, verdict):
 def test_inputs_that_moved_alone_are_watched():
     assert moved_inputs({"a": 0.3, "b": 0.3, "c": 0.1, "d": 0.9}, {"a": 0.4, "b": 0.1}) == ["d", "b"]
     said, reasons = judge("new-load", {}, {}, {"moved": ["d"], "feature": "d"})
-    assert (said, reasons) == (WATCH, ["1 inputs moved, d most"])
+    assert (said, reasons) == (WATCH, ["1 input moved, d most"])
 
 
 def test_rows_give_the_figures_of_evaluate(registry, trace):
@@ -149,7 +149,7 @@ def test_switches_up_to_a_week_do_not_depend_on_later_weeks(run, trace):
     ("words", "told"),
     [
         (("new-load", "--switches-out", "s.csv"), "--switches-out: new-load has no gate to switch by"),
-        (("regime",), "no model 'regime'"),
+        (("regime",), "'regime' is no predictor of `jobcast drift`"),
         (("new-load", "--from", "2024-01-10"), "reaches into the window"),
         (("new-load", "--until", "2024-01-10"), "nothing to look at"),
         (("new-load", "--html", "."), "is a folder"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.lifecycle.stability import EMPTY, shifts, stability_index
+from jobcast.pipelines.lifecycle.stability import EMPTY, LEAST_ROWS, shifts, stability_index
 
 VALUES = st.lists(st.one_of(st.integers(-5, 5), st.just(np.nan)), min_size=1, max_size=40)
 
@@ -35,3 +35,11 @@ def test_an_input_of_several_horizons_counts_by_the_one_that_moved_most():
     before = {("gap", "5min"): steady, ("gap", "60min"): steady, ("hour", ""): steady}
     then = {("gap", "5min"): steady, ("gap", "60min"): moved, ("hour", ""): steady}
     assert shifts(before, then) == {"gap": stability_index(steady, moved), "hour": 0.0}
+
+
+def test_a_handful_of_rows_tells_nothing():
+    before = {("gap", ""): np.arange(1000.0)}
+    few = {("gap", ""): np.full(LEAST_ROWS - 1, 5000.0)}
+    assert shifts(before, few) == {}
+    assert shifts(few, before) == {}
+    assert shifts(before, {("gap", ""): np.full(LEAST_ROWS, 5000.0)})["gap"] > 1.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switch, Switches
-from jobcast.pipelines.lifecycle.switches_file import read_switches, write_switches
+from jobcast.pipelines.lifecycle.switches_file import check_horizons, read_switches, write_switches
 
 HEADER = "pool,horizon_min,from,sharing"
 ROWS = st.builds(
@@ -36,10 +36,17 @@ def test_a_file_as_a_person_writes_it(tmp_path):
     )
 
 
+def test_a_switch_that_no_forecast_can_obey_is_refused():
+    switches = Switches((Switch("a", 60, 0.0, False), Switch("b", 7, 0.0, False)))
+    check_horizons(switches, (5, 7.0, 60.0))
+    with pytest.raises(ConfigError, match="pool b is switched for windows of 7min, forecasts are of 5min, 60min;"):
+        check_horizons(switches, (5, 60))
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "column pool and horizon_min and from and sharing missing, found nothing"),
+        ("", "columns pool, horizon_min, from, sharing missing, found nothing"),
         ("pool,from,sharing\n", "column horizon_min missing, found pool, from, sharing"),
         (f"{HEADER}\na,60,,maybe\n", "row 2, column sharing: must be on or off, got 'maybe'"),
         (f"{HEADER}\na,-5,,on\n", "row 2, column horizon_min: must be minutes > 0, got '-5'"),
@@ -99,6 +106,10 @@ def test_wrong_settings_are_one_line(shell, csv, lending):
     assert "column sharing: must be on or off" in shell.refuses(*words, "--set", f"switches={bad}")
     assert "no such file" in shell.refuses(*words, "--set", "switches=nowhere.csv")
     good = csv("q,5,,on", name="on.csv", header=HEADER)
+    other = csv("q,7,,off", name="other.csv", header=HEADER)
+    assert "windows of 7min, forecasts are of 5min, 60min, 720min" in shell.refuses(
+        *words, "--set", f"switches={other}"
+    )
     refused = shell.refuses("simulate", *lending, "--policy", "fcfs", "--set", f"switches={good}")
     assert "policy fcfs: unknown setting switches" in refused
     backtest = ("backtest", *lending, "--policies", "fcfs")
