@@ -17,7 +17,7 @@ from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.shockwave.budgets import Budgets
 from jobcast.schedulers.shockwave.doubt import best_left_s, present_left_s
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.solver import Limits, Solution, solve
+from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
 from jobcast.schedulers.shockwave.work import Stretch, work_of
 
 EXPONENT = 5.0
@@ -108,7 +108,7 @@ class Shockwave:
         return first_fit((active.job for active in ranked), state.total_gpus)
 
     def figures(self) -> dict[str, float]:
-        """Gaps of the solves, relative to the value, how many there were, and the seconds that they took together."""
+        """Gaps of the solves (`solver.share_lost`), how many there were, and the seconds that they took together."""
         gaps = self._gaps or [0.0]
         return {
             "solver_gap_max": float(max(gaps)),
@@ -123,9 +123,10 @@ class Shockwave:
 
     def _plan(self, state: RoundState) -> None:
         begun_s = perf_counter()
-        solution = solve(self._programme(state), self._limits)
+        programme = self._programme(state)
+        solution = solve(programme, self._limits)
         self._follow(state, solution)
-        self._gaps.append(solution.gap)
+        self._gaps.append(share_lost(programme, solution))
         self._solve_s += perf_counter() - begun_s
 
     def _follow(self, state: RoundState, solution: Solution) -> None:

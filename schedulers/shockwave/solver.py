@@ -62,6 +62,16 @@ class Solution:
         return 0.0 if lost < NOTHING else lost / max(abs(self.value), NOTHING)
 
 
+def share_lost(programme: Programme, solution: Solution) -> float:
+    """What the timetable may lose, relative to its value or to that of idling, whichever is larger.
+
+    Values near 0, where all jobs are about to end, tell nothing as a measure; what idling would cost still does.
+    """
+    idle = programme.value(np.zeros_like(solution.runs))
+    lost = solution.bound - solution.value
+    return 0.0 if lost < NOTHING else lost / max(abs(solution.value), abs(idle), NOTHING)
+
+
 def solve(programme: Programme, limits: Limits) -> Solution:
     """The best timetable found, and the bound."""
     relaxed = relax(programme)

@@ -1,5 +1,6 @@
 """Equation 11 solved: exhaustive optima of small windows, and what every timetable must satisfy."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.hull import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import relax
-from jobcast.schedulers.shockwave.solver import Limits, solve
+from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
 from jobcast.schedulers.shockwave.work import work_of
 
 HEURISTIC = Limits(cells=0)
@@ -152,3 +153,12 @@ def test_the_gap_of_a_thousand_jobs_is_small():
         for _ in range(1000)
     ]
     assert solve(programme(rows, 256, 20), Limits()).gap <= 0.005
+
+
+def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
+    problem = programme([(1.0, 1, False, [(4.0, 100.0, 16)], 0.0)], 4, 3)
+    solution = solve(problem, HEURISTIC)
+    idle = abs(problem.value(np.zeros_like(solution.runs)))
+    off = replace(solution, value=-1e-6, bound=-1e-6 + 0.1 * idle)
+    assert off.gap > 1.0
+    assert share_lost(problem, off) == pytest.approx(0.1)
