@@ -38,8 +38,8 @@ def _total(arrival_s: Floats, total: Floats, first: int, last: int, at_s: float)
 @njit
 def _totals(arrival_s: Floats, gpus: Floats, from_s: float, until_s: float) -> tuple[int, int, Floats]:
     """First and last (exclusive) arrival in (from, until], and the running total of their GPUs from 0 on."""
-    first = np.searchsorted(arrival_s, from_s, side="right")
-    last = np.searchsorted(arrival_s, until_s, side="right")
+    first = int(np.searchsorted(arrival_s, from_s, side="right"))
+    last = int(np.searchsorted(arrival_s, until_s, side="right"))
     total = np.zeros(last - first + 1)
     for j in range(first, last):
         total[j - first + 1] = total[j - first] + gpus[j]

@@ -134,12 +134,12 @@ class RegistryForecasts:
             self._answers[pool].settled = True
 
     def _compute_loads(self, asked: str, answer: "_Answer") -> None:
-        """Loads of a pool, and with it of the others of the same instant that may be asked about: those of arrivals."""
+        """Loads of a pool, and with it of the others of the same instant: one row costs the trees as much as ten."""
         at_s = answer.at_s
         others = [
             pool
             for pool, other in self._answers.items()
-            if other.load_gpus is None and other.at_s == at_s and any(other.arrives) and pool != asked
+            if other.load_gpus is None and other.at_s == at_s and pool != asked
         ]
         pools = [asked, *others]
         rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
