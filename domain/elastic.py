@@ -1,0 +1,90 @@
+"""Elastic jobs: any number of GPUs between a least and a most, decided afresh whenever something happens.
+
+Columns instead of objects: rules and the engine of `simulator.elastic` are compiled, and a completion time is forecast
+by playing the whole cluster forward. PCS, sections 3 and 4.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class ElasticJobs(NamedTuple):
+    """What anybody may know of elastic jobs; arrays by job, in order of submission.
+
+    Attributes
+    ----------
+    submit_s : (n_jobs,) seconds from the run's beginning, ascending
+    size_s : (n_jobs,) work as declared, seconds on one GPU
+    least, most : (n_jobs,) GPUs; with fewer than `least` a job waits, beyond `most` it gains nothing
+    model : (n_jobs,) row of `speedup` and `speed`
+    stage_of : (n_jobs + 1,) stages of job j are stage_of[j] .. stage_of[j + 1] - 1
+    stage_end : (n_stages,) share of the job's work done at a stage's end, the job's last one 1
+    stage_most : (n_stages,) the most GPUs that it uses in that stage (trials alive, for successive halving)
+    speedup : (n_models, 2, most + 1) speed over one GPU by locality (0: on the fewest nodes, 1: spread) and GPUs
+    speed : (n_models, n_types) speed of one GPU by type, over the first type
+    """
+
+    submit_s: Floats
+    size_s: Floats
+    least: Floats
+    most: Floats
+    model: Ints
+    stage_of: Ints
+    stage_end: Floats
+    stage_most: Floats
+    speedup: NDArray[np.float64]
+    speed: NDArray[np.float64]
+
+
+class ElasticView(NamedTuple):
+    """The cluster when a rule is asked; arrays by job, of which only those of active jobs are to be read.
+
+    Attributes
+    ----------
+    now_s : seconds from the run's beginning
+    capacity : (n_types,) GPUs by type
+    active : ids of jobs submitted and not finished, in order of submission; the first `count` hold
+    count : how many are active
+    jobs : what is known of them
+    left_s : (n_jobs,) work left as declared, seconds on one GPU, more than 0
+    most : (n_jobs,) the most GPUs that each can use now, in its stage
+    held_gpu_s : (n_jobs,) GPU-seconds that each has held so far
+    contention : (n_jobs,) mean number of active jobs over the events since each was submitted
+    """
+
+    now_s: float
+    capacity: Floats
+    active: Ints
+    count: int
+    jobs: ElasticJobs
+    left_s: Floats
+    most: Floats
+    held_gpu_s: Floats
+    contention: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElasticPolicy:
+    """A rule that shares all GPUs among the active jobs at every event.
+
+    Attributes
+    ----------
+    name : its paper's
+    rule : compiled with `elastic_kernels.RULE`: rule(view, numbers, gpus) fills gpus (n_jobs, n_types) of active jobs,
+        which are all 0 when it is called
+    numbers : its settings as the rule reads them
+    lease_s : it is asked again when so long nothing happened, 0: never
+    integral : whether jobs hold whole GPUs only
+    """
+
+    name: str
+    rule: Any
+    numbers: Floats
+    lease_s: float = 0.0
+    integral: bool = True

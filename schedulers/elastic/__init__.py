@@ -1,0 +1,1 @@
+"""Rules that share GPUs among elastic jobs; compiled, and asked afresh at every event."""

@@ -1,0 +1,146 @@
+"""PCS: weighted fair queueing over a few queues of jobs by size, FIFO and demand caps within each. PCS, section 3.1."""
+
+import numpy as np
+from numba import types
+
+from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
+from jobcast.domain.elastic_kernels import (
+    EPSILON,
+    FLOATS,
+    FLOATS_2D,
+    INTS,
+    JOBS,
+    RULE,
+    VIEW,
+    grant,
+    njit,
+)
+
+HEAD = 5
+"""Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper."""
+DUST = 1e-7
+"""GPUs that adding shares up may leave over; less is nobody's."""
+
+
+@njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone: bool) -> float:
+    """Most GPUs at which a model is efficient: speedup(g) / g >= `least_efficiency`. PCS, section 3.3.
+
+    One less than the first g that is not, as the published runs have it; with `monotone`, the last g that is, as the
+    paper's formula has it. The two differ where efficiency rises again.
+    """
+    last = jobs.speedup.shape[2] - 1
+    cap = 0
+    for gpus in range(1, last + 1):
+        if jobs.speedup[model, 0, gpus] / gpus >= least_efficiency:
+            cap = gpus
+        elif not monotone:
+            return float(cap)
+    return float(cap)
+
+
+@njit(types.void(FLOATS, FLOATS, types.float64, FLOATS), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
+    """Shares of queues by weight, none more than its demand; what one leaves goes to the others by weight, again."""
+    shares[:] = 0.0
+    wanting = demands > EPSILON
+    left = gpus
+    while left > EPSILON:
+        total = 0.0
+        for queue in range(len(weights)):
+            if wanting[queue]:
+                total += weights[queue]
+        if total <= 0.0:
+            return
+        given, full = 0.0, False
+        for queue in range(len(weights)):
+            if wanting[queue]:
+                part = left * weights[queue] / total
+                if shares[queue] + part >= demands[queue] - EPSILON:
+                    part = demands[queue] - shares[queue]
+                    wanting[queue] = False
+                    full = True
+                shares[queue] += part
+                given += part
+        left -= given
+        if not full:
+            return
+
+
+@njit(types.void(FLOATS, FLOATS, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
+    """Whole GPUs by largest remainder, none more than its demand."""
+    rests = shares - np.floor(shares + EPSILON)
+    for queue in range(len(shares)):
+        shares[queue] = np.floor(shares[queue] + EPSILON)
+    left = min(gpus, demands.sum()) - shares.sum()
+    for queue in np.argsort(-rests, kind="mergesort"):
+        if left < 1.0 - EPSILON:
+            return
+        if shares[queue] + 1.0 <= demands[queue] + EPSILON:
+            shares[queue] += 1.0
+            left -= 1.0
+
+
+@njit(types.void(VIEW, INTS, types.int64, FLOATS, FLOATS, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, share: Floats, gpus: Floats) -> None:
+    """Give a queue's share to its jobs in order of submission, caps relaxed step by step until they can use it all."""
+    efficiency, step, total = numbers[1], numbers[2], share.sum()
+    caps = np.zeros(view.jobs.speedup.shape[0])
+    while True:
+        for model in range(len(caps)):
+            caps[model] = demand_cap(view.jobs, model, efficiency, numbers[4] > 0.0)
+        usable, most = 0.0, 0.0
+        for i in range(view.count):
+            if queue_of[i] == queue:
+                job = view.active[i]
+                usable += min(view.most[job], caps[view.jobs.model[job]])
+                most += view.most[job]
+        if usable >= min(total, most) - EPSILON or efficiency <= 0.0:
+            break
+        efficiency = efficiency - step if step > 0.0 else 0.0
+    for i in range(view.count):
+        if queue_of[i] == queue:
+            if share.sum() <= EPSILON:
+                return
+            job = view.active[i]
+            wanted = view.most[job] if efficiency <= 0.0 else min(view.most[job], caps[view.jobs.model[job]])
+            grant(view, job, share, wanted, gpus)
+
+
+@njit(RULE, cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1.
+
+    `numbers` as `WfqConfig.numbers` lays them out. A job's queue follows from its declared size for good.
+    """
+    queues, kinds = int(numbers[0]), len(view.capacity)
+    thresholds = numbers[HEAD : HEAD + queues]
+    queue_of = np.empty(view.count, dtype=np.int64)
+    demands = np.zeros(queues)
+    for i in range(view.count):
+        job = view.active[i]
+        queue = 0
+        while queue < queues - 1 and view.jobs.size_s[job] > thresholds[queue]:
+            queue += 1
+        queue_of[i] = queue
+        demands[queue] += view.most[job]
+    shares = np.zeros((queues, kinds))
+    one = np.zeros(queues)
+    for kind in range(kinds):
+        first = HEAD + queues * (1 + kind)
+        fill(numbers[first : first + queues], demands, view.capacity[kind], one)
+        if numbers[3] > 0.0:
+            round_shares(one, demands, view.capacity[kind])
+        shares[:, kind] = one
+        demands -= one
+    for queue in range(queues):
+        if shares[queue].sum() > EPSILON:
+            serve_queue(view, queue_of, queue, numbers, shares[queue], gpus)
+    left = np.zeros(kinds)
+    for kind in range(kinds):
+        left[kind] = max(view.capacity[kind] - gpus[view.active[: view.count], kind].sum(), 0.0)
+    if left.sum() > DUST:  # a least that did not fit, or a job that could not use its queue's last GPUs
+        for i in range(view.count):
+            job = view.active[i]
+            grant(view, job, left, view.most[job] - gpus[job].sum(), gpus)

@@ -1,0 +1,361 @@
+"""The engine of elastic jobs: work done at the rate that the held GPUs allow, shared afresh at every event.
+
+At one instant: completions and stages reached, then arrivals one by one, then the lease. After each of them the rule
+shares all GPUs anew. The same code plays a copy of the state forward, without further arrivals, to forecast when a
+job will finish. PCS, section 4.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from jobcast.domain.elastic import ElasticJobs, ElasticView
+from jobcast.domain.elastic_kernels import (
+    EPSILON,
+    FLOATS,
+    FLOATS_2D,
+    INTS,
+    JOBS,
+    RULE_TYPE,
+    njit,
+    speedup_at,
+)
+from jobcast.simulator.elastic.placing import place
+from jobcast.simulator.elastic.state import CLOCK, COUNT, Floats, Ints, State
+
+NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
+ARRIVED, ACTIVE, EVENTS, CULPRIT = COUNT
+DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED = range(5)
+"""How a run may end: well, or by what the rule did wrong."""
+NOBODY = -1
+OVERDUE_S = 1e-3
+"""Work left that is assumed of a job that runs on beyond its declared size, seconds on one GPU: it may end any time."""
+STATE = types.NamedTuple(
+    [
+        *(FLOATS, INTS, INTS, FLOATS, INTS, FLOATS, FLOATS_2D),
+        *(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INTS),
+        *(FLOATS, FLOATS, INTS, FLOATS, FLOATS, FLOATS_2D, INTS),
+    ],
+    State,
+)
+
+
+@njit(types.float64(JOBS, types.int64, FLOATS_2D, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _rate(jobs: ElasticJobs, job: int, gpus: Floats, locality: int) -> float:
+    """Work a second: speedup of all its GPUs, times their mean speed."""
+    model, total, fast = jobs.model[job], 0.0, 0.0
+    for kind in range(gpus.shape[1]):
+        total += gpus[job, kind]
+        fast += gpus[job, kind] * jobs.speed[model, kind]
+    if total <= 0.0:
+        return 0.0
+    return float(speedup_at(jobs.speedup, model, locality, total) * (fast / total))
+
+
+@njit(types.int64(RULE_TYPE, FLOATS, JOBS, FLOATS, FLOATS, STATE, FLOATS, INTS, FLOATS), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _share(
+    rule: Any,
+    numbers: Floats,
+    jobs: ElasticJobs,
+    capacity: Floats,
+    costs: Floats,
+    state: State,
+    left_s: Floats,
+    node_type: Ints,
+    node_gpus: Floats,
+) -> int:
+    """Ask the rule and carry out what it says; a status."""
+    count, now_s = state.count[ACTIVE], state.clock[NOW]
+    held = np.empty((count, len(capacity)))
+    for i in range(count):
+        job = state.active[i]
+        left_s[job] = jobs.size_s[job] - state.done_s[job]
+        if left_s[job] <= 0.0:
+            left_s[job] = OVERDUE_S
+        events = state.count[EVENTS] - state.events_before[job]
+        total = state.seen_first[job] + state.clock[SEEN] - state.seen_before[job]
+        state.contention[job] = total / (1.0 + events)
+        for kind in range(len(capacity)):
+            held[i, kind] = state.gpus[job, kind]
+            state.gpus[job, kind] = 0.0
+    rule(
+        ElasticView(now_s, capacity, state.active, count, jobs, left_s, state.most, state.gpu_s, state.contention),
+        numbers,
+        state.gpus,
+    )
+    used = np.zeros(len(capacity))
+    for i in range(count):
+        job = state.active[i]
+        total, less, more = 0.0, False, False
+        shrinks = held[i].sum() > state.most[job]  # a stage ended, in which it could use more
+        for kind in range(len(capacity)):
+            part = state.gpus[job, kind]
+            if part < -EPSILON:
+                state.count[CULPRIT] = job
+                return NEGATIVE
+            if part < EPSILON:
+                state.gpus[job, kind] = part = 0.0
+            total += part
+            used[kind] += part
+            less |= part < held[i, kind] - EPSILON and not shrinks
+            more |= part > held[i, kind] + EPSILON
+        if total > state.most[job] * (1.0 + EPSILON):
+            state.count[CULPRIT] = job
+            return OVER_MOST
+        if less:
+            state.preemptions[job] += 1
+        if total > 0.0:
+            if np.isnan(state.start_s[job]):
+                state.start_s[job] = now_s
+            elif less or more:
+                state.stalled_until_s[job] = now_s + costs[0]
+    for kind in range(len(capacity)):
+        if used[kind] > capacity[kind] * (1.0 + EPSILON):
+            state.count[CULPRIT] = kind
+            return OVER_CAPACITY
+    if len(node_type) > 0:
+        place(state.active, count, state.gpus, node_type, node_gpus, state.on_node, state.locality)
+    for i in range(count):
+        job = state.active[i]
+        state.rate[job] = _rate(jobs, job, state.gpus, state.locality[job])
+    return DONE
+
+
+@njit(types.float64(JOBS, FLOATS, STATE, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> float:
+    """Instant at which a job reaches the end of its stage as it runs now, infinite while it holds nothing."""
+    if state.rate[job] <= 0.0:
+        return np.inf
+    left = jobs.stage_end[state.stage[job]] * size_s[job] - state.done_s[job]
+    return float(max(state.clock[NOW], state.stalled_until_s[job]) + left / state.rate[job])
+
+
+@njit(types.void(STATE, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _progress(state: State, until_s: float) -> None:
+    """Let all active jobs run to an instant."""
+    now_s = state.clock[NOW]
+    passed_s = until_s - now_s
+    state.clock[ACTIVE_S] += passed_s * state.count[ACTIVE]
+    state.clock[NOW] = until_s
+    if passed_s <= 0.0:
+        return
+    for i in range(state.count[ACTIVE]):
+        job = state.active[i]
+        if state.rate[job] > 0.0:
+            lost_s = min(max(state.stalled_until_s[job] - now_s, 0.0), passed_s)
+            state.done_s[job] += state.rate[job] * (passed_s - lost_s)
+            state.gpu_s[job] += state.gpus[job].sum() * passed_s
+
+
+@njit(types.void(STATE, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _count_event(state: State, lease_s: float) -> None:
+    """Every event adds the jobs that were active before it, and winds the lease up again."""
+    state.clock[SEEN] += state.count[ACTIVE]
+    state.count[EVENTS] += 1
+    state.clock[LEASE_AT] = state.clock[NOW] + lease_s if lease_s > 0.0 else np.inf
+
+
+@njit(types.void(JOBS, STATE), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _submit(jobs: ElasticJobs, state: State) -> None:
+    job = state.count[ARRIVED]
+    state.active[state.count[ACTIVE]] = job
+    state.count[ARRIVED] += 1
+    state.count[ACTIVE] += 1
+    state.stage[job] = jobs.stage_of[job]
+    state.most[job] = jobs.stage_most[jobs.stage_of[job]]
+    state.seen_first[job] = state.count[ACTIVE]
+    state.seen_before[job] = state.clock[SEEN]
+    state.events_before[job] = state.count[EVENTS]
+    state.active_s_before[job] = state.clock[ACTIVE_S]
+
+
+@njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
+    """A job reached the end of its stage: it goes on to the next, or finishes and gives back what it holds."""
+    state.done_s[job] = jobs.stage_end[state.stage[job]] * size_s[job]
+    if state.stage[job] + 1 < jobs.stage_of[job + 1]:
+        state.stage[job] += 1
+        state.most[job] = jobs.stage_most[state.stage[job]]
+        return
+    events = state.count[EVENTS] - state.events_before[job]
+    total = state.seen_first[job] + state.clock[SEEN] - state.seen_before[job]
+    state.contention[job] = total / (1.0 + events)
+    state.end_s[job] = state.clock[NOW]
+    state.rate[job] = 0.0
+    state.gpus[job, :] = 0.0
+    state.on_node[job, :] = 0.0
+    count = state.count[ACTIVE]
+    gap = 0
+    for i in range(count):
+        if state.active[i] == job:
+            gap = 1
+        elif gap:
+            state.active[i - 1] = state.active[i]
+    state.count[ACTIVE] = count - 1
+
+
+@njit(  # type: ignore[untyped-decorator, unused-ignore]
+    types.int64(
+        *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, FLOATS),
+        *(types.int64, types.int64),
+    ),
+    cache=True,
+)
+def play(
+    rule: Any,
+    numbers: Floats,
+    lease_s: float,
+    jobs: ElasticJobs,
+    size_s: Floats,
+    capacity: Floats,
+    costs: Floats,
+    node_type: Ints,
+    node_gpus: Floats,
+    state: State,
+    left_s: Floats,
+    arrivals: int,
+    awaited: int,
+) -> int:
+    """Play a state forward until `arrivals` jobs were submitted, or `awaited` has finished; a status.
+
+    With `awaited` = NOBODY it returns right after the arrival that completes `arrivals`, or, when that many were
+    submitted before the call, once no job is active any more.
+
+    Parameters
+    ----------
+    rule, numbers, lease_s : see `ElasticPolicy`
+    jobs : what is known of them, all that the rule sees
+    size_s : (n_jobs,) the work that they really are, seconds on one GPU
+    capacity : (n_types,) GPUs
+    costs : (1,) seconds without progress after a change of a started job's GPUs
+    node_type, node_gpus : (n_nodes,), both empty where jobs are not placed
+    state : changed
+    left_s : (n_jobs,) room for the rule's view
+    arrivals : jobs that may be submitted
+    awaited : id of a job, or NOBODY
+    """
+    through = state.count[ARRIVED] >= arrivals
+    while True:
+        milestone_s, first = np.inf, NOBODY
+        for i in range(state.count[ACTIVE]):
+            at_s = _milestone_s(jobs, size_s, state, state.active[i])
+            if at_s < milestone_s:
+                milestone_s, first = at_s, state.active[i]
+        submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
+        next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
+        if next_s == np.inf:
+            if state.count[ACTIVE] > 0:
+                state.count[CULPRIT] = state.active[0]
+                return STARVED
+            return DONE
+        _progress(state, max(next_s, state.clock[NOW]))
+        arrived = False
+        if milestone_s <= next_s:
+            _count_event(state, lease_s)
+            _reach(jobs, size_s, state, first)
+            if first == awaited and not np.isnan(state.end_s[first]):
+                return DONE
+        elif submit_s <= next_s:
+            _count_event(state, lease_s)
+            _submit(jobs, state)
+            arrived = True
+        else:
+            if milestone_s == np.inf and submit_s == np.inf and state.rate[state.active[0]] <= 0.0:
+                state.count[CULPRIT] = state.active[0]
+                return STARVED
+            _count_event(state, lease_s)
+        status = _share(rule, numbers, jobs, capacity, costs, state, left_s, node_type, node_gpus)
+        if status != DONE:
+            return status
+        if arrived and state.count[ARRIVED] >= arrivals and awaited == NOBODY and not through:
+            return DONE
+
+
+@njit(types.void(STATE, STATE), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def copy_active(state: State, into: State) -> None:
+    """Copy what playing forward needs: clocks, counts, and the rows of active jobs."""
+    into.clock[:] = state.clock
+    into.count[:] = state.count
+    for i in range(state.count[ACTIVE]):
+        job = state.active[i]
+        into.active[i] = job
+        into.done_s[job] = state.done_s[job]
+        into.stage[job] = state.stage[job]
+        into.most[job] = state.most[job]
+        into.gpus[job] = state.gpus[job]
+        into.rate[job] = state.rate[job]
+        into.stalled_until_s[job] = state.stalled_until_s[job]
+        into.start_s[job] = state.start_s[job]
+        into.end_s[job] = np.nan
+        into.gpu_s[job] = state.gpu_s[job]
+        into.seen_first[job] = state.seen_first[job]
+        into.seen_before[job] = state.seen_before[job]
+        into.events_before[job] = state.events_before[job]
+        into.active_s_before[job] = state.active_s_before[job]
+        into.on_node[job] = state.on_node[job]
+        into.locality[job] = state.locality[job]
+
+
+@njit(  # type: ignore[untyped-decorator, unused-ignore]
+    types.int64(
+        *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, STATE, FLOATS),
+        *(types.boolean, types.int64, FLOATS),
+    ),
+    cache=True,
+)
+def forecast_arrivals(
+    rule: Any,
+    numbers: Floats,
+    lease_s: float,
+    jobs: ElasticJobs,
+    size_s: Floats,
+    capacity: Floats,
+    costs: Floats,
+    node_type: Ints,
+    node_gpus: Floats,
+    state: State,
+    virtual: State,
+    left_s: Floats,
+    pending_lease: bool,
+    until: int,
+    predicted_end_s: Floats,
+) -> int:
+    """Run on until `until` jobs were submitted, forecasting at each submission when that job will finish; a status.
+
+    The forecast plays a copy forward under the same rule, without further arrivals and with sizes as declared; a lease
+    that is running when the job comes goes on in the copy where `pending_lease`. PCS, section 4.
+    """
+    believed_s = jobs.size_s.copy()
+    while state.count[ARRIVED] < until:
+        job = state.count[ARRIVED]
+        status = play(
+            rule, numbers, lease_s, jobs, size_s, capacity, costs, node_type, node_gpus, state, left_s, job + 1, NOBODY
+        )
+        if status != DONE:
+            return status
+        copy_active(state, virtual)
+        for i in range(virtual.count[ACTIVE]):
+            other = virtual.active[i]
+            believed_s[other] = max(jobs.size_s[other], virtual.done_s[other] + OVERDUE_S)
+        if not pending_lease:
+            virtual.clock[LEASE_AT] = np.inf
+        status = play(
+            rule,
+            numbers,
+            lease_s,
+            jobs,
+            believed_s,
+            capacity,
+            costs,
+            node_type,
+            node_gpus,
+            virtual,
+            left_s,
+            job + 1,
+            job,
+        )
+        if status != DONE:
+            return status
+        predicted_end_s[job] = virtual.end_s[job]
+    return DONE

@@ -1,0 +1,109 @@
+"""The state of a run of elastic jobs: all that a copy needs in order to be played forward from here."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.elastic import ElasticJobs
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Clock(NamedTuple):
+    """Positions in `State.clock`, seconds where nothing else is said."""
+
+    now: int = 0
+    lease_at: int = 1
+    seen: int = 2  # sum over events of the number of active jobs before each
+    active_s: int = 3  # integral of the number of active jobs over time
+
+
+class Count(NamedTuple):
+    """Positions in `State.count`."""
+
+    arrived: int = 0
+    active: int = 1
+    events: int = 2
+    culprit: int = 3  # job behind a status other than DONE
+
+
+CLOCK = Clock()
+COUNT = Count()
+
+
+class State(NamedTuple):
+    """Arrays by job, of which only those of jobs that arrived hold anything.
+
+    Attributes
+    ----------
+    clock : (4,) see `Clock`
+    count : (4,) see `Count`
+    active : (n_jobs,) ids of active jobs in order of submission, the first count[active] hold
+    done_s : (n_jobs,) work done, seconds on one GPU
+    stage : (n_jobs,) the stage that each is in, an index of `ElasticJobs.stage_end`
+    most : (n_jobs,) GPUs that each can use in its stage
+    gpus : (n_jobs, n_types) held now
+    rate : (n_jobs,) work done a second
+    stalled_until_s : (n_jobs,) no progress before this instant
+    start_s, end_s : (n_jobs,) first GPUs and completion, NaN before
+    gpu_s : (n_jobs,) GPU-seconds held
+    preemptions : (n_jobs,) times that GPUs were taken away from a job that had not finished
+    seen_first : (n_jobs,) active jobs at submission, itself included
+    seen_before, events_before : (n_jobs,) clock[seen] and count[events] right after its submission
+    active_s_before : (n_jobs,) clock[active_s] at its submission
+    contention : (n_jobs,) mean of active jobs over events since submission; up to the end for finished jobs
+    on_node : (n_jobs, n_nodes) GPUs held by node, no column without nodes
+    locality : (n_jobs,) 1 where a job lies on more nodes than it needs
+    """
+
+    clock: Floats
+    count: Ints
+    active: Ints
+    done_s: Floats
+    stage: Ints
+    most: Floats
+    gpus: Floats
+    rate: Floats
+    stalled_until_s: Floats
+    start_s: Floats
+    end_s: Floats
+    gpu_s: Floats
+    preemptions: Ints
+    seen_first: Floats
+    seen_before: Floats
+    events_before: Ints
+    active_s_before: Floats
+    contention: Floats
+    on_node: Floats
+    locality: Ints
+
+
+def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
+    """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`."""
+    n = len(jobs.submit_s)
+    floats = lambda: np.zeros(n)  # noqa: E731
+    ints = lambda: np.zeros(n, dtype=np.int64)  # noqa: E731
+    return State(
+        clock=np.array([0.0, np.inf, 0.0, 0.0]),
+        count=np.zeros(4, dtype=np.int64),
+        active=ints(),
+        done_s=floats(),
+        stage=ints(),
+        most=floats(),
+        gpus=np.zeros((n, types)),
+        rate=floats(),
+        stalled_until_s=np.full(n, -np.inf),
+        start_s=np.full(n, np.nan),
+        end_s=np.full(n, np.nan),
+        gpu_s=floats(),
+        preemptions=ints(),
+        seen_first=floats(),
+        seen_before=floats(),
+        events_before=ints(),
+        active_s_before=floats(),
+        contention=floats(),
+        on_node=np.zeros((n, nodes)),
+        locality=ints(),
+    )
