@@ -56,7 +56,7 @@ reproduce-shockwave: install  ## the tables and figures of Shockwave into docs/s
 	@$(BIN)/python -m jobcast.pipelines.reproduce.shockwave
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra dvc --extra notebooks --extra dev \
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay

@@ -61,7 +61,7 @@ class ElasticView(NamedTuple):
     now_s: float
     capacity: Floats
     active: Ints
-    count: int
+    count: int  # type: ignore[assignment]
     jobs: ElasticJobs
     left_s: Floats
     most: Floats

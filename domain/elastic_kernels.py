@@ -7,19 +7,21 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 
 Floats = NDArray[np.float64]
 njit: Any = numba.njit
+types: Any = numba.types
 
 FLOATS = types.Array(types.float64, 1, "C")
 FLOATS_2D = types.Array(types.float64, 2, "C")
 FLOATS_3D = types.Array(types.float64, 3, "C")
 INTS = types.Array(types.int64, 1, "C")
-JOBS = types.NamedTuple([FLOATS, FLOATS, FLOATS, FLOATS, INTS, INTS, FLOATS, FLOATS, FLOATS_3D, FLOATS_2D], ElasticJobs)
+JOBS: Any = types.NamedTuple(
+    [FLOATS, FLOATS, FLOATS, FLOATS, INTS, INTS, FLOATS, FLOATS, FLOATS_3D, FLOATS_2D], ElasticJobs
+)
 VIEW = types.NamedTuple([types.float64, FLOATS, INTS, types.int64, JOBS, FLOATS, FLOATS, FLOATS, FLOATS], ElasticView)
 RULE = types.void(VIEW, FLOATS, FLOATS_2D)
 """Signature of a rule: rule(view, numbers, gpus) fills gpus (n_jobs, n_types)."""
@@ -28,7 +30,7 @@ EPSILON = 1e-9
 """GPUs below which an allocation is none, and beyond which one is more than another."""
 
 
-@njit(types.float64(FLOATS_3D, types.int64, types.int64, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(FLOATS_3D, types.int64, types.int64, types.float64), cache=True)
 def speedup_at(table: Any, model: int, locality: int, gpus: float) -> float:
     """Speed over one GPU: linear between whole numbers of GPUs, flat beyond the table."""
     last = table.shape[2] - 1
@@ -41,13 +43,13 @@ def speedup_at(table: Any, model: int, locality: int, gpus: float) -> float:
     return float(table[model, locality, low] * (1.0 - share) + table[model, locality, low + 1] * share)
 
 
-@njit(types.float64(VIEW, types.int64, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(VIEW, types.int64, types.float64), cache=True)
 def speed_on(view: ElasticView, job: int, gpus: float) -> float:
     """Speed of a job on so many GPUs of the first type, on the fewest nodes, over one GPU."""
     return float(speedup_at(view.jobs.speedup, view.jobs.model[job], 0, min(gpus, view.most[job])))
 
 
-@njit(types.float64(VIEW, types.int64, FLOATS, types.float64, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(VIEW, types.int64, FLOATS, types.float64, FLOATS_2D), cache=True)
 def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -> float:
     """Give a job up to `wanted` GPUs more out of those free by type, those on which it is fastest first; what it got.
 
@@ -60,7 +62,7 @@ def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -
         return 0.0
     got = 0.0
     if len(free) == 1:
-        got = min(wanted, free[0])
+        got = min(wanted, float(free[0]))
         gpus[job, 0] += got
         free[0] -= got
         return got

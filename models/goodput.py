@@ -50,7 +50,7 @@ class Throughput:
         return total
 
 
-def fit_throughput(times: StepTimes) -> Throughput:
+def fit_throughput(times: StepTimes, weights: Floats | None = None) -> Throughput:
     """The throughput model of the least root mean square error of log step times. Pollux.
 
     Deterministic: non-negative times, gamma within `GAMMA`, by L-BFGS-B from a fixed start on logarithms.
@@ -58,12 +58,13 @@ def fit_throughput(times: StepTimes) -> Throughput:
     Parameters
     ----------
     times : measured steps; at least one on one GPU, and some within and across nodes where those are to be predicted
+    weights : (n,) of the measurements; None weighs all alike
     """
     from scipy.optimize import minimize
 
     def loss(free: Floats) -> float:
         predicted = Throughput(*np.exp(free)).step_s(times.nodes, times.gpus, times.local_batch_size)
-        return float(np.sqrt(np.mean((np.log(predicted) - np.log(times.step_s)) ** 2)))
+        return float(np.sqrt(np.average((np.log(predicted) - np.log(times.step_s)) ** 2, weights=weights)))
 
     bounds = [(np.log(LEAST), np.log(1e3))] * 6 + [tuple(np.log(GAMMA))]
     start = np.log(np.array(START) * np.array([float(np.median(times.step_s))] * 6 + [1.0]))

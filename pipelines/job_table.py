@@ -1,5 +1,6 @@
 """The result of a simulation as a table, one row a job."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from jobcast.traces.files import replacing
 
 MICROSECOND_DIGITS = 6
 TIMES = ("submit_time", "start_time", "end_time")
+PREDICTED = "predicted_end_time"
 
 
 def check_job_table(path: Path) -> None:
@@ -20,9 +22,12 @@ def check_job_table(path: Path) -> None:
         raise ConfigError(f"--out {path}: end the name in .csv or .parquet")
 
 
-def job_table(log: RunLog, workload: Workload) -> pl.DataFrame:
-    """One row a job in submission order; times in seconds from the epoch, empty where a job never ran."""
-    return pl.DataFrame(
+def job_table(log: RunLog, workload: Workload, nodes: Mapping[int, Sequence[int]] | None = None) -> pl.DataFrame:
+    """One row a job in submission order; times in seconds from the epoch, empty where a job never ran.
+
+    Where jobs sat on nodes (`nodes`: by seq), a column holds those of each job's last start: `3`, `0+3`.
+    """
+    table = pl.DataFrame(
         {
             "job_id": [job.job_id for job in workload.jobs],
             "pool": [job.pool for job in workload.jobs],
@@ -35,16 +40,27 @@ def job_table(log: RunLog, workload: Workload) -> pl.DataFrame:
             "dedicated": log.dedicated.astype(bool),
         }
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    if nodes is None:
+        return table
+    named = ["+".join(map(str, nodes[job.seq])) if job.seq in nodes else None for job in workload.jobs]
+    return table.with_columns(pl.Series("nodes", named, dtype=pl.String))
 
 
-def write_job_table(log: RunLog, workload: Workload, path: Path) -> None:
+def write_job_table(
+    log: RunLog, workload: Workload, path: Path, nodes: Mapping[int, Sequence[int]] | None = None
+) -> None:
     """Write CSV (times in seconds from the epoch, to the microsecond) or Parquet (UTC timestamps)."""
+    write_table(job_table(log, workload, nodes), path)
+
+
+def write_table(table: pl.DataFrame, path: Path) -> None:
+    """Write a table whose times are seconds from the epoch: CSV to the microsecond, Parquet with UTC timestamps."""
     check_job_table(path)
-    table = job_table(log, workload)
+    times = [name for name in (*TIMES, PREDICTED) if name in table.columns]
     with replacing(path) as draft:
         if path.suffix.lower() == ".csv":
-            table.with_columns(pl.col(*TIMES).round(MICROSECOND_DIGITS)).write_csv(draft, float_scientific=False)
+            table.write_csv(draft, float_precision=MICROSECOND_DIGITS, float_scientific=False)
         else:
-            micro = [(pl.col(name) * 1e6).round().cast(pl.Int64) for name in TIMES]
+            micro = [(pl.col(name) * 1e6).round().cast(pl.Int64) for name in times]
             stamps = [column.cast(pl.Datetime("us", "UTC")) for column in micro]
             table.with_columns(stamps).write_parquet(draft)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
@@ -17,6 +17,8 @@ from jobcast.simulator.workload import Workload
 
 RESTATEMENT = ForecastSpec("restatement")
 ORACLE = ForecastSpec("oracle")
+MOST_NODES = 100_000
+"""Each start looks at all nodes; more than that is a slip of the pen."""
 
 
 class Declared:
@@ -95,3 +97,11 @@ def round_workload(scene: Scene, mechanism: Mapping[str, Any]) -> Workload:
     if scene.preemptible_told:
         return workload
     return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])
+
+
+def node_sizes(scene: Scene) -> list[int]:
+    """GPUs of each node in the cluster file's order, empty for a flat cluster. Raises PoolsError for too many nodes."""
+    count = sum(count for count, _ in scene.nodes)
+    if count > MOST_NODES:
+        raise PoolsError(f"cluster file: {count} nodes, rounds place jobs on {MOST_NODES} at most; pass --gpus instead")
+    return [gpus for count, gpus in scene.nodes for _ in range(count)]

@@ -45,6 +45,7 @@ class Scene:
     training : of the window's training jobs, where tables told of them
     preemptible_told : whether the trace says which jobs may be stopped
     planned_s : job id -> seconds that a training job would take alone as planned, where courses were planned
+    nodes : (nodes, GPUs of each) by group, empty where GPUs are known by number alone
     """
 
     workload: Workload
@@ -56,6 +57,7 @@ class Scene:
     training: TrainingWindow | None = None
     preemptible_told: bool = False
     planned_s: Mapping[str, float] = field(default_factory=dict)
+    nodes: tuple[tuple[int, int], ...] = ()
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
@@ -70,11 +72,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Quotas, and where they come from in words; `flat` puts all jobs into one pool."""
+    """Quotas, and where they come from in words; `flat` puts all jobs into one pool; `nodes` as in `Scene`."""
 
     pools: list[Pool]
     origin: str
     flat: bool = False
+    nodes: tuple[tuple[int, int], ...] = ()
 
 
 def capacity(
@@ -109,18 +112,20 @@ def _read_cluster(path: Path) -> Capacity:
         groups, named = [], []
     if not groups:
         raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
-    total = sum(
-        _whole(count, f"{path}, node group {i}, count") * _whole(gpus, f"{path}, node group {i}, gpus")
+    nodes = tuple(
+        (_whole(count, f"{path}, node group {i}, count"), _whole(gpus, f"{path}, node group {i}, gpus"))
         for i, (count, gpus) in enumerate(groups, 1)
     )
+    total = sum(count * gpus for count, gpus in nodes)
     quotas = {name: _whole(gpus, f"{path}, pool {name}") for name, gpus in named}
     if len(quotas) < len(named):
         raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
     if sum(quotas.values()) > total:
         raise PoolsError(f"{path}: the pools' quotas ({sum(quotas.values())}) exceed the cluster's {total} GPUs")
     if not quotas:
-        return Capacity([Pool(FLAT_POOL, total)], f"cluster file {path}, one flat pool of {total} GPUs", flat=True)
-    return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}")
+        origin = f"cluster file {path}, one flat pool of {total} GPUs"
+        return Capacity([Pool(FLAT_POOL, total)], origin, flat=True, nodes=nodes)
+    return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}", nodes=nodes)
 
 
 def _whole(value: Any, where: str) -> int:
@@ -141,6 +146,7 @@ def build_scene(
     drop_wide: bool = False,
     only_pools: bool = False,
     tables: TrainingTables | None = None,
+    nodes: tuple[tuple[int, int], ...] = (),
 ) -> Scene:
     """Cut the window out of a trace and check it against the quotas.
 
@@ -185,6 +191,7 @@ def build_scene(
         None if trainings is None or tables is None else TrainingWindow(window, tables, trainings),
         preemptible_told="preemptible" in window.jobs.columns,
         planned_s=planned_s,
+        nodes=nodes,
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import loaded
-from jobcast.pipelines.rounds import ORACLE, Work, default_spec, round_workload, work_forecasts
+from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
 from jobcast.schedulers.policies import find_factory, uses_forecasts
@@ -39,6 +39,7 @@ class Simulated:
     overlap : whether a model was used whose training data reach into the window
     own : figures that a policy of rounds reports of its work: rounds, gaps and times of its solver
     exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
+    nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     """
 
     log: RunLog
@@ -48,6 +49,7 @@ class Simulated:
     overlap: bool = False
     own: Mapping[str, float] = field(default_factory=dict)
     exclusive_s: Floats | None = None
+    nodes: Mapping[int, Sequence[int]] | None = None
 
 
 def simulate(
@@ -94,7 +96,9 @@ def _by_rounds(
     mechanism = factory.mechanism(settings)
     workload, chosen = round_workload(scene, mechanism), work.chosen
     by_gavel = mechanism["mechanism"] == "gavel"
-    rule = factory.rule(work.forecasts, settings) if by_gavel else factory(work.forecasts, settings)
+    rule: Any = (
+        factory.rule(work.forecasts, settings) if by_gavel else factory(work.forecasts, settings, node_sizes(scene))
+    )
     wall, cpu = time.perf_counter(), time.process_time()
     if by_gavel:
         log = replay_gavel(scene, workload, factory.name, rule, mechanism["round_s"], progress)
@@ -103,7 +107,9 @@ def _by_rounds(
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {"rounds": float(_rounds(log, mechanism["round_s"])), **figures_of()}
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene))
+    seats = getattr(rule, "seats", None)
+    nodes = seats.nodes_of if seats is not None else None
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes)
 
 
 def _planned_s(scene: Scene) -> Floats | None:
@@ -174,7 +180,7 @@ def figures_table(result: Mapping[str, Any]) -> str:
         if key in left_out or value is None:
             continue
         shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
-        lines.append(f"{key:<22}{shown:,.0f}" if isinstance(shown, float) else f"{key:<22}{shown}")
+        lines.append(f"{key:<22} {shown:,.0f}" if isinstance(shown, float) else f"{key:<22} {shown}")
     if result.get("models"):
         lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
     if result.get("overlap_allowed"):

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from math import floor
 
 from jobcast.domain.cluster import ClusterView, Decision, Start
+from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.seats import Seats
 
 ROUND_S = 120.0
 """Shockwave, section 6.1."""
@@ -30,15 +32,25 @@ class Rounds:
     name : what results call it
     round_s : length of a round, seconds
     restart_s : what a start costs, as policies are told; the engine charges its workload's
+    seats : where jobs sit on nodes, kept up here; None takes all GPUs for alike. A job that is moved is stopped and
+        started in the same instant
 
     Notes
     -----
     A running job that is not preemptible keeps its GPUs, and the policy does not see it.
     """
 
-    def __init__(self, policy: RoundPolicy, name: str, round_s: float = ROUND_S, restart_s: float = RESTART_S) -> None:
+    def __init__(
+        self,
+        policy: RoundPolicy,
+        name: str,
+        round_s: float = ROUND_S,
+        restart_s: float = RESTART_S,
+        seats: Seats | None = None,
+    ) -> None:
         self.name = name
         self.rounds = 0
+        self.seats = seats
         self._policy, self._round_s, self._restart_s = policy, round_s, restart_s
         self._first_s: float | None = None
         self._due_s = -float("inf")
@@ -63,20 +75,33 @@ class Rounds:
             return Decision(wake_at=self._due_s)
         self._due_s = begin_s + self._round_s
         state = self._state(view, index)
-        chosen = self._policy.choose(state)
+        stuck = state.active and state.total_gpus <= 0  # jobs that may not be stopped hold all GPUs
+        chosen = () if stuck else self._policy.choose(state)
         self.rounds += 1
         self._seen = {one.job.seq: _shown(one) for one in state.active}
         run_on = {job.seq for job in chosen}
+        starts = [job for job in chosen if job.seq not in view.running]
+        stops = [run.job for seq, run in view.running.items() if run.job.preemptible and seq not in run_on]
+        moves = self._moves(view, starts, stops)
         return Decision(
-            start=tuple(Start(job) for job in chosen if job.seq not in view.running),
-            stop=tuple(run.job for seq, run in view.running.items() if run.job.preemptible and seq not in run_on),
-            wake_at=self._due_s,
+            start=tuple(Start(job) for job in (*starts, *moves)), stop=(*stops, *moves), wake_at=self._due_s
         )
 
     def figures(self) -> dict[str, float]:
-        """Rounds in which somebody was active, and what the policy says of its own work."""
+        """Rounds in which somebody was active, what the policy says of its own work, and how jobs were seated."""
         own = getattr(self._policy, "figures", None)
-        return {"rounds": float(self.rounds)} | (own() if own is not None else {})
+        seated = self.seats.figures() if self.seats is not None else {}
+        return {"rounds": float(self.rounds)} | (own() if own is not None else {}) | seated
+
+    def _moves(self, view: ClusterView, starts: Sequence[Job], stops: Sequence[Job]) -> Sequence[Job]:
+        if self.seats is None:
+            return ()
+        ended = {job.seq for job in stops}
+        staying = [run.job for seq, run in view.running.items() if seq not in ended]
+        try:
+            return self.seats.settle(staying, starts)
+        except DecisionError as error:
+            raise DecisionError(f"policy {self.name} at {view.now_s:.6f} s: {error}") from None
 
     def _round_index(self, now_s: float) -> int:
         if self._first_s is None:
@@ -135,6 +160,10 @@ class ShareRounds:
             self._given[job.seq] = self._given.get(job.seq, 0.0) + 1.0
         return chosen
 
+    def fill(self, state: RoundState) -> Sequence[Job]:
+        """Jobs for GPUs that stay free beside a plan, in the same order; no round is promised or given by that."""
+        return first_fit([one.job for one in sorted(state.active, key=self._rank)], state.total_gpus)
+
     def figures(self) -> dict[str, float]:
         """What the share policy says of its own work."""
         own = getattr(self._policy, "figures", None)
@@ -142,7 +171,7 @@ class ShareRounds:
 
     def _rank(self, one: ActiveJob) -> tuple[float, bool, int]:
         seq = one.job.seq
-        return self._given.get(seq, 0.0) - self._owed[seq], not one.running, seq
+        return self._given.get(seq, 0.0) - self._owed.get(seq, 0.0), not one.running, seq
 
 
 def _shown(one: ActiveJob) -> int:

@@ -20,11 +20,13 @@ class Spans:
     ----------
     seq : (n_spans,) the job
     start_s, end_s : (n_spans,) seconds from the epoch
+    gpus : (n_spans,) GPUs held, None where they are the jobs' widths; of an elastic job their mean
     """
 
     seq: Ints
     start_s: Floats
     end_s: Floats
+    gpus: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +62,11 @@ class RunLog:
 
     def __len__(self) -> int:
         return len(self.submit_s)
+
+    @property
+    def span_gpus(self) -> Floats:
+        """GPUs held in each span, (n_spans,)."""
+        return self.gpus[self.spans.seq].astype(np.float64) if self.spans.gpus is None else self.spans.gpus
 
     @property
     def jct_s(self) -> Floats:

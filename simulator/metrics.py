@@ -109,7 +109,7 @@ def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
     steps = max(1, int(np.ceil((end_s - begin_s) / step_s)))
     edges = begin_s + step_s * np.arange(steps + 1, dtype=np.float64)
     instants = np.concatenate([log.spans.start_s, log.spans.end_s])
-    changes = np.concatenate([log.gpus[log.spans.seq], -log.gpus[log.spans.seq]])
+    changes = np.concatenate([log.span_gpus, -log.span_gpus])
     order = np.argsort(instants, kind="stable")
     instants, busy = instants[order], np.cumsum(changes[order])
     used = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(instants))])
@@ -140,5 +140,5 @@ def _used_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = No
     """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
     spans = log.spans
     held_s = np.clip(spans.end_s, begin_s, end_s) - np.clip(spans.start_s, begin_s, end_s)
-    gpus = log.gpus if of is None else log.gpus * of
-    return float(held_s @ gpus[spans.seq])
+    gpus = log.span_gpus if of is None else log.span_gpus * of[spans.seq]
+    return float(held_s @ gpus)

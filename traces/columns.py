@@ -64,6 +64,7 @@ _ALL = (
     Column("weight", Kind.NUMBER, at_least=0.0),
     Column("target_accuracy", Kind.NUMBER, at_least=0.0),
     Column("preemptible", Kind.FLAG),
+    Column("stages", Kind.TEXT),
 )
 COLUMNS: dict[str, Column] = {column.name: column for column in _ALL}
 """The canonical columns by name, in the order in which they are written."""

@@ -71,7 +71,8 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
     """Describe a trace; with `pools` also against their quotas, which may change over time.
 
     Utilisation takes jobs to run as the trace says, or from their submission where it does not; it may then
-    exceed 1, since nothing queues.
+    exceed 1, since nothing queues. An elastic job is taken to hold all the GPUs that it can use, for its work on one
+    GPU over their number.
 
     Raises
     ------
@@ -103,7 +104,7 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
     return Description(
         name=trace.name,
         source=trace.source,
-        notes=trace.notes,
+        notes=(*trace.notes, *_elastic_notes(trace)),
         dropped=dict(trace.dropped),
         total=total,
         pools=figures,
@@ -121,7 +122,24 @@ def _columns(trace: Trace) -> JobColumns:
     told = trace.jobs["start_time"].is_not_null().to_numpy() if "start_time" in trace.jobs.columns else False
     wait_s = np.where(told, start_s - submit_s, np.nan)
     gpus = trace.gpus.astype(np.float64)
-    return JobColumns(submit_s, start_s, trace.end_s, gpus, trace.duration_s, trace.gpu_time_s, wait_s)
+    return JobColumns(submit_s, start_s, _end_s(trace), gpus, trace.duration_s, trace.gpu_time_s, wait_s)
+
+
+def _end_s(trace: Trace) -> Floats:
+    """When jobs ended; an elastic job whose end is not told is taken to hold all its GPUs and to scale linearly."""
+    end_s, scaling = trace.end_s, trace.elastic
+    if "end_time" in trace.jobs.columns:
+        scaling &= trace.jobs["end_time"].is_null().to_numpy()
+    return np.where(scaling, trace.start_s + trace.duration_s / trace.gpus, end_s)
+
+
+def _elastic_notes(trace: Trace) -> tuple[str, ...]:
+    """What figures mean for jobs whose duration is that on one GPU."""
+    count = int(trace.elastic.sum())
+    if not count:
+        return ()
+    which = "jobs are elastic" if count == len(trace) else f"{count:,} of {len(trace):,} jobs are elastic"
+    return (f"{which}: their widths are the most that they can use, their run times those on one GPU",)
 
 
 def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: Mapping[str, Any]) -> dict[str, Floats]:

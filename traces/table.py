@@ -101,10 +101,14 @@ class Trace:
     @property
     def gpu_time_s(self) -> Floats:
         """GPU-seconds of work, shape (n_jobs,): width x duration; an elastic job's duration is on one GPU."""
-        work = self.gpus * self.duration_s
-        if "min_gpus" in self.jobs.columns:
-            work = np.where(self.jobs["min_gpus"].is_not_null().to_numpy(), self.duration_s, work)
-        return work
+        return np.where(self.elastic, self.duration_s, self.gpus * self.duration_s)
+
+    @property
+    def elastic(self) -> NDArray[np.bool_]:
+        """Whether `gpus` is the most that a job can use and its duration that on one GPU: it names `min_gpus`."""
+        if "min_gpus" not in self.jobs.columns:
+            return np.zeros(len(self), dtype=np.bool_)
+        return self.jobs["min_gpus"].is_not_null().to_numpy()
 
     @property
     def start_s(self) -> Floats:

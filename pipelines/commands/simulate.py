@@ -28,7 +28,7 @@ from jobcast.pipelines.commands.options import (
     required=True,
     metavar="NAME",
     help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
-    "las; or an installed one.",
+    "las; elastic pcs, fifo, srsf, las, afs, themis, fair; or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
@@ -42,6 +42,7 @@ from jobcast.pipelines.commands.options import (
 @click.option(
     "--baseline", metavar="NAME", help="Policy to compare with, or none; default fcfs, none for training jobs."
 )
+@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission (elastic policies).")
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @overlap_option
@@ -63,6 +64,7 @@ def command(
     limit: int | None,
     warmup_days: float,
     baseline: str | None,
+    predict: bool,
     drop_too_wide: bool,
     pools_only: bool,
     allow_overlap: bool,
@@ -77,10 +79,16 @@ def command(
     Example:
       jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
       jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
+      jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
     """
+    from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
+    from jobcast.pipelines.elastic.cluster import hardware
+    from jobcast.pipelines.elastic.simulating import for_elastic
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.job_table import check_job_table, write_job_table
     from jobcast.pipelines.rounds import default_spec, has_training
@@ -93,15 +101,35 @@ def command(
     console = console_of(ctx)
     oracle = parse_forecasts("oracle")
     spec = parse_forecasts(forecasts) if forecasts else None
-    base_name = check_baseline(baseline) if baseline else "fcfs"
     settings = settings_of(pairs)
-    own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
     if out:
         check_job_table(out)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     if from_s is not None and until_s is not None and from_s >= until_s:
         raise ConfigError("--from must lie before --until")
-    trace = read_trace(trace_path)
+    trace = read_trace(trace_path) if policy in ELASTIC_POLICIES else None
+    if trace is not None and for_elastic(policy, trace):
+        asked = Asked(
+            policy=policy,
+            baseline=baseline,
+            predict=predict,
+            window=(from_s, until_s),
+            limit=limit,
+            warmup_days=warmup_days,
+            settings=settings,
+            seed=seed,
+        )
+        place_of = hardware(trace, gpus=gpus, cluster=cluster_path, pools=pools_path)
+        simulate_and_tell(trace, place_of, asked, spec, console, out=out, json_to=json_to)
+        return
+    if predict:
+        raise ConfigError(
+            f"--predict: completion times are forecast for elastic policies, not {policy}; choose from "
+            f"{', '.join(ELASTIC_POLICIES)}"
+        )
+    base_name = check_baseline(baseline) if baseline else "fcfs"
+    own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
+    trace = trace or read_trace(trace_path)
     place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
     scene = build_scene(
         trace,
@@ -114,6 +142,7 @@ def command(
         drop_wide=drop_too_wide,
         only_pools=pools_only,
         tables=tables,
+        nodes=place.nodes,
     )
     if baseline is None and has_training(scene):
         base_name = None
@@ -140,7 +169,7 @@ def command(
         "jobcast": __version__,
     }
     if out:
-        write_job_table(run.log, scene.workload, out)
+        write_job_table(run.log, scene.workload, out, run.nodes)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *dropped_lines(scene.dropped)):
         console.note(line)

@@ -17,11 +17,12 @@ from jobcast.pipelines.commands.options import (
     strict_option,
     tell_notes,
 )
+from jobcast.pipelines.commands.trace_speedups import speedups
 
 
 @click.group(name="trace")
 def command() -> None:
-    """Generate, fetch, convert and describe job traces.
+    """Generate, fetch, convert and describe job traces, and make speedup tables for elastic jobs.
 
     \b
     Example:
@@ -50,15 +51,19 @@ def generate_trace(
     """Generate a synthetic trace.
 
     \b
-    KIND    what it is like
-    campus  users, bursts, bots, a closed loop
-    gavel   training jobs that adapt their batch size (Shockwave, section 8.1); needs throughputs
-    sia     bursts of bimodal jobs (SIA, appendix A.1)
+    KIND            what it is like
+    automl          elastic apps of several trials (PCS, workload 1)
+    campus          users, bursts, bots, a closed loop
+    gavel           training jobs that adapt their batch size (Shockwave, section 8.1); needs throughputs
+    gavel-elastic   elastic jobs, many small and few long (PCS, workload 3)
+    philly-elastic  elastic jobs drawn anew from a trace (PCS, workload 2); needs --set trace=FILE
+    sia             bursts of bimodal jobs (SIA, appendix A.1)
 
     \b
     Example:
       jobcast trace generate sia --out jobs.csv --pools-out pools.csv --seed 1 --set variant=more_queues
       jobcast trace generate gavel --out jobs.csv --regimes-out regimes.csv --set throughputs=t.csv --set jobs=460
+      jobcast trace generate automl --out apps.csv --seed 3 --set load=0.6 --set halving=true
     """
     from jobcast.traces.canonical import write_trace
     from jobcast.traces.generators import generate, generate_courses
@@ -194,3 +199,6 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
         return
     console.note(about(name))
     console.result(fetched(name, origin, out, console))
+
+
+command.add_command(speedups)

@@ -1,7 +1,6 @@
 """PCS: weighted fair queueing over a few queues of jobs by size, FIFO and demand caps within each. PCS, section 3.1."""
 
 import numpy as np
-from numba import types
 
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.elastic_kernels import (
@@ -14,6 +13,7 @@ from jobcast.domain.elastic_kernels import (
     VIEW,
     grant,
     njit,
+    types,
 )
 
 HEAD = 5
@@ -22,7 +22,7 @@ DUST = 1e-7
 """GPUs that adding shares up may leave over; less is nobody's."""
 
 
-@njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)
 def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone: bool) -> float:
     """Most GPUs at which a model is efficient: speedup(g) / g >= `least_efficiency`. PCS, section 3.3.
 
@@ -39,7 +39,7 @@ def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone:
     return float(cap)
 
 
-@njit(types.void(FLOATS, FLOATS, types.float64, FLOATS), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(FLOATS, FLOATS, types.float64, FLOATS), cache=True)
 def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
     """Shares of queues by weight, none more than its demand; what one leaves goes to the others by weight, again."""
     shares[:] = 0.0
@@ -67,7 +67,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
             return
 
 
-@njit(types.void(FLOATS, FLOATS, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(FLOATS, FLOATS, types.float64), cache=True)
 def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
     """Whole GPUs by largest remainder, none more than its demand."""
     rests = shares - np.floor(shares + EPSILON)
@@ -82,7 +82,7 @@ def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
             left -= 1.0
 
 
-@njit(types.void(VIEW, INTS, types.int64, FLOATS, FLOATS, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(VIEW, INTS, types.int64, FLOATS, FLOATS, FLOATS_2D), cache=True)
 def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, share: Floats, gpus: Floats) -> None:
     """Give a queue's share to its jobs in order of submission, caps relaxed step by step until they can use it all."""
     efficiency, step, total = numbers[1], numbers[2], share.sum()
@@ -108,7 +108,7 @@ def serve_queue(view: ElasticView, queue_of: Ints, queue: int, numbers: Floats, 
             grant(view, job, share, wanted, gpus)
 
 
-@njit(RULE, cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(RULE, cache=True)
 def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     """Shares of the queues by weight and type of GPU, each dealt out within its queue. PCS, section 3.1.
 

@@ -8,7 +8,6 @@ job will finish. PCS, section 4.
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.elastic_kernels import (
@@ -20,6 +19,7 @@ from jobcast.domain.elastic_kernels import (
     RULE_TYPE,
     njit,
     speedup_at,
+    types,
 )
 from jobcast.simulator.elastic.placing import place
 from jobcast.simulator.elastic.state import CLOCK, COUNT, Floats, Ints, State
@@ -41,7 +41,7 @@ STATE = types.NamedTuple(
 )
 
 
-@njit(types.float64(JOBS, types.int64, FLOATS_2D, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(JOBS, types.int64, FLOATS_2D, types.int64), cache=True)
 def _rate(jobs: ElasticJobs, job: int, gpus: Floats, locality: int) -> float:
     """Work a second: speedup of all its GPUs, times their mean speed."""
     model, total, fast = jobs.model[job], 0.0, 0.0
@@ -53,7 +53,7 @@ def _rate(jobs: ElasticJobs, job: int, gpus: Floats, locality: int) -> float:
     return float(speedup_at(jobs.speedup, model, locality, total) * (fast / total))
 
 
-@njit(types.int64(RULE_TYPE, FLOATS, JOBS, FLOATS, FLOATS, STATE, FLOATS, INTS, FLOATS), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.int64(RULE_TYPE, FLOATS, JOBS, FLOATS, FLOATS, STATE, FLOATS, INTS, FLOATS), cache=True)
 def _share(
     rule: Any,
     numbers: Floats,
@@ -122,7 +122,7 @@ def _share(
     return DONE
 
 
-@njit(types.float64(JOBS, FLOATS, STATE, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.float64(JOBS, FLOATS, STATE, types.int64), cache=True)
 def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> float:
     """Instant at which a job reaches the end of its stage as it runs now, infinite while it holds nothing."""
     if state.rate[job] <= 0.0:
@@ -131,7 +131,7 @@ def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> f
     return float(max(state.clock[NOW], state.stalled_until_s[job]) + left / state.rate[job])
 
 
-@njit(types.void(STATE, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(STATE, types.float64), cache=True)
 def _progress(state: State, until_s: float) -> None:
     """Let all active jobs run to an instant."""
     now_s = state.clock[NOW]
@@ -148,7 +148,7 @@ def _progress(state: State, until_s: float) -> None:
             state.gpu_s[job] += state.gpus[job].sum() * passed_s
 
 
-@njit(types.void(STATE, types.float64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(STATE, types.float64), cache=True)
 def _count_event(state: State, lease_s: float) -> None:
     """Every event adds the jobs that were active before it, and winds the lease up again."""
     state.clock[SEEN] += state.count[ACTIVE]
@@ -156,7 +156,7 @@ def _count_event(state: State, lease_s: float) -> None:
     state.clock[LEASE_AT] = state.clock[NOW] + lease_s if lease_s > 0.0 else np.inf
 
 
-@njit(types.void(JOBS, STATE), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(JOBS, STATE), cache=True)
 def _submit(jobs: ElasticJobs, state: State) -> None:
     job = state.count[ARRIVED]
     state.active[state.count[ACTIVE]] = job
@@ -170,7 +170,7 @@ def _submit(jobs: ElasticJobs, state: State) -> None:
     state.active_s_before[job] = state.clock[ACTIVE_S]
 
 
-@njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(JOBS, FLOATS, STATE, types.int64), cache=True)
 def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     """A job reached the end of its stage: it goes on to the next, or finishes and gives back what it holds."""
     state.done_s[job] = jobs.stage_end[state.stage[job]] * size_s[job]
@@ -195,7 +195,7 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     state.count[ACTIVE] = count - 1
 
 
-@njit(  # type: ignore[untyped-decorator, unused-ignore]
+@njit(
     types.int64(
         *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, FLOATS),
         *(types.int64, types.int64),
@@ -267,12 +267,12 @@ def play(
             _count_event(state, lease_s)
         status = _share(rule, numbers, jobs, capacity, costs, state, left_s, node_type, node_gpus)
         if status != DONE:
-            return status
+            return int(status)
         if arrived and state.count[ARRIVED] >= arrivals and awaited == NOBODY and not through:
             return DONE
 
 
-@njit(types.void(STATE, STATE), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(STATE, STATE), cache=True)
 def copy_active(state: State, into: State) -> None:
     """Copy what playing forward needs: clocks, counts, and the rows of active jobs."""
     into.clock[:] = state.clock
@@ -297,7 +297,7 @@ def copy_active(state: State, into: State) -> None:
         into.locality[job] = state.locality[job]
 
 
-@njit(  # type: ignore[untyped-decorator, unused-ignore]
+@njit(
     types.int64(
         *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, STATE, FLOATS),
         *(types.boolean, types.int64, FLOATS),
@@ -333,7 +333,7 @@ def forecast_arrivals(
             rule, numbers, lease_s, jobs, size_s, capacity, costs, node_type, node_gpus, state, left_s, job + 1, NOBODY
         )
         if status != DONE:
-            return status
+            return int(status)
         copy_active(state, virtual)
         for i in range(virtual.count[ACTIVE]):
             other = virtual.active[i]
@@ -356,6 +356,6 @@ def forecast_arrivals(
             job,
         )
         if status != DONE:
-            return status
+            return int(status)
         predicted_end_s[job] = virtual.end_s[job]
     return DONE

@@ -1,13 +1,12 @@
 """Which nodes elastic jobs hold their GPUs on: what stays, stays; what grows is packed."""
 
 import numpy as np
-from numba import types
 
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, njit
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, njit, types
 from jobcast.simulator.elastic.state import Floats, Ints
 
 
-@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS_2D), cache=True)
 def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
     for kind in range(gpus.shape[1]):
         excess = -gpus[job, kind]
@@ -27,7 +26,7 @@ def _shrink(job: int, gpus: Floats, node_type: Ints, on_node: Floats) -> None:
             excess -= part
 
 
-@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
 def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats) -> None:
     for kind in range(gpus.shape[1]):
         wanted = gpus[job, kind]
@@ -55,7 +54,7 @@ def _grow(job: int, gpus: Floats, node_type: Ints, free: Floats, on_node: Floats
             wanted -= part
 
 
-@njit(types.int64(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.int64(types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D), cache=True)
 def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats) -> int:
     used, needed = 0, 0.0
     for kind in range(gpus.shape[1]):
@@ -70,7 +69,7 @@ def _spread(job: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node:
     return 1 if used > needed + EPSILON else 0
 
 
-@njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(types.void(INTS, types.int64, FLOATS_2D, INTS, FLOATS, FLOATS_2D, INTS), cache=True)
 def place(
     active: Ints, count: int, gpus: Floats, node_type: Ints, node_gpus: Floats, on_node: Floats, locality: Ints
 ) -> None:

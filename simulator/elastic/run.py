@@ -1,7 +1,7 @@
 """A run of elastic jobs from beginning to end, and its record."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -75,6 +75,16 @@ class ElasticLog:
     def __len__(self) -> int:
         return len(self.submit_s)
 
+    def after(self, from_s: float) -> "ElasticLog":
+        """Of the jobs submitted at or after an instant alone."""
+        kept = self.submit_s >= from_s
+        arrays = {
+            one.name: getattr(self, one.name)[kept]
+            for one in fields(self)
+            if isinstance(getattr(self, one.name), np.ndarray)
+        }
+        return replace(self, **arrays)
+
 
 class ElasticReplay:
     """A run that can be interrupted at any submission, looked at and gone on with.
@@ -97,29 +107,27 @@ class ElasticReplay:
         *,
         pending_lease: bool = True,
     ) -> None:
+        from jobcast.simulator.elastic import kernel
+
         self.jobs, self.size_s, self.cluster, self.policy = jobs, size_s, cluster, policy
+        self._kernel = kernel
         self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type))
         self.predicted_end_s = np.full(len(size_s), np.nan)
         self._virtual: State | None = None
         self._left_s = np.zeros(len(size_s))
-        self._active_s = np.zeros(len(size_s))
         self._pending_lease = pending_lease
 
     def submit(self, until: int) -> None:
         """Run on until `until` jobs were submitted. Raises DecisionError for what the rule may not do."""
-        from jobcast.simulator.elastic.kernel import NOBODY, play
-
         if self.state.count[COUNT.arrived] < until:
-            self._check(play(*self._world(), self.state, self._left_s, until, NOBODY))
+            self._check(self._kernel.play(*self._world(), self.state, self._left_s, until, self._kernel.NOBODY))
 
     def forecast(self, until: int) -> None:
         """Run on until `until` jobs were submitted, each with a forecast of its completion. Raises as `submit`."""
-        from jobcast.simulator.elastic.kernel import forecast_arrivals
-
         if self._virtual is None:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
         self._check(
-            forecast_arrivals(
+            self._kernel.forecast_arrivals(
                 *self._world(),
                 self.state,
                 self._virtual,
@@ -132,9 +140,8 @@ class ElasticReplay:
 
     def finish(self) -> None:
         """Run on until the jobs submitted so far have finished; nothing more arrives meanwhile. Raises as `submit`."""
-        from jobcast.simulator.elastic.kernel import NOBODY, play
-
-        self._check(play(*self._world(), self.state, self._left_s, int(self.state.count[COUNT.arrived]), NOBODY))
+        arrived = int(self.state.count[COUNT.arrived])
+        self._check(self._kernel.play(*self._world(), self.state, self._left_s, arrived, self._kernel.NOBODY))
 
     def log(self) -> ElasticLog:
         """The record of the jobs submitted so far, all of them finished."""
@@ -171,23 +178,22 @@ class ElasticReplay:
 
 
 def replay_elastic(
-    jobs: ElasticJobs,
-    size_s: Floats,
-    cluster: ElasticCluster,
-    policy: ElasticPolicy,
-    *,
-    predict: bool = False,
-    pending_lease: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    run: ElasticReplay, *, predict: bool = False, progress: Callable[[int, int], None] | None = None
 ) -> ElasticLog:
-    """Run all jobs to completion from an empty cluster, with a forecast of each job's completion where `predict`.
+    """Run all jobs to completion, with a forecast of each job's completion at its submission where `predict`.
+
+    Parameters
+    ----------
+    run : at its beginning
+    predict : whether to forecast
+    progress : called with (submitted, all) every few hundred jobs and at the end
 
     Raises DecisionError when the rule gives out what is not there, or leaves all jobs waiting for ever.
     """
-    run = ElasticReplay(jobs, size_s, cluster, policy, pending_lease=pending_lease)
-    count = len(size_s)
+    count = len(run.size_s)
+    go = run.forecast if predict else run.submit
     for until in (*range(PROGRESS_EVERY, count, PROGRESS_EVERY), count):
-        run.forecast(until) if predict else run.submit(until)
+        go(until)
         if progress is not None:
             progress(until, count)
     run.finish()
@@ -202,4 +208,5 @@ def _mean_active(submit_s: Floats, end_s: Floats) -> Floats:
     active = np.cumsum(np.where(order < len(submit_s), 1.0, -1.0))
     area = np.concatenate([[0.0], np.cumsum(active[:-1] * np.diff(at_s))])
     total = np.interp(end_s, at_s, area) - np.interp(submit_s, at_s, area)
-    return total / np.maximum(end_s - submit_s, 1e-12)
+    mean: Floats = total / np.maximum(end_s - submit_s, 1e-12)
+    return mean

@@ -59,7 +59,7 @@ class State(NamedTuple):
     """
 
     clock: Floats
-    count: Ints
+    count: Ints  # type: ignore[assignment]
     active: Ints
     done_s: Floats
     stage: Ints
@@ -83,8 +83,13 @@ class State(NamedTuple):
 def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
     """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`."""
     n = len(jobs.submit_s)
-    floats = lambda: np.zeros(n)  # noqa: E731
-    ints = lambda: np.zeros(n, dtype=np.int64)  # noqa: E731
+
+    def floats() -> Floats:
+        return np.zeros(n)
+
+    def ints() -> Ints:
+        return np.zeros(n, dtype=np.int64)
+
     return State(
         clock=np.array([0.0, np.inf, 0.0, 0.0]),
         count=np.zeros(4, dtype=np.int64),

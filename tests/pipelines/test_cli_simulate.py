@@ -81,9 +81,9 @@ def test_jobs_come_as_csv_with_seconds_from_the_epoch(shell, small):
     shell.works(*small, "ssf", "--out", "jobs.out.csv")
     assert Path("jobs.out.csv").read_text() == (
         "job_id,pool,submit_time,start_time,end_time,gpus,duration,preemptions,dedicated\n"
-        "01,a,0,0,100,4,100,0,true\n"
-        "02,a,10,110,160,4,50,0,true\n"
-        "03,a,20,100,110,2,10,0,true\n"
+        "01,a,0.000000,0.000000,100.000000,4,100.000000,0,true\n"
+        "02,a,10.000000,110.000000,160.000000,4,50.000000,0,true\n"
+        "03,a,20.000000,100.000000,110.000000,2,10.000000,0,true\n"
     )
 
 
@@ -101,7 +101,7 @@ def test_times_in_csv_are_exact_to_the_microsecond_and_ids_are_kept(shell, csv):
     assert [row[2:5] for row in rows] == [
         ("1704067200.123456", "1704067200.123456", "1704067200.123457"),
         ("1704067200.654321", "1704067200.654321", "1704067202.154321"),
-        ("1704067201", "1704067201", "1704067203.25"),
+        ("1704067201.000000", "1704067201.000000", "1704067203.250000"),
     ]
 
 

@@ -95,6 +95,13 @@ def test_jobs_that_may_not_be_stopped_keep_their_gpus_unseen():
     assert [state.total_gpus for state in rule.states[:2]] == [2, 1]
 
 
+def test_where_jobs_that_may_not_be_stopped_hold_all_gpus_nobody_is_asked():
+    rule = InOrder()
+    log = replay(workload([(0, 300, 2), (10, 50, 1)], 2, preemptible=False), Rounds(rule, "in_order"))
+    assert log.end_s.tolist() == [320.0, 430.0]
+    assert [state.now_s for state in rule.states] == [0.0, 360.0]
+
+
 def test_equal_shares_take_turns_and_a_tie_stays_where_it_is():
     # Owed half a round each round: first, second; a tie, second again; then twice the first, whose 60 s end it.
     log = replay(workload([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))

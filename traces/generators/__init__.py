@@ -9,10 +9,18 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
+from jobcast.traces.generators.automl import AutomlConfig, automl_notes, generate_automl, parse_automl
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.gavel import gavel_courses, gavel_notes, generate_gavel
 from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
+from jobcast.traces.generators.gavel_elastic import GavelElasticConfig, generate_gavel_elastic, parse_gavel_elastic
+from jobcast.traces.generators.philly_elastic import (
+    PhillyElasticConfig,
+    generate_philly_elastic,
+    parse_philly_elastic,
+    philly_elastic_notes,
+)
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
 from jobcast.traces.table import Trace
@@ -44,6 +52,11 @@ GENERATORS: dict[str, Generator] = {
     "sia": Generator(SiaConfig, parse_sia, generate_sia),
     "campus": Generator(CampusConfig, parse_campus, generate_campus),
     "gavel": Generator(GavelConfig, parse_gavel, generate_gavel, gavel_notes, gavel_courses),
+    "automl": Generator(AutomlConfig, parse_automl, generate_automl, automl_notes),
+    "philly-elastic": Generator(
+        PhillyElasticConfig, parse_philly_elastic, generate_philly_elastic, philly_elastic_notes
+    ),
+    "gavel-elastic": Generator(GavelElasticConfig, parse_gavel_elastic, generate_gavel_elastic),
 }
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, get_type_hints
 
 from jobcast.domain.errors import ConfigError
+from jobcast.traces.typed import FLAGS
 
 Setting = str | int | float
 ConfigT = TypeVar("ConfigT")
@@ -98,6 +99,13 @@ def _whole(value: object) -> int:
     return int(number)
 
 
+def _flag(value: object) -> bool:
+    word = _text(value).lower()
+    if word not in FLAGS:
+        raise ValueError("must be true or false")
+    return FLAGS[word]
+
+
 def _list(value: object, parse: Callable[[object], Any]) -> tuple[Any, ...]:
     items = value if isinstance(value, tuple | list) else _text(value).split(",")
     try:
@@ -118,6 +126,7 @@ _PARSERS: dict[Any, Callable[[object], Any]] = {
     str: _text,
     float: _number,
     int: _whole,
+    bool: _flag,
     tuple[float, ...]: lambda value: _list(value, _number),
     tuple[int, ...]: lambda value: _list(value, _whole),
     datetime: _instant,

@@ -1,0 +1,1 @@
+"""Elastic jobs from files to figures: workloads, simulations, forecasts of completion times."""

@@ -1,0 +1,129 @@
+"""`jobcast simulate` for elastic policies: what was asked, carried out and told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobcast.schedulers.elastic.policies import find_elastic
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.options import dropped_lines, table_or_json
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
+from jobcast.pipelines.elastic.simulating import (
+    demand_settings,
+    figures,
+    own_settings,
+    simulate_elastic,
+    write_elastic_table,
+)
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.simulation import DAY_S, figures_table
+from jobcast.traces.table import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of one simulation.
+
+    Attributes
+    ----------
+    policy, baseline : names; no baseline by default
+    predict : whether to forecast completions
+    window : from and until, seconds from the epoch
+    limit : jobs at most
+    warmup_days : days left out of the figures
+    settings : `--set`
+    seed : of draws; elastic policies draw none
+    """
+
+    policy: str
+    baseline: str | None
+    predict: bool
+    window: tuple[float | None, float | None]
+    limit: int | None
+    warmup_days: float
+    settings: Mapping[str, str]
+    seed: int
+
+
+def simulate_and_tell(
+    trace: Trace,
+    place: Hardware,
+    asked: Asked,
+    spec: ForecastSpec | None,
+    console: Console,
+    *,
+    out: Path | None,
+    json_to: str | None,
+) -> None:
+    """Replay, write the job table, print or write the figures. Raises ConfigError and TraceError as its parts do."""
+    if spec is not None and spec.kind != "oracle":
+        raise ConfigError(
+            f"--forecasts {spec.label}: elastic policies go by declared sizes (oracle); for wrong ones pass "
+            "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
+        )
+    from_s, until_s = asked.window
+    scene = elastic_scene(
+        trace, place, from_s=from_s, until_s=until_s, limit=asked.limit, **demand_settings(asked.settings)
+    )
+    own = own_settings(asked.settings)
+    if asked.baseline not in (None, "none"):
+        find_elastic(asked.baseline or "")
+    with console.progress(f"simulate {asked.policy}") as step:
+        run = simulate_elastic(scene, asked.policy, own, predict=asked.predict, progress=step)
+    base = None
+    if asked.baseline and asked.baseline != "none":
+        base = run if asked.baseline == asked.policy and not own else simulate_elastic(scene, asked.baseline, {})
+    warmup_until_s = _warmup_end(scene, asked.warmup_days)
+    result = {
+        **figures(run, base, policy=asked.policy, warmup_until_s=warmup_until_s),
+        "baseline": asked.baseline or "none",
+        **_provenance(scene, asked),
+    }
+    if out:
+        write_elastic_table(scene, run.log, out)
+        console.note(f"jobs: {out}")
+    for line in (*scene.notes, *_placing_notes(scene, asked.policy, own), *dropped_lines(scene.dropped)):
+        console.note(line)
+    table_or_json(result, json_to, figures_table(result), console)
+
+
+def _provenance(scene: ElasticScene, asked: Asked) -> dict[str, Any]:
+    return {
+        "simulated": True,
+        "inputs": scene.provenance(),
+        "configuration": {
+            "settings": dict(asked.settings),
+            "limit": asked.limit,
+            "warmup_days": asked.warmup_days,
+            "predict": asked.predict,
+        },
+        "seed": asked.seed,
+        "models": {},
+        "overlap_allowed": False,
+        "jobcast": __version__,
+    }
+
+
+def _placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, str]) -> tuple[str, ...]:
+    placed = len(scene.cluster.node_gpus) > 0
+    if not placed or find_elastic(policy)(own, scene.gpu_types).integral:
+        return ()
+    return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)
+
+
+def _warmup_end(scene: ElasticScene, days: float) -> float | None:
+    """Seconds from the run's beginning from which on jobs count. Raises ConfigError when none would."""
+    if not days:
+        return None
+    end_s = DAY_S * days
+    if scene.jobs.submit_s[-1] < end_s:
+        raise ConfigError(
+            f"--warmup {days:g}: leaves no job to count, the last one is submitted "
+            f"{scene.jobs.submit_s[-1] / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
+        )
+    return end_s

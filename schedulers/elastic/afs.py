@@ -1,0 +1,123 @@
+"""AFS-L: GPUs dealt out one by one, each to the winner of a tournament of pairs. PCS, section 5.1; AFS, algorithm 1."""
+
+import numpy as np
+
+from jobcast.domain.elastic import ElasticView, Floats, Ints
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
+
+
+@njit(types.float64(VIEW, types.int64, types.float64), cache=True)
+def _step(view: ElasticView, job: int, held: float) -> float:
+    """GPUs that a job takes when it wins: one, its least when it holds none, and never more than it can use."""
+    wanted = 1.0 if held > 0.0 else max(1.0, view.jobs.least[job])
+    return min(wanted, view.most[job] - held)
+
+
+@njit(types.boolean(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, types.int64, types.int64), cache=True)
+def _beats(held: Floats, left_s: Floats, first: Floats, gain: Floats, loss: Floats, one: int, other: int) -> bool:
+    """Whether `other`, submitted later, wins against `one`.
+
+    Of the two, l would end sooner as they stand. If neither holds anything, the one with the larger rate on its first
+    GPUs wins, at equal rates `other`. Else l wins if what it gains by one GPU more, over its speed now, exceeds what h
+    would gain, over its speed then. Where both would end at once, l is `one`.
+    """
+    if left_s[other] < left_s[one]:
+        return bool(gain[other] > loss[one])
+    if held[one] <= 0.0:
+        return bool(first[one] <= first[other])
+    return not gain[one] > loss[other]
+
+
+@njit(types.void(VIEW, types.int64, FLOATS, FLOATS, FLOATS, FLOATS), cache=True)
+def _weigh(view: ElasticView, i: int, held: Floats, left_s: Floats, gain: Floats, loss: Floats) -> None:
+    """What a comparison needs of the i-th active job as it stands; a job without GPUs never ends."""
+    job = view.active[i]
+    if held[i] <= 0.0:
+        left_s[i], gain[i], loss[i] = np.inf, np.inf, 1.0
+        return
+    speed = speed_on(view, job, held[i])
+    more = speed_on(view, job, held[i] + _step(view, job, held[i]))
+    left_s[i] = view.left_s[job] / speed
+    gain[i] = (more - speed) / speed
+    loss[i] = (more - speed) / more
+
+
+@njit(types.float64(VIEW, FLOATS, FLOATS, types.float64), cache=True)
+def _first_round(view: ElasticView, first: Floats, held: Floats, free: float) -> float:
+    """Serve jobs without GPUs by their rates on their first ones, at equal rates the later one; GPUs left over.
+
+    While such jobs are left, the tournament comes to the same if no second GPU doubles a job's speed: a job without
+    GPUs then wins against every other, and among themselves the larger rate wins.
+    """
+    order = np.argsort(first, kind="mergesort")
+    for k in range(view.count - 1, -1, -1):
+        i = order[k]
+        step = _step(view, view.active[i], 0.0)
+        if step <= free + EPSILON:
+            held[i] = step
+            free -= step
+        if free <= EPSILON:
+            break
+    return free
+
+
+@njit(types.void(VIEW, FLOATS, FLOATS, types.float64), cache=True)
+def _tournaments(view: ElasticView, first: Floats, held: Floats, free: float) -> None:
+    """Deal out the rest, one tournament for each step.
+
+    Jobs meet in order of submission, the winner of each pair the next job. `winners` keeps how it stood after each of
+    them: from one tournament to the next nothing changes before the position of the job that won.
+    """
+    count = 0
+    members = np.empty(view.count, dtype=np.int64)
+    left_s, gain, loss = np.empty(view.count), np.empty(view.count), np.empty(view.count)
+    for i in range(view.count):
+        if _step(view, view.active[i], held[i]) > EPSILON:
+            _weigh(view, i, held, left_s, gain, loss)
+            members[count] = i
+            count += 1
+    winners = np.empty(count, dtype=np.int64)
+    begin = 0
+    while count > 0 and free > EPSILON:
+        for place in range(begin, count):
+            if place == 0 or _beats(held, left_s, first, gain, loss, members[winners[place - 1]], members[place]):
+                winners[place] = place
+            else:
+                winners[place] = winners[place - 1]
+        begin = winners[count - 1]
+        i = members[begin]
+        step = _step(view, view.active[i], held[i])
+        leaves = step > free + EPSILON
+        if not leaves:
+            held[i] += step
+            free -= step
+            leaves = _step(view, view.active[i], held[i]) <= EPSILON
+        if leaves:
+            count -= 1
+            members[begin:count] = members[begin + 1 : count + 1].copy()
+        else:
+            _weigh(view, i, held, left_s, gain, loss)
+
+
+@njit(RULE, cache=True)
+def afs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
+    """GPUs one by one from none, each to the winner among the jobs that can use more; see `_beats` for a pair.
+
+    Jobs meet in order of submission, the winner of a pair the next one. The comparison is not transitive, so this
+    order matters. A job whose least no longer fits takes no further part. Whole GPUs.
+    """
+    held, first, usable, doubles = np.zeros(view.count), np.empty(view.count), 0.0, False
+    for i in range(view.count):
+        job = view.active[i]
+        step = _step(view, job, 0.0)
+        speed = speed_on(view, job, step)
+        first[i] = speed / view.left_s[job]
+        doubles |= speed_on(view, job, step + _step(view, job, step)) > 2.0 * speed
+        usable += view.most[job]
+    free = view.capacity.copy()
+    if usable > free.sum():
+        left = free.sum() if doubles else _first_round(view, first, held, free.sum())
+        _tournaments(view, first, held, left)
+    for i in range(view.count):
+        job = view.active[i]
+        grant(view, job, free, held[i] if usable > view.capacity.sum() else view.most[job], gpus)

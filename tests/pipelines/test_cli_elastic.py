@@ -1,0 +1,143 @@
+"""`jobcast simulate` of elastic jobs: figures, tables, forecasts at submission, clusters of types, mistakes."""
+
+import json
+
+import polars as pl
+import pytest
+
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+
+HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
+TABLE = "model,gpus,speedup"
+HEAD_TO_TAIL = ("1,vc,0,100,1,0,a", "2,vc,10,50,1,0,a")
+"""On one GPU the first runs in [0, 100), the second in [100, 150)."""
+
+
+@pytest.fixture
+def two(csv):
+    """Two jobs for one GPU."""
+    return ("simulate", "--trace", csv(*HEAD_TO_TAIL, header=HEADER), "--gpus", "1")
+
+
+def test_figures_by_hand(shell, two):
+    """Fair shares: the first saw 1, 1, 2 active jobs at its events, the second 2, 2, 1; over time 1.9 and 230 / 140."""
+    figures = shell.json(*two, "--policy", "fifo", "--predict", "--out", "done.csv")
+    done = pl.read_csv("done.csv")
+    assert done["end_time"].to_list() == [100.0, 150.0]
+    assert done["predicted_jct_s"].to_list() == [100.0, 140.0]
+    assert done["fair_finish_s"].to_list() == pytest.approx([100 * 4 / 3, 50 * 5 / 3])
+    assert done["fair_finish_over_time_s"].to_list() == pytest.approx([190.0, 50 * 230 / 140])
+    assert figures["makespan_s"] == 150.0
+    assert figures["mean_jct_s"] == 120.0
+    assert figures["utilization"] == pytest.approx(1.0)
+    assert figures["pred_err_mean_pct"] == figures["pred_err_p99_pct"] == 0.0
+    assert figures["unfairness_mean_pct"] == pytest.approx(100 * (140 / (250 / 3) - 1) / 2)
+    assert figures["unfairness_mean_pct_over_time"] == pytest.approx(100 * (140 / (50 * 230 / 140) - 1) / 2)
+    assert figures["baseline"] == "none"
+    assert figures["configuration"]["predict"] is True
+
+
+def test_a_later_job_upsets_a_forecast(shell, two):
+    """Shortest first: the second, submitted at 10 s, goes before the first, forecast to take 100 s; it takes 150."""
+    figures = shell.json(*two, "--policy", "srsf", "--predict", "--out", "done.csv")
+    assert pl.read_csv("done.csv")["end_time"].to_list() == [150.0, 60.0]
+    assert figures["pred_err_mean_pct"] == pytest.approx(50.0 / 2)
+
+
+@pytest.mark.parametrize("policy", list(ELASTIC_POLICIES))
+def test_every_elastic_policy_runs_all_jobs(shell, two, policy):
+    figures = shell.json(*two, "--policy", policy)
+    assert figures["jobs"] == 2
+    assert figures["makespan_s"] == pytest.approx(150.0)
+    assert "pred_err_mean_pct" not in figures
+
+
+def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
+    """Two GPUs serve as 1.5: 100 s of work take 100 / 1.5 s alone, 100 s where the efficiency must be at least 0.8."""
+    trace = csv("1,vc,0,100,2,0,a", "2,vc,0,100,2,0,a", header=HEADER)
+    table = csv("a,1,1.0", "a,2,1.5", name="speedups.csv", header=TABLE)
+    config = tmp_path / "config.json"
+    told = {"num_classes": 1, "class_thresholds": ["inf"], "class_rates": [{"frac": "1/1"}]}
+    config.write_text(json.dumps({**told, "clip_demand_factor": 0.8, "delta": 0.1, "_note": "kept"}))
+    words = ("simulate", "--trace", trace, "--gpus", "2", "--set", f"speedups={table}")
+    assert shell.json(*words, "--policy", "fifo")["makespan_s"] == pytest.approx(2 * 100 / 1.5)
+    capped = shell.json(*words, "--policy", "pcs", "--set", f"config={config}")
+    assert capped["makespan_s"] == pytest.approx(100.0)
+
+
+def test_jobs_of_one_instant_go_by_number_not_by_text(shell, csv):
+    trace = csv("10,vc,0,100,1,0,a", "9,vc,0,50,1,0,a", header=HEADER)
+    shell.works("simulate", "--trace", trace, "--gpus", "1", "--policy", "fifo", "--out", "done.csv")
+    assert pl.read_csv("done.csv")["job_id"].to_list() == [9, 10]
+
+
+def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
+    """The second type is twice as fast: the first job takes it, 100 s of work in 50."""
+    trace = csv("1,vc,0,100,1,0,a", "2,vc,0,100,1,0,a", header=HEADER)
+    table = csv("a,1,1.0,slow", "a,1,2.0,fast", name="speedups.csv", header=f"{TABLE},gpu_type")
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes: [{count: 1, gpus: 1, gpu_type: slow}, {count: 1, gpus: 1, gpu_type: fast}]")
+    words = ("simulate", "--trace", trace, "--cluster", cluster, "--set", f"speedups={table}")
+    shell.works(*words, "--policy", "fifo", "--out", "done.csv")
+    # The second job starts on the slow one and moves over when the fast one is free: 50 + 50 / 2.
+    assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([50.0, 75.0])
+
+
+def test_a_change_of_gpus_may_cost_time(shell, csv):
+    """At 10 s the first gives its GPU to the shorter second, until 60 s; it then loses 20 s before it goes on."""
+    trace = csv(*HEAD_TO_TAIL, header=HEADER)
+    words = ("simulate", "--trace", trace, "--gpus", "1", "--policy", "srsf", "--set", "preempt_s=20", "--predict")
+    shell.works(*words, "--out", "done.csv")
+    assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([170.0, 60.0])
+
+
+def test_rigid_jobs_hold_all_their_gpus_or_none(shell, csv):
+    trace = csv("1,a,0,100,1", "2,a,0,10,2", "3,a,0,30,1")
+    shell.works("simulate", "--trace", trace, "--gpus", "2", "--policy", "fifo", "--out", "done.csv")
+    assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([100.0, 110.0, 30.0])
+
+
+def test_baselines_among_elastic_policies(shell, two):
+    figures = shell.json(*two, "--policy", "srsf", "--baseline", "fifo")
+    assert figures["speedup_mean"] == pytest.approx((100 / 150 + 140 / 50) / 2)
+    assert figures["slowed_pct"] == 50.0
+
+
+def test_wrong_sizes_and_a_warm_up(shell, two):
+    figures = shell.json(*two, "--policy", "fifo", "--predict", "--set", "noise=0.5", "--set", "noise_seed=3")
+    assert 0.0 < figures["pred_err_mean_pct"] < 110.0
+    assert figures["makespan_s"] == 150.0
+    assert "leaves no job to count" in shell.refuses(*two, "--policy", "fifo", "--warmup", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--policy", "fifo", "--set", "speedups=none.csv"), "none.csv: "),
+        (("--policy", "fifo", "--set", "noise=much"), "setting noise: 'much' is not a share such as 0.4"),
+        (("--policy", "fifo", "--set", "nose=1"), "unknown setting nose; known settings: "),
+        (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
+        (("--policy", "fifo", "--forecasts", "registry"), "--forecasts registry: elastic policies go by declared"),
+        (("--policy", "fifo", "--baseline", "sia"), "unknown elastic policy 'sia'; choose from"),
+        (("--policy", "sia", "--predict"), "--predict: completion times are forecast for elastic policies, not sia"),
+        (("--policy", "fifo", "--from", "2030-01-01"), "no job was submitted in"),
+        (("--policy", "fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),
+    ],
+)
+def test_one_line_for_each_mistake(shell, two, words, told):
+    assert told in shell.refuses(*two, *words)
+
+
+def test_a_job_that_can_never_run_is_refused(shell, csv):
+    trace = csv("1,vc,0,100,4,3,a", header=HEADER)
+    line = shell.refuses("simulate", "--trace", trace, "--gpus", "2", "--policy", "fifo")
+    assert "job 1 needs at least 3 GPUs, the cluster has 2" in line
+
+
+def test_jobs_must_name_models_that_the_table_knows(shell, csv):
+    table = csv("a,1,1.0", name="speedups.csv", header=TABLE)
+    for row, told in (("1,vc,0,100,1,0,b", "no row of model 'b'"), ("1,vc,0,100,1,0,", "job 1 names no model")):
+        trace = csv(row, header=HEADER)
+        assert told in shell.refuses(
+            *("simulate", "--trace", trace, "--gpus", "1", "--policy", "fifo", "--set", f"speedups={table}")
+        )

@@ -1,0 +1,130 @@
+"""PCS's workload 2: jobs of a virtual cluster drawn anew, elastic and of sub-linear scaling (PCS, section 5.1).
+
+A job of the given trace is its service, its width and its model, and is drawn as a whole, with replacement; gaps
+between arrivals are exponential, or drawn from the trace's own. With neither load nor rate set the mean gap stays the
+trace's, which is how PCS samples a collected workload (section 3.3).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.traces.generators.elastic import Floats, elastic_frame, instants_at_load_s, instants_s
+from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.works import DATA_VARIABLE, SPEEDUPS_FILE, data_speedups, speedup_table, widths_speedups
+from jobcast.traces.table import Trace
+
+FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
+EXPONENTIAL, RESAMPLED = "exponential", "resampled"
+SUBLINEAR = (
+    "VggnetModel256", "GooglenetModel128", "Inception4Model256", "Resnet50Model128", "DcganModel256",
+    "VideopredictionModel64", "ChatbotModel256", "DeepspeechModel64", "TransformerModel256",
+)  # fmt: skip
+"""Models of PCS's traces, which occur there about equally often."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhillyElasticConfig:
+    """Parameters of the workload; GPUs and number of jobs are PCS's, sections 3.3 and 5.1."""
+
+    trace: str = setting("", "a trace: elastic, or rigid as of a virtual cluster; needed")
+    pool: str = setting("", "the pool of it to draw from; default: all jobs")
+    jobs: int = setting(1000, "number of jobs", 1, 1_000_000)
+    gpus: int = setting(64, "GPUs of the cluster", 1, 100_000)
+    load: float = setting(0.0, "offered load: sum of services / (span x GPUs); 0: the trace's mean gap", 0, 100)
+    gaps: str = setting(EXPONENTIAL, f"{EXPONENTIAL}, or {RESAMPLED}: drawn from the trace's")
+    start: datetime = setting(FIRST_INSTANT, "instant at which the first job arrives")  # noqa: RUF009
+    models: str = setting("", "models of a trace that names none, between commas; default: the nine of PCS's traces")
+    speedups: str = setting("", f"table for rigid jobs; default: {SPEEDUPS_FILE} under {DATA_VARIABLE}, or linear")
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if not self.trace:
+            raise ValueError("trace is needed; give --set trace=FILE")
+        if self.gaps not in (EXPONENTIAL, RESAMPLED):
+            raise ValueError(f"gaps must be {EXPONENTIAL} or {RESAMPLED}, got {self.gaps}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """What is drawn from: a job is (service_s, most, model), each (n,); gaps_s (n - 1,)."""
+
+    name: str
+    service_s: Floats
+    most: np.ndarray[tuple[int], np.dtype[np.int64]]
+    models: list[str]
+    gaps_s: Floats
+
+
+def parse_philly_elastic(settings: Mapping[str, Setting]) -> PhillyElasticConfig:
+    """Read settings; the table of speedups that is not named is looked for under JOBCAST_DATA. Raises ConfigError."""
+    config = parse_settings(PhillyElasticConfig, settings, "philly-elastic")
+    return config if config.speedups else replace(config, speedups=data_speedups())
+
+
+def generate_philly_elastic(config: PhillyElasticConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:
+    """Canonical table of one draw, and its one pool. Raises ConfigError and TraceError.
+
+    Rows, gaps and models are drawn from streams of their own. A job that can use more GPUs than the cluster has is
+    drawn nevertheless: it holds fewer.
+    """
+    of_row, of_gap, of_model = rng.spawn(3)
+    source = _source(config, of_model)
+    rows = of_row.integers(0, len(source.most), config.jobs)
+    service_s = np.maximum(np.round(source.service_s[rows], 3), 0.001)
+    gaps = _gaps(source.gaps_s, config, of_gap)
+    submit_s = instants_at_load_s(gaps, service_s, config.gpus, config.load) if config.load else instants_s(gaps, 1.0)
+    told = {"model": [source.models[row] for row in rows.tolist()]}
+    frame = elastic_frame(source.name, config.start, submit_s, service_s, source.most[rows], told)
+    return frame, [Pool(source.name, config.gpus)]
+
+
+def philly_elastic_notes(config: PhillyElasticConfig) -> tuple[str, ...]:
+    """Where a draw's jobs come from, and the work of those that are rigid there."""
+    return f"jobs drawn from {config.trace}", f"work of rigid jobs by speedups: {config.speedups or 'linear'}"
+
+
+def _source(config: PhillyElasticConfig, rng: np.random.Generator) -> Source:
+    """Jobs to draw from. A rigid job's run time becomes work on one GPU by its model's speedup at its width."""
+    from jobcast.traces.readers import read_trace
+
+    trace = _of_pool(read_trace(config.trace), config.pool)
+    models = _models(trace, config, rng)
+    most, elastic = trace.gpus, trace.elastic
+    service_s = trace.duration_s
+    if not elastic.all():
+        table = speedup_table(config.speedups, list(dict.fromkeys(models)), most)
+        service_s = np.where(elastic, service_s, service_s * widths_speedups(models, most, table))
+    name = trace.pools[0] if len(trace.pools) == 1 else trace.name
+    return Source(name, service_s, most, models, np.diff(trace.submit_s))
+
+
+def _of_pool(trace: Trace, pool: str) -> Trace:
+    if not pool:
+        return trace
+    if pool not in trace.pools:
+        raise ConfigError(f"philly-elastic: {trace.source.path} has no pool {pool!r}; it has {', '.join(trace.pools)}")
+    return replace(trace, jobs=trace.jobs.filter(pl.col("pool") == pool))
+
+
+def _models(trace: Trace, config: PhillyElasticConfig, rng: np.random.Generator) -> list[str]:
+    """Models of the trace's jobs; those that it does not name are drawn evenly."""
+    names = [name.strip() for name in config.models.split(",")] if config.models else list(SUBLINEAR)
+    drawn = [names[at] for at in rng.integers(0, len(names), len(trace)).tolist()]
+    if "model" not in trace.jobs.columns:
+        return drawn
+    return [known or other for known, other in zip(trace.jobs["model"].to_list(), drawn, strict=True)]
+
+
+def _gaps(known_s: Floats, config: PhillyElasticConfig, rng: np.random.Generator) -> Floats:
+    """(jobs - 1,) seconds between arrivals."""
+    if not len(known_s) or not known_s.sum():
+        raise ConfigError(f"philly-elastic: {config.trace} tells no gaps between arrivals; give a longer trace")
+    if config.gaps == RESAMPLED:
+        return known_s[rng.integers(0, len(known_s), config.jobs - 1)]
+    return rng.exponential(float(known_s.mean()), config.jobs - 1)
