@@ -81,6 +81,7 @@ class ElasticPolicy:
     numbers : its settings as the rule reads them
     lease_s : it is asked again when so long nothing happened, 0: never
     integral : whether jobs hold whole GPUs only
+    preemptive : whether jobs that come later can delay those that are there
     """
 
     name: str
@@ -88,3 +89,4 @@ class ElasticPolicy:
     numbers: Floats
     lease_s: float = 0.0
     integral: bool = True
+    preemptive: bool = True

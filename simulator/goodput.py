@@ -1,6 +1,6 @@
 """Jobs that run on any number of GPUs, replayed in rounds. Shockwave, section 8.7; Pollux (OSDI 2021)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -51,6 +51,15 @@ class Stretch:
     work: float
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A time in which a job held a number of GPUs, at work or standing still: from, until (seconds), GPUs."""
+
+    begin_s: float
+    end_s: float
+    gpus: int
+
+
 @dataclass(slots=True)
 class _Account:
     work: float = 0.0
@@ -60,16 +69,18 @@ class _Account:
     end_s: float = inf
     gpu_s: float = 0.0
     stretches: list[Stretch] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class GoodputLog:
-    """What became of the jobs, each (n_jobs,): ends, GPU time held, changes of GPUs, and all stretches in order."""
+    """What became of the jobs, each (n_jobs,): ends, GPU time held, changes of GPUs, and all that was run and held."""
 
     end_s: tuple[float, ...]
     gpu_s: tuple[float, ...]
     restarts: tuple[int, ...]
     stretches: tuple[tuple[Stretch, ...], ...]
+    holds: tuple[tuple[Hold, ...], ...]
 
 
 def replay_goodput(
@@ -78,6 +89,7 @@ def replay_goodput(
     total_gpus: int,
     round_s: float = ROUND_S,
     restart_s: float = RESTART_S,
+    progress: Callable[[int, int], None] | None = None,
 ) -> GoodputLog:
     """Run all jobs to completion.
 
@@ -90,6 +102,7 @@ def replay_goodput(
     policy : shares the GPUs out
     total_gpus : of the cluster
     round_s, restart_s : seconds
+    progress : called with (completed, all) after each round in which a job ran
 
     Raises
     ------
@@ -107,12 +120,15 @@ def replay_goodput(
             for seq, count in zip(active, gpus, strict=True):
                 _apply(accounts[seq], count, now_s, restart_s)
                 _run(accounts[seq], works[seq], now_s, now_s + round_s)
+            if progress is not None:
+                progress(sum(account.end_s < inf for account in accounts), len(accounts))
         now_s += round_s
     return GoodputLog(
         tuple(account.end_s for account in accounts),
         tuple(account.gpu_s for account in accounts),
         tuple(account.restarts for account in accounts),
         tuple(tuple(account.stretches) for account in accounts),
+        tuple(tuple(account.holds) for account in accounts),
     )
 
 
@@ -146,10 +162,21 @@ def _run(account: _Account, work: ScalableWork, begin_s: float, end_s: float) ->
         phase = work.phase_at(account.work)
         rate = phase.goodput[account.gpus - 1]
         until_s = min(end_s, now_s + (phase.until - account.work) / rate)
-        done = min(phase.until - account.work, rate * (until_s - now_s))
+        gained = min(phase.until - account.work, rate * (until_s - now_s))
         batch_size = phase.batch_size[account.gpus - 1]
-        account.stretches.append(Stretch(now_s, until_s, account.gpus, batch_size, done))
-        account.work, now_s = account.work + done, until_s
-    account.gpu_s += account.gpus * ((now_s if account.work >= total * (1 - DONE) else end_s) - begin_s)
-    if account.work >= total * (1 - DONE):
+        account.stretches.append(Stretch(now_s, until_s, account.gpus, batch_size, gained))
+        account.work, now_s = account.work + gained, until_s
+    done = account.work >= total * (1 - DONE)
+    _hold(account, begin_s, now_s if done else end_s)
+    if done:
         account.end_s, account.gpus = now_s, 0
+
+
+def _hold(account: _Account, begin_s: float, end_s: float) -> None:
+    """Note that a job held its GPUs; rounds in a row with as many are one hold."""
+    account.gpu_s += account.gpus * (end_s - begin_s)
+    last = account.holds[-1] if account.holds else None
+    if last is not None and last.end_s == begin_s and last.gpus == account.gpus:
+        account.holds[-1] = Hold(last.begin_s, end_s, last.gpus)
+    else:
+        account.holds.append(Hold(begin_s, end_s, account.gpus))

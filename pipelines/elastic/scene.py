@@ -178,6 +178,13 @@ def _columns(
     at = np.minimum(most, table.speedup.shape[2] - 1).astype(np.int64)
     size_s = np.where(rigid, window.duration_s * table.speedup[model, 0, at], window.duration_s)
     stages = stages_of(window)
+    narrowest = np.minimum.reduceat(stages.stage_most, stages.stage_of[:-1])
+    if (least > narrowest).any():
+        row = int(np.flatnonzero(least > narrowest)[0])
+        raise TraceError(
+            f"{window.source.path}: job {window.jobs['job_id'][row]} needs at least {least[row]:g} GPUs but can use only "
+            f"{narrowest[row]:g} in one of its stages; lower min_gpus or raise the stage"
+        )
     jobs = ElasticJobs(
         submit_s=np.ascontiguousarray(window.submit_s - window.submit_s[0]),
         size_s=size_s,

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.elastic import ElasticView, Floats
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, RULE, VIEW, grant, njit, speed_on, types
 
 
 @njit(types.float64(VIEW, types.int64, types.float64), cache=True)
 def _step(view: ElasticView, job: int, held: float) -> float:
     """GPUs that a job takes when it wins: one, its least when it holds none, and never more than it can use."""
     wanted = 1.0 if held > 0.0 else max(1.0, view.jobs.least[job])
-    return min(wanted, view.most[job] - held)
+    return float(min(wanted, view.most[job] - held))
 
 
 @njit(types.boolean(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, types.int64, types.int64), cache=True)

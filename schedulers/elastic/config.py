@@ -13,8 +13,6 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
 
-DEFAULT_NAME = "fifo"
-
 
 @dataclass(frozen=True, slots=True)
 class WfqConfig:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.elastic import ElasticView, Floats
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, RULE, grant, njit, types
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, RULE, grant, njit, types
 
 
 @njit(types.float64(FLOATS, FLOATS, types.float64), cache=True)

@@ -5,7 +5,6 @@ import numpy as np
 from jobcast.domain.elastic import ElasticView, Floats
 from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, RULE, VIEW, grant, njit, speed_on, types
 
-
 SAME_GPU_S = 1e-3
 """Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off."""
 

@@ -52,9 +52,7 @@ class ElasticFactory:
         read = read_settings(self.name, self.settings, settings)
         return {key: read.get(key, default) for key, default in DEFAULTS.items()}
 
-    def __call__(
-        self, settings: Mapping[str, object] = NO_SETTINGS, gpu_types: Sequence[str] = ("",)
-    ) -> ElasticPolicy:
+    def __call__(self, settings: Mapping[str, object] = NO_SETTINGS, gpu_types: Sequence[str] = ("",)) -> ElasticPolicy:
         """Make one; its rule is compiled when the first is made.
 
         Raises ConfigError for a setting that it does not know or cannot read, or for a wrong configuration file.
@@ -80,7 +78,7 @@ def _pcs(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
 def _fifo(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
     from jobcast.schedulers.elastic.orders import fifo
 
-    return ElasticPolicy("fifo", fifo, np.zeros(1))
+    return ElasticPolicy("fifo", fifo, np.zeros(1), preemptive=False)
 
 
 def _srsf(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:

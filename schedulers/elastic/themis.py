@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.elastic import ElasticView, Floats, Ints
-from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, INTS, RULE, VIEW, grant, njit, types
+from jobcast.domain.elastic_kernels import EPSILON, FLOATS, INTS, RULE, VIEW, grant, njit, types
 
 LEASE_S = 600.0
 """Ten minutes, as Themis's authors recommend. PCS, section 5.1."""

@@ -41,16 +41,44 @@ STATE = types.NamedTuple(
 )
 
 
-@njit(types.float64(JOBS, types.int64, FLOATS_2D, types.int64), cache=True)
-def _rate(jobs: ElasticJobs, job: int, gpus: Floats, locality: int) -> float:
-    """Work a second: speedup of all its GPUs, times their mean speed."""
-    model, total, fast = jobs.model[job], 0.0, 0.0
-    for kind in range(gpus.shape[1]):
-        total += gpus[job, kind]
-        fast += gpus[job, kind] * jobs.speed[model, kind]
-    if total <= 0.0:
-        return 0.0
-    return float(speedup_at(jobs.speedup, model, locality, total) * (fast / total))
+@njit(types.int64(FLOATS, FLOATS, STATE, FLOATS_2D), cache=True)
+def _carry_out(capacity: Floats, costs: Floats, state: State, held: Floats) -> int:
+    """Check what the rule gave to whom, count what it took away, and let changes cost what they cost; a status.
+
+    `held` : (n_active, n_types + 1) GPUs before, and their sum.
+    """
+    kinds, now_s = len(capacity), state.clock[NOW]
+    used = np.zeros(kinds)
+    for i in range(state.count[ACTIVE]):
+        job = state.active[i]
+        total, less, more = 0.0, False, False
+        for kind in range(kinds):
+            part = state.gpus[job, kind]
+            if not part >= -EPSILON:  # NaN neither
+                state.count[CULPRIT] = job
+                return NEGATIVE
+            if part < EPSILON:
+                state.gpus[job, kind] = part = 0.0
+            total += part
+            used[kind] += part
+            less |= part < held[i, kind] - EPSILON
+            more |= part > held[i, kind] + EPSILON
+        if total > state.most[job] * (1.0 + EPSILON):
+            state.count[CULPRIT] = job
+            return OVER_MOST
+        less &= held[i, kinds] <= state.most[job]  # else a stage ended, in which it could use more
+        if less:
+            state.preemptions[job] += 1
+        if total > 0.0:
+            if np.isnan(state.start_s[job]):
+                state.start_s[job] = now_s
+            elif less or more:
+                state.stalled_until_s[job] = now_s + costs[0]
+    for kind in range(kinds):
+        if used[kind] > capacity[kind] * (1.0 + EPSILON):
+            state.count[CULPRIT] = kind
+            return OVER_CAPACITY
+    return DONE
 
 
 @njit(types.int64(RULE_TYPE, FLOATS, JOBS, FLOATS, FLOATS, STATE, FLOATS, INTS, FLOATS), cache=True)
@@ -67,7 +95,7 @@ def _share(
 ) -> int:
     """Ask the rule and carry out what it says; a status."""
     count, now_s = state.count[ACTIVE], state.clock[NOW]
-    held = np.empty((count, len(capacity)))
+    held = np.zeros((count, len(capacity) + 1))
     for i in range(count):
         job = state.active[i]
         left_s[job] = jobs.size_s[job] - state.done_s[job]
@@ -78,55 +106,34 @@ def _share(
         state.contention[job] = total / (1.0 + events)
         for kind in range(len(capacity)):
             held[i, kind] = state.gpus[job, kind]
+            held[i, len(capacity)] += state.gpus[job, kind]
             state.gpus[job, kind] = 0.0
     rule(
         ElasticView(now_s, capacity, state.active, count, jobs, left_s, state.most, state.gpu_s, state.contention),
         numbers,
         state.gpus,
     )
-    used = np.zeros(len(capacity))
-    for i in range(count):
-        job = state.active[i]
-        total, less, more = 0.0, False, False
-        shrinks = held[i].sum() > state.most[job]  # a stage ended, in which it could use more
-        for kind in range(len(capacity)):
-            part = state.gpus[job, kind]
-            if part < -EPSILON:
-                state.count[CULPRIT] = job
-                return NEGATIVE
-            if part < EPSILON:
-                state.gpus[job, kind] = part = 0.0
-            total += part
-            used[kind] += part
-            less |= part < held[i, kind] - EPSILON and not shrinks
-            more |= part > held[i, kind] + EPSILON
-        if total > state.most[job] * (1.0 + EPSILON):
-            state.count[CULPRIT] = job
-            return OVER_MOST
-        if less:
-            state.preemptions[job] += 1
-        if total > 0.0:
-            if np.isnan(state.start_s[job]):
-                state.start_s[job] = now_s
-            elif less or more:
-                state.stalled_until_s[job] = now_s + costs[0]
-    for kind in range(len(capacity)):
-        if used[kind] > capacity[kind] * (1.0 + EPSILON):
-            state.count[CULPRIT] = kind
-            return OVER_CAPACITY
+    status = _carry_out(capacity, costs, state, held)
+    if status != DONE:
+        return int(status)
     if len(node_type) > 0:
         place(state.active, count, state.gpus, node_type, node_gpus, state.on_node, state.locality)
     for i in range(count):
         job = state.active[i]
-        state.rate[job] = _rate(jobs, job, state.gpus, state.locality[job])
+        total, fast = 0.0, 0.0
+        for kind in range(len(capacity)):
+            total += state.gpus[job, kind]
+            fast += state.gpus[job, kind] * jobs.speed[jobs.model[job], kind]
+        state.rate[job] = 0.0
+        if total > 0.0:  # work a second: speedup of all its GPUs, times their mean speed
+            up = speedup_at(jobs.speedup, jobs.model[job], state.locality[job], total)
+            state.rate[job] = up * (fast / total)
     return DONE
 
 
 @njit(types.float64(JOBS, FLOATS, STATE, types.int64), cache=True)
 def _milestone_s(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> float:
-    """Instant at which a job reaches the end of its stage as it runs now, infinite while it holds nothing."""
-    if state.rate[job] <= 0.0:
-        return np.inf
+    """Instant at which a job that holds GPUs reaches the end of its stage as it runs now."""
     left = jobs.stage_end[state.stage[job]] * size_s[job] - state.done_s[job]
     return float(max(state.clock[NOW], state.stalled_until_s[job]) + left / state.rate[job])
 
@@ -145,7 +152,8 @@ def _progress(state: State, until_s: float) -> None:
         if state.rate[job] > 0.0:
             lost_s = min(max(state.stalled_until_s[job] - now_s, 0.0), passed_s)
             state.done_s[job] += state.rate[job] * (passed_s - lost_s)
-            state.gpu_s[job] += state.gpus[job].sum() * passed_s
+            for kind in range(state.gpus.shape[1]):
+                state.gpu_s[job] += state.gpus[job, kind] * passed_s
 
 
 @njit(types.void(STATE, types.float64), cache=True)
@@ -239,9 +247,11 @@ def play(
     while True:
         milestone_s, first = np.inf, NOBODY
         for i in range(state.count[ACTIVE]):
-            at_s = _milestone_s(jobs, size_s, state, state.active[i])
-            if at_s < milestone_s:
-                milestone_s, first = at_s, state.active[i]
+            job = state.active[i]
+            if state.rate[job] > 0.0:
+                at_s = _milestone_s(jobs, size_s, state, job)
+                if at_s < milestone_s:
+                    milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
         next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
         if next_s == np.inf:
@@ -337,7 +347,9 @@ def forecast_arrivals(
         copy_active(state, virtual)
         for i in range(virtual.count[ACTIVE]):
             other = virtual.active[i]
-            believed_s[other] = max(jobs.size_s[other], virtual.done_s[other] + OVERDUE_S)
+            believed_s[other] = jobs.size_s[other]
+            if virtual.done_s[other] >= jobs.size_s[other]:
+                believed_s[other] = virtual.done_s[other] + OVERDUE_S
         if not pending_lease:
             virtual.clock[LEASE_AT] = np.inf
         status = play(
@@ -356,6 +368,7 @@ def forecast_arrivals(
             job,
         )
         if status != DONE:
+            state.count[CULPRIT] = virtual.count[CULPRIT]
             return int(status)
         predicted_end_s[job] = virtual.end_s[job]
     return DONE

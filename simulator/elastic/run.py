@@ -15,7 +15,7 @@ FAULTS = (
     "",
     "gives out more GPUs than there are of type {culprit}",
     "gives job {culprit} more GPUs than it can use",
-    "gives job {culprit} less than no GPUs",
+    "gives job {culprit} less than no GPUs, or no number of them",
     "leaves job {culprit} and all others waiting while nothing will arrive",
 )
 

@@ -62,8 +62,8 @@ def installed(monkeypatch):
 
 
 def test_installed_policies_are_found_by_name_and_loaded_when_used(installed):
-    assert list(POLICIES) == ["fcfs", "ssf", "gssf", "mmfs", "sia", *ROUND_POLICIES, "mine", "plain"]
-    assert len(POLICIES) == 7 + len(ROUND_POLICIES)
+    assert list(POLICIES) == ["fcfs", "ssf", "gssf", "mmfs", "sia", *ROUND_POLICIES, "pollux", "mine", "plain"]
+    assert len(POLICIES) == 8 + len(ROUND_POLICIES)
     assert "mine" in POLICIES
     assert installed == []
     assert isinstance(make_policy("mine", None, {}), Fcfs)

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import settings as examples
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 THEMIS = ELASTIC_POLICIES["themis"]()
 
@@ -43,14 +43,19 @@ def test_passes_over_those_whose_least_does_not_fit(view):
 
 
 def test_takes_turns_by_leases():
-    """Two jobs of 30 s on one GPU, both at 0 s, lease 10 s. Contention: 1.5 and 2, so fair times of 45 and 60 s.
+    """Jobs of 30 and 25 s on one GPU, both at 0 s, leases of 10 s: rho of both at each lease.
 
-    0 s: 30 / 45 < 30 / 60 is false: the first runs. 10 s: the first has met (1 + 1 + 2) / 3 = 4/3 + ... : see below.
+    Jobs met by the first: 1, 4/3, 6/4, 8/5, 10/6; by the second always 2, so its share would have taken 50 s.
+    0 s: 30/30, 25/50. 10 s: 30/40, 35/50. 20 s: 30/45, 45/50. 30 s: 40/48, 45/50. 40 s: 50/50, 45/50.
+    The first runs from 0 to 20 s and from 40 to 50 s, when it ends; the second from 20 to 40 s and from 50 s.
     """
-    case = Case(jobs_of([(0.0, 30.0, 1), (0.0, 30.0, 1)]), cluster_of(1))
-    run = case.run(ELASTIC_POLICIES["themis"]({"lease_s": "10"}))
-    run.submit(2)
-    assert run.state.contention[:2].tolist() == [1.0, 2.0]
-    assert run.state.gpus[:, 0].tolist() == [0.0, 1.0]
-    run.finish()
-    assert run.log().end_s.tolist() == [60.0, 30.0]
+    case = Case(jobs_of([(0.0, 30.0, 1), (0.0, 25.0, 1)]), cluster_of(1))
+    log = case.log(ELASTIC_POLICIES["themis"]({"lease_s": "10"}))
+    assert log.end_s.tolist() == [50.0, 55.0]
+    assert log.preemptions.tolist() == [1, 1]
+
+
+def test_without_leases_left_nothing_changes_in_between():
+    """As above, a lease longer than both: the first runs through."""
+    case = Case(jobs_of([(0.0, 30.0, 1), (0.0, 25.0, 1)]), cluster_of(1))
+    assert case.log(THEMIS).end_s.tolist() == [30.0, 55.0]

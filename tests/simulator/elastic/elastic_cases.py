@@ -21,12 +21,13 @@ TABLES = np.stack([np.stack([row, 0.9 * row]) for row in (LINEAR, CONCAVE, BUMPY
 QUEUES = WfqConfig((10.0, 100.0, float("inf")), (0.7, 0.25, 0.05), 0.7, 0.2)
 
 
-def policies(*, whole=False):
-    """Every policy once, PCS with three queues, fair and PCS in fractions and whole; `whole`: whole GPUs alone."""
+def policies(*, types=1):
+    """Every policy once, PCS with three queues; PCS and fair twice, in fractions and whole GPUs."""
+    names = ("a", "b")[:types]
     found = [factory() for name, factory in ELASTIC_POLICIES.items() if name not in ("pcs", "fair")]
-    for deals_whole in (True,) if whole else (False, True):
-        found.append(replace(QUEUES.policy(whole=deals_whole), name=f"pcs whole={deals_whole}"))
-        found.append(replace(ELASTIC_POLICIES["fair"]({"whole_gpus": deals_whole}), name=f"fair whole={deals_whole}"))
+    for whole in (False, True):
+        found.append(replace(QUEUES.policy(names, whole=whole), name=f"pcs whole={whole}"))
+        found.append(replace(ELASTIC_POLICIES["fair"]({"whole_gpus": whole}), name=f"fair whole={whole}"))
     return {one.name: one for one in found}
 
 

@@ -1,0 +1,74 @@
+"""PCS by hand: shares of queues, demand caps and their relaxation, whole GPUs, GPU types."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
+
+from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.elastic.wfq import demand_cap, fill
+
+FIFO = ELASTIC_POLICIES["fifo"]()
+
+
+def held(case, policy):
+    """GPUs right after the last submission."""
+    run = case.run(policy)
+    run.submit(len(case.jobs.size_s))
+    return run.state.gpus.sum(axis=1).tolist()
+
+
+def test_caps_at_the_first_crossing_or_the_last():
+    """Efficiency 1, 0.905, 0.813, 0.863, 0.78, ...: at 0.85 first crossed at 3 GPUs, last reached at 4."""
+    jobs = jobs_of([(0.0, 1.0, 8)], tables=np.stack([np.stack([BUMPY, BUMPY])]))
+    assert demand_cap(jobs, 0, 0.85, False) == 2.0
+    assert demand_cap(jobs, 0, 0.85, True) == 4.0
+    assert demand_cap(jobs, 0, 0.0, False) == 16.0
+
+
+def test_what_a_satisfied_queue_leaves_goes_to_the_others_by_weight():
+    """10 GPUs by 6 : 3 : 1; the first wants 2, so 8 go 3 : 1: 6 and 2; the second wants 5, so the last gets 3."""
+    shares = np.zeros(3)
+    fill(np.array([6.0, 3.0, 1.0]), np.array([2.0, 5.0, 40.0]), 10.0, shares)
+    assert shares == pytest.approx([2.0, 5.0, 3.0])
+
+
+def test_queues_hold_fractions_of_gpus():
+    """4 GPUs by 2 : 1 for a small and a large job: 8/3 and 4/3; whole: 3 and 1."""
+    config = WfqConfig((10.0, inf), (2.0, 1.0))
+    case = Case(jobs_of([(0.0, 100.0, 4), (0.0, 10.0, 4)]), cluster_of(4))
+    assert held(case, config.policy()) == pytest.approx([4 / 3, 8 / 3])
+    assert held(case, config.policy(whole=True)) == [1.0, 3.0]
+
+
+def test_a_cap_holds_while_others_can_use_the_share_and_is_lowered_if_not():
+    """Cap 2 at efficiency 0.85. Two jobs on 4 GPUs: 2 each. Alone: lowered by 0.1 to 0.75, first missed at 7 GPUs."""
+    config = WfqConfig(clip_demand_factor=0.85, delta=0.1)
+    tables = np.stack([np.stack([BUMPY, BUMPY])])
+    rows = [(0.0, 50.0, 4), (0.0, 50.0, 4)]
+    assert held(Case(jobs_of(rows, tables=tables), cluster_of(4)), config.policy()) == [2.0, 2.0]
+    assert held(Case(jobs_of(rows[:1], tables=tables), cluster_of(4)), config.policy()) == [4.0]
+
+
+def test_types_have_weights_of_their_own():
+    """4 GPUs of each type; the small job's queue has all but nothing of the slow ones: 3 fast and none, 1 and 4."""
+    config = WfqConfig((10.0, inf), (3.0, 1.0), type_rates={"slow": (1e-9, 1.0)})
+    jobs = jobs_of([(0.0, 100.0, 8), (0.0, 10.0, 8)], speed=[[1.0, 0.5]] * 4)
+    run = Case(jobs, cluster_of(4, 4)).run(config.policy(("fast", "slow")))
+    run.submit(2)
+    assert run.state.gpus == pytest.approx(np.array([[1.0, 4.0], [3.0, 0.0]]), abs=1e-6)
+
+
+@given(views())
+def test_one_queue_without_a_cap_deals_as_fifo(view):
+    assert dealt(WfqConfig().policy(), view) == pytest.approx(dealt(FIFO, view), abs=1e-9)
+
+
+@given(cases())
+def test_one_queue_without_a_cap_is_fifo_job_by_job(case):
+    pcs, fifo = case.log(WfqConfig().policy(), predict=True), case.log(FIFO, predict=True)
+    assert pcs.end_s == pytest.approx(fifo.end_s, abs=1e-6)
+    assert pcs.predicted_end_s == pytest.approx(fifo.predicted_end_s, abs=1e-6)

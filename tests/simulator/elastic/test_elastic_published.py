@@ -1,0 +1,99 @@
+"""The engine against the published simulator's own results: 301 jobs of a Philly virtual cluster, 64 GPUs."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
+
+from jobcast.schedulers.elastic.config import parse_config
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+
+GPUS = 64
+JOBS = 301
+AVERAGES = {
+    "FIFO": (493_827, 1_649_041, 0.0, 0.0),
+    "SRSF": (350_726, 2_213_543, 23.3, 134.0),
+    "PCS_bal": (457_231, 1_867_978, 1.49, 29.0),
+}
+"""Mean and p99 of the JCT in s, mean and p99 of the prediction error in %, as measured there."""
+
+
+@pytest.fixture(scope="module")
+def folder():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: the folder that holds pcs/")
+    return Path(os.environ["JOBCAST_DATA"]) / "pcs"
+
+
+def first_jobs(folder, count):
+    """The first jobs of the trace, sizes in seconds on one GPU, speedups as measured."""
+    rows, table = pl.read_csv(folder / "trace_0e4a51.csv").head(count), pl.read_csv(folder / "speedups.csv")
+    models = rows["model_name"].unique(maintain_order=True).to_list()
+    tables = np.zeros((len(models), 2, GPUS + 1))
+    for number, model in enumerate(models):
+        known = table.filter(pl.col("model") == model).sort("gpus")
+        tables[number] = np.interp(
+            np.arange(GPUS + 1), [0, *known["gpus"].to_list()], [0.0, *known["speedup"].to_list()]
+        )
+    columns = (rows["sleep_time"].cum_sum(), rows["service"], rows["num_jobs"], rows["model_name"])
+    found = [(at_s, size_s, most, 0, models.index(model)) for at_s, size_s, most, model in zip(*columns, strict=True)]
+    return jobs_of(found, tables=tables)
+
+
+def policy(name, folder):
+    if name in ("FIFO", "SRSF"):
+        return ELASTIC_POLICIES[name.lower()]()
+    told = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
+    return parse_config(told, "bal").policy()
+
+
+@pytest.fixture(scope="module", params=AVERAGES)
+def played(request, folder):
+    """Name, log with forecasts, the published figures."""
+    jobs = first_jobs(folder, JOBS)
+    run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), policy(request.param, folder))
+    measured = pl.read_csv(folder / f"measured_0e4a51_{request.param}.csv")
+    return request.param, replay_elastic(run, predict=True), measured
+
+
+def test_every_job_ends_when_it_does_there(played):
+    _, log, measured = played
+    assert log.end_s - log.submit_s == pytest.approx(measured["completion_time_s"].to_numpy(), abs=1e-3, rel=0)
+
+
+def test_every_job_is_forecast_to_end_when_it_is_there(played):
+    _, log, measured = played
+    assert log.predicted_end_s - log.submit_s == pytest.approx(measured["predicted_jct_s"].to_numpy(), abs=1e-3, rel=0)
+
+
+def test_fair_finish_times_are_those_found_there(played):
+    _, log, measured = played
+    fair_s = log.size_s / np.minimum(GPUS / log.contention_events, log.most)
+    assert fair_s == pytest.approx(measured["fair_finish_time_s"].to_numpy(), abs=1e-3, rel=0)
+
+
+def test_averages_are_those_found_there(played):
+    name, log, _ = played
+    jct_s, predicted_s = log.end_s - log.submit_s, log.predicted_end_s - log.submit_s
+    error = 100.0 * np.abs(jct_s - predicted_s) / predicted_s
+    mean_s, p99_s, mean_error, p99_error = AVERAGES[name]
+    assert (jct_s.mean(), np.percentile(jct_s, 99)) == pytest.approx((mean_s, p99_s), abs=0.5)
+    assert error.mean() == pytest.approx(mean_error, abs=0.05)
+    assert np.percentile(error, 99) == pytest.approx(p99_error, abs=0.5)
+
+
+@pytest.mark.parametrize(("pending_lease", "error_percent"), [(True, 0.03), (False, 3.9)])
+def test_themis_is_forecast_as_well_as_there(folder, pending_lease, error_percent):
+    """100 jobs: with the lease that is running kept in the forecast, and without it."""
+    jobs = first_jobs(folder, 100)
+    themis = ELASTIC_POLICIES["themis"]()
+    run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), themis, pending_lease=pending_lease)
+    log = replay_elastic(run, predict=True)
+    predicted_s = log.predicted_end_s - log.submit_s
+    error = 100.0 * np.abs(log.end_s - log.predicted_end_s) / predicted_s
+    assert error.mean() == pytest.approx(error_percent, rel=0.02)

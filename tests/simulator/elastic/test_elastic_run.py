@@ -1,0 +1,125 @@
+"""What holds for every run: forecasts play the run forward, leave it alone, and tell what then happens."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
+
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.simulator.elastic.run import replay_elastic
+
+POLICIES = policies()
+FIFO, SRSF = POLICIES["fifo"], POLICIES["srsf"]
+
+
+def same(one, other):
+    """Whether two states are the same to the last bit."""
+    return all(np.array_equal(a, b, equal_nan=a.dtype == np.float64) for a, b in zip(one, other, strict=True))
+
+
+def placed_where_whole(policy, case):
+    """Without nodes where GPUs are dealt out in fractions: nothing sits on a fraction of a place."""
+    return case if policy.integral else Case(case.jobs, cluster_of(case.cluster.gpus, preempt_s=case.cluster.preempt_s))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("placed", [False, True])
+@examples(max_examples=40)
+@given(data=st.data())
+def test_a_forecast_is_what_happens_if_nothing_more_arrives(name, placed, data):
+    case = placed_where_whole(POLICIES[name], data.draw(cases(placed=placed)))
+    arrived = data.draw(st.integers(1, len(case.jobs.size_s)))
+    run = case.run(POLICIES[name])
+    run.forecast(arrived)
+    forecast_s = run.predicted_end_s[arrived - 1]
+    run.finish()
+    assert run.log().end_s[-1] == forecast_s
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@examples(max_examples=40)
+@given(case=cases())
+def test_playing_forward_leaves_the_run_alone(name, case):
+    for arrived in range(1, len(case.jobs.size_s) + 1):
+        plain, looking = case.run(POLICIES[name]), case.run(POLICIES[name])
+        plain.submit(arrived)
+        looking.forecast(arrived)
+        assert same(plain.state, looking.state)
+
+
+@examples(max_examples=200)
+@given(cases())
+def test_fifo_forecasts_are_exact(case):
+    """No later job delays an earlier one. PCS, section 2.2."""
+    log = case.log(FIFO, predict=True)
+    assert log.predicted_end_s == pytest.approx(log.end_s, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@examples(max_examples=40)
+@given(case=cases())
+def test_jobs_get_their_work_done_and_no_more_gpus_than_there_are(name, case):
+    """Checked between any two submissions; at the end nobody has held less than the work takes at the best."""
+    run = case.run(POLICIES[name])
+    for arrived in range(1, len(case.jobs.size_s) + 1):
+        run.submit(arrived)
+        active = run.state.active[: run.state.count[1]]
+        held = run.state.gpus[active].sum(axis=1)
+        assert held.sum() <= case.cluster.gpus + 1e-6
+        assert (held <= run.state.most[active] + 1e-6).all()
+        if (case.jobs.least == 0).all():
+            assert held.sum() == pytest.approx(min(case.cluster.gpus, run.state.most[active].sum()), abs=1e-6)
+    run.finish()
+    log = run.log()
+    assert (log.start_s >= log.submit_s).all()
+    best = np.array([(row[0, 1:] / np.arange(1, len(row[0]))).max() for row in case.jobs.speedup])[case.jobs.model]
+    assert (log.gpu_s >= log.size_s / best - 1e-6).all()
+    assert (log.gpu_s <= log.most * (log.end_s - log.start_s) + 1e-6).all()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@examples(max_examples=20)
+@given(case=cases())
+def test_runs_are_repeatable_and_may_be_interrupted(name, case):
+    whole, stepwise = case.log(POLICIES[name], predict=True), case.run(POLICIES[name])
+    for arrived in range(1, len(case.jobs.size_s) + 1):
+        stepwise.forecast(arrived)
+    stepwise.finish()
+    assert stepwise.log().end_s.tolist() == whole.end_s.tolist()
+    assert stepwise.log().predicted_end_s.tolist() == whole.predicted_end_s.tolist()
+
+
+def test_figure_1_delays_of_the_first_job():
+    """One GPU; J2 and J4 of 8 units each, shorter than what is left of J1, J3 longer. PCS, section 2.2 and Figure 1.
+
+    The paper gives the delays, not the sizes of J1 and J3: SRSF makes J1 8 units later when J2 and again when J4
+    arrives, Themis with a lease of one unit when J2 arrives, FIFO never.
+    """
+    case = Case(jobs_of([(0.0, 20.0, 1), (1.0, 8.0, 1), (10.0, 30.0, 1), (11.0, 8.0, 1)]), cluster_of(1))
+
+    def first_ends_s(policy):
+        found = []
+        for arrived in range(1, 5):
+            run = case.run(policy)
+            run.submit(arrived)
+            run.finish()
+            found.append(run.log().end_s[0])
+        return found
+
+    assert first_ends_s(SRSF) == [20.0, 28.0, 28.0, 36.0]
+    assert first_ends_s(FIFO) == [20.0, 20.0, 20.0, 20.0]
+    assert first_ends_s(ELASTIC_POLICIES["themis"]({"lease_s": "1"}))[:2] == [20.0, 28.0]
+
+
+def test_the_log_knows_the_jobs_after_a_warm_up():
+    log = Case(jobs_of([(0.0, 5.0, 1), (3.0, 5.0, 1)]), cluster_of(2)).log(FIFO)
+    assert log.after(1.0).end_s.tolist() == [8.0]
+
+
+def test_progress_is_told():
+    told = []
+    case = Case(jobs_of([(float(i), 1.0, 1) for i in range(450)]), cluster_of(2))
+    replay_elastic(case.run(FIFO), progress=lambda done, all_of: told.append((done, all_of)))
+    assert told == [(200, 450), (400, 450), (450, 450)]
