@@ -30,6 +30,7 @@ class Training:
     mode : rule by which the batch size changes: static, accordion, gns, or a rule of the user's own
     epoch_s : batch size -> seconds an epoch takes on the GPUs that the job asks for (profiled), sizes ascending
     max_regimes : how many regimes its user expects at most; None where nothing was declared
+    samples : of its data set, an epoch's; None where that is not known
     """
 
     model: str
@@ -38,6 +39,7 @@ class Training:
     mode: str
     epoch_s: Mapping[int, float]
     max_regimes: int | None = None
+    samples: int | None = None
 
     def run_time_s(self, regimes: tuple[Regime, ...]) -> float:
         """Seconds that regimes take on the GPUs that the job asks for.

@@ -92,12 +92,21 @@ def efficiency(batch_size: ArrayLike, initial_batch_size: float, noise: float) -
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Batch sizes that a job may run at: the initial and the largest in all, and the smallest and largest a GPU."""
+    """Batch sizes that a job may run at: the initial and the largest in all, and the smallest and largest a GPU.
+
+    `unit` is the batch size whose samples work is counted in, and at which noise was measured; None = the initial one.
+    """
 
     initial: int
     largest: int
     least_local: int
     most_local: int
+    unit: int | None = None
+
+    @property
+    def unit_size(self) -> int:
+        """The batch size whose samples work is counted in."""
+        return self.initial if self.unit is None else self.unit
 
 
 def best_goodput(
@@ -117,7 +126,7 @@ def best_goodput(
     for gpus in range(1, min(most_gpus, limits.largest // limits.least_local) + 1):
         local = _local_sizes(limits, gpus)
         step_s = throughput.step_s(-(-gpus // gpus_per_node), gpus, local)
-        rates = gpus * local / step_s * np.minimum(1.0, efficiency(gpus * local, limits.initial, noise))
+        rates = gpus * local / step_s * np.minimum(1.0, efficiency(gpus * local, limits.unit_size, noise))
         best = int(np.argmax(rates))
         goodput.append(float(rates[best]))
         sizes.append(int(gpus * local[best]))
@@ -137,10 +146,10 @@ def phases(
 ) -> tuple[Phase, ...]:
     """A training as phases, one an epoch of a curve at the initial batch size: what a replay of goodput runs.
 
-    `until` is in samples of the initial batch size.
+    `until` is in samples of the batch size that work is counted in.
     """
     made = []
-    for progress, noise in zip(curve.progress, noise_scale(curve, limits.initial), strict=True):
+    for progress, noise in zip(curve.progress, noise_scale(curve, limits.unit_size), strict=True):
         goodput, sizes = best_goodput(throughput, limits, float(noise), most_gpus, gpus_per_node)
-        made.append(Phase(float(progress) * limits.initial, goodput, sizes))
+        made.append(Phase(float(progress) * limits.unit_size, goodput, sizes))
     return tuple(made)

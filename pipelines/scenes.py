@@ -10,6 +10,7 @@ import yaml
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
+from jobcast.pipelines.scaling_jobs import ScalingJobs
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
@@ -46,6 +47,7 @@ class Scene:
     preemptible_told : whether the trace says which jobs may be stopped
     planned_s : job id -> seconds that a training job would take alone as planned, where courses were planned
     nodes : (nodes, GPUs of each) by group, empty where GPUs are known by number alone
+    scaling : of jobs that run on any number of GPUs, where tables told of them
     """
 
     workload: Workload
@@ -58,6 +60,7 @@ class Scene:
     preemptible_told: bool = False
     planned_s: Mapping[str, float] = field(default_factory=dict)
     nodes: tuple[tuple[int, int], ...] = ()
+    scaling: ScalingJobs | None = None
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
         """Inputs of the simulation, for results."""

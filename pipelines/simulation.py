@@ -14,11 +14,13 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
+from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
+from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
@@ -71,6 +73,8 @@ def simulate(
     """
     read = loaded(settings or {})
     factory = find_factory(policy)
+    if isinstance(factory, GoodputFactory):
+        return _by_goodput(scene, factory, read, progress)
     if isinstance(factory, RoundFactory):
         spec = spec or default_spec(scene)
         work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap)
@@ -110,6 +114,16 @@ def _by_rounds(
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes)
+
+
+def _by_goodput(
+    scene: Scene, factory: GoodputFactory, settings: Mapping[str, object], progress: Step | None
+) -> Simulated:
+    wall, cpu = time.perf_counter(), time.process_time()
+    log, told = replay_scaling(scene, factory, settings, progress)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    own = {"rounds": float(_rounds(log, factory.mechanism(settings)["round_s"])), **told}
+    return Simulated(log, cpu_s, wall_s, own=own)
 
 
 def _planned_s(scene: Scene) -> Floats | None:

@@ -1,6 +1,6 @@
 """Max sum of throughput: the jobs that advance fastest a GPU run, the others wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from jobcast.domain.rounds import ActiveJob, RoundState
 
 Floats = NDArray[np.float64]
+EPOCHS, STEPS = "epochs", "steps"
 ALIKE = 1e-9  # relative difference below which two rates a GPU are taken to be equal
 
 
@@ -20,20 +21,21 @@ class MaxSumThroughput:
 
     Parameters
     ----------
-    samples : model -> size of its data set. With it the rate is steps / s at the running batch size, Gavel's unit,
-        which adds up steps of unlike size. Without it, it is epochs / s, the progress that Shockwave's utility counts
-        (equation 7), and all that a job's profile tells.
+    unit : of rates. `EPOCHS`: epochs / s, the progress that Shockwave's utility counts (equation 7). `STEPS`: steps / s
+        at the running batch size, Gavel's unit, which adds up steps of unlike size and needs the sizes of data sets.
 
     Notes
     -----
-    Reactive: a rate is that of the batch size at the moment. A job without training, or of a model that `samples` does
-    not hold, reports no rate and runs on what the others leave.
+    Reactive: a rate is that of the batch size at the moment. A job without training, or whose data set's size is
+    wanted and not known, reports no rate and runs on what the others leave.
     """
 
     name = "mst"
 
-    def __init__(self, samples: Mapping[str, int] | None = None) -> None:
-        self._samples = samples
+    def __init__(self, unit: str = EPOCHS) -> None:
+        if unit not in (EPOCHS, STEPS):
+            raise ValueError(f"unit must be {EPOCHS} or {STEPS}, got {unit}")
+        self._unit = unit
 
     def shares(self, state: RoundState) -> Sequence[float]:
         """Share of the time for each active job, (n_active,)."""
@@ -48,8 +50,8 @@ class MaxSumThroughput:
         if training is None:
             return 0.0
         batch_size = training.batch_size if active.progress is None else active.progress.batch_size
-        steps = 1.0 if self._samples is None else self._samples.get(training.model, 0) / batch_size
-        return steps / training.epoch_s[batch_size]
+        work = 1.0 if self._unit == EPOCHS else (training.samples or 0) / batch_size
+        return work / training.epoch_s[batch_size]
 
 
 def fractional_knapsack(values: Floats, widths: Floats, gpus: float) -> Floats:

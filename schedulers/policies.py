@@ -11,6 +11,7 @@ from jobcast.domain.cluster import Policy
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.round_policies import ROUND_POLICIES
 from jobcast.schedulers.settings import flag, read_settings, seconds, switches
@@ -56,6 +57,7 @@ BUILT_IN: Mapping[str, Factory] = {
     "mmfs": PolicyFactory(MaxMinFair, {"strict": flag}, uses_forecasts=False),
     "sia": PolicyFactory(Sia, {"tick_s": seconds, "switches": switches}),
     **ROUND_POLICIES,
+    **GOODPUT_POLICIES,
 }
 
 

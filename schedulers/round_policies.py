@@ -12,7 +12,7 @@ from jobcast.schedulers.beside import Beside
 from jobcast.schedulers.gandiva_fair import EQUAL, WIDTH, GandivaFair
 from jobcast.schedulers.gavel import CENTRE, WATER, Gavel
 from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.mst import MaxSumThroughput
+from jobcast.schedulers.mst import EPOCHS, STEPS, MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S, Rounds, ShareRounds
 from jobcast.schedulers.run_times import RunTimes
@@ -130,7 +130,7 @@ _FACTORIES = (
     RoundFactory("allox", AlloX, {"filter": share}, memoryless=True),
     RoundFactory("themis_filter", ThemisFilter, {"filter": share}, memoryless=True),
     RoundFactory("gavel", Gavel, {"fill": one_of(CENTRE, WATER)}, uses_forecasts=False),
-    RoundFactory("mst", MaxSumThroughput, uses_forecasts=False),
+    RoundFactory("mst", MaxSumThroughput, {"unit": one_of(EPOCHS, STEPS)}, uses_forecasts=False),
     RoundFactory(
         "gandiva_fair",
         GandivaFair,

@@ -161,11 +161,13 @@ def _run(account: _Account, work: ScalableWork, begin_s: float, end_s: float) ->
     while now_s < end_s and account.work < total * (1 - DONE):
         phase = work.phase_at(account.work)
         rate = phase.goodput[account.gpus - 1]
-        until_s = min(end_s, now_s + (phase.until - account.work) / rate)
-        gained = min(phase.until - account.work, rate * (until_s - now_s))
+        left = phase.until - account.work
+        through = now_s + left / rate <= end_s  # then all of it is done: instants may be too coarse to tell how long
+        until_s = now_s + left / rate if through else end_s
+        gained = left if through else min(left, rate * (end_s - now_s))
         batch_size = phase.batch_size[account.gpus - 1]
         account.stretches.append(Stretch(now_s, until_s, account.gpus, batch_size, gained))
-        account.work, now_s = account.work + gained, until_s
+        account.work, now_s = phase.until if through else account.work + gained, until_s
     done = account.work >= total * (1 - DONE)
     _hold(account, begin_s, now_s if done else end_s)
     if done:

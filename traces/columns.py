@@ -60,6 +60,7 @@ _ALL = (
     Column("batch_size", Kind.COUNT, at_least=1),
     Column("epochs", Kind.COUNT, at_least=1),
     Column("adaptation", Kind.TEXT),
+    Column("max_regimes", Kind.COUNT, at_least=1),
     Column("deadline", Kind.TIME),
     Column("weight", Kind.NUMBER, at_least=0.0),
     Column("target_accuracy", Kind.NUMBER, at_least=0.0),

@@ -73,17 +73,35 @@ def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:
     Raises
     ------
     TraceError
-        The file cannot be read, misses a column, or holds something else than numbers.
+        The file cannot be read, misses a column, or holds something else than numbers; an epoch's progress is not more
+        than the one's before, or a square or variance is below 0.
     """
     rows: dict[str, dict[int, list[list[float]]]] = {}
     for row, line in _rows(path, ("app", "batch_size", *CURVE_COLUMNS)):
-        batch_size = int(_number(row, "batch_size", path, line, above=0.0))
+        batch_size = _number(row, "batch_size", path, line, above=0.0)
+        if batch_size != int(batch_size):
+            raise TraceError(f"{path}, row {line}: batch_size must be a whole number, got {batch_size:g}; correct it")
         values = [_number(row, name, path, line) for name in CURVE_COLUMNS]
-        rows.setdefault(row["app"], {}).setdefault(batch_size, []).append(values)
+        earlier = rows.setdefault(row["app"], {}).setdefault(int(batch_size), [])
+        _check_epoch(values, earlier[-1] if earlier else None, path, line)
+        earlier.append(values)
     return {
         app: {size: NoiseCurve(*np.array(sizes[size], dtype=np.float64).T) for size in sorted(sizes)}
         for app, sizes in rows.items()
     }
+
+
+def _check_epoch(values: list[float], before: list[float] | None, path: Path, line: int) -> None:
+    told = dict(zip(CURVE_COLUMNS, values, strict=True))
+    done = 0.0 if before is None else dict(zip(CURVE_COLUMNS, before, strict=True))["progress"]
+    if told["progress"] <= done:
+        raise TraceError(
+            f"{path}, row {line}: progress must be more than {done:g}, got {told['progress']:g}; sort each curve's "
+            "rows by epoch, each curve once"
+        )
+    for name in ("grad_sqr", "grad_var"):
+        if told[name] < 0:
+            raise TraceError(f"{path}, row {line}: {name} must be >= 0, got {told[name]:g}; mend or drop the row")
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Mapping[str, str], int]]:
@@ -94,6 +112,8 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Mapping[str, s
             if missing:
                 raise TraceError(f"{path}: column {', '.join(missing)} is missing; it needs {', '.join(columns)}")
             for row in reader:
+                if not row["app"]:
+                    raise TraceError(f"{path}, row {reader.line_num}: app must name one; mend or drop the row")
                 yield row, reader.line_num
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read ({error}); pass a CSV file of measurements") from None

@@ -34,7 +34,7 @@ class Trainings:
 
 
 def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
-    """Training jobs from the columns model, batch_size, steps or epochs, adaptation and gpus of a trace.
+    """Training jobs from the columns model, batch_size, steps or epochs, adaptation, max_regimes and gpus of a trace.
 
     Epochs are the trace's, else ceil(steps / ceil(samples / batch size)); an epoch takes (samples / batch size) /
     (steps per second) seconds. A job without a course keeps its batch size.
@@ -78,7 +78,7 @@ def _notes(
 
 
 def _rows(trace: Trace) -> list[dict[str, object]]:
-    names = ("job_id", "gpus", *NEEDED, "steps", "epochs", "adaptation")
+    names = ("job_id", "gpus", *NEEDED, "steps", "epochs", "adaptation", "max_regimes")
     return trace.jobs.select(name for name in names if name in trace.jobs.columns).to_dicts()
 
 
@@ -94,7 +94,9 @@ def _training(
         _no_rate(row, first, trace, tables.throughputs)
     epochs = int(str(row.get("epochs") or ceil(int(str(row["steps"])) / ceil(tables.samples[name] / first))))
     mode = str(row.get("adaptation") or STATIC).strip().lower()
-    training = Training(name, first, epochs, mode, epoch_s)
+    declared = row.get("max_regimes")
+    most = None if declared is None else int(str(declared))
+    training = Training(name, first, epochs, mode, epoch_s, max_regimes=most, samples=tables.samples[name])
     return training, _regimes(row, training, course, trace, tables)
 
 

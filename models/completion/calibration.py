@@ -1,10 +1,12 @@
-"""Calibration of intervals: how far actual times fell outside those forecast on the past widens or narrows them.
+"""Calibration of intervals as outcomes come in: their ends move outwards when too many jobs fall beyond them.
 
-Split conformal prediction on either side, in units of the interval's own width in logarithms: Romano, Patterson and
-Candes, Conformalized Quantile Regression, 2019.
+Each end of an interval is a quantile of the futures drawn; its level follows how often actual times fell beyond it
+(Gibbs and Candes, Adaptive Conformal Inference Under Distribution Shift, 2021), so that in the long run the intervals
+hold as many jobs as they promise, whatever the futures got wrong.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,62 +15,64 @@ Floats = NDArray[np.float64]
 
 LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
-LEAST_WIDTH = 0.02
-"""Width of an interval in logarithms that stands in for none: futures that all agree are sure of 2 %."""
+STEP = 0.02
+"""How far an outcome moves the level of an end."""
+BEYOND = 10.0
+"""Logarithmic units that an end moves beyond the outermost future for each unit that its level is outside 0 to 1."""
 
 
-class IntervalCalibration:
-    """Margins by level and side.
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a completion time, seconds; `level` is the share of jobs that such intervals are to hold."""
+
+    level: float
+    low_s: float
+    high_s: float
+
+    def holds(self, actual_s: float) -> bool:
+        """Whether a time lies within."""
+        return self.low_s <= actual_s <= self.high_s
+
+
+class IntervalTracker:
+    """Intervals from futures, each end at a level that outcomes have moved.
 
     Parameters
     ----------
     levels : shares of jobs that intervals are to hold
+    step : how far an outcome moves the level of an end; 0 for the bare quantiles of the futures
     """
 
-    def __init__(self, levels: Sequence[float] = LEVELS) -> None:
-        self.levels = tuple(levels)
+    def __init__(self, levels: Sequence[float] = LEVELS, step: float = STEP) -> None:
+        self.levels, self.step = tuple(levels), step
+        self._tails = {level: [(1.0 - level) / 2.0] * 2 for level in levels}
 
-    def fit(self, futures_s: Floats, actual_s: Floats) -> "IntervalCalibration":
-        """Learn from forecasts whose outcome is known.
+    @property
+    def tails(self) -> dict[float, tuple[float, float]]:
+        """By level the share of futures below and above its interval; less than 0: beyond the outermost ones."""
+        return {level: (low, high) for level, (low, high) in self._tails.items()}
 
-        Parameters
-        ----------
-        futures_s : (n_jobs, n_futures) completion times that were drawn, seconds, more than 0
-        actual_s : (n_jobs,) what they came to
+    def intervals(self, futures_s: Floats) -> tuple[Interval, ...]:
+        """Intervals of a job whose completion took `futures_s`, (n_futures,) seconds more than 0; one a level."""
+        logs = np.log(futures_s)
+        return tuple(Interval(level, *self._bounds(logs, level)) for level in self.levels)
 
-        Raises ValueError without jobs.
-        """
-        if not len(actual_s):
-            raise ValueError("intervals are calibrated on jobs that finished, of which there are none")
-        y = np.log(actual_s)
-        self.margins_ = {}
-        for level in self.levels:
-            low, high = log_bounds(futures_s, level)
-            width = high - low
-            self.margins_[level] = (
-                _upper_quantile((low - y) / width, 1.0 - (1.0 - level) / 2.0),
-                _upper_quantile((y - high) / width, 1.0 - (1.0 - level) / 2.0),
-            )
-        return self
+    def observe(self, intervals: Sequence[Interval], actual_s: float) -> None:
+        """Take in the outcome of a job whose intervals were made before."""
+        for one in intervals:
+            aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
+            tails[0] += self.step * (aim - (actual_s < one.low_s))
+            tails[1] += self.step * (aim - (actual_s > one.high_s))
 
-    def intervals(self, futures_s: Floats, level: float) -> Floats:
-        """Lower and upper bounds, (n_jobs, 2) seconds, for futures (n_jobs, n_futures)."""
-        low, high = log_bounds(futures_s, level)
-        width = high - low
-        below, above = self.margins_[level]
-        low, high = low - below * width, high + above * width
-        middle = np.log(np.median(futures_s, axis=1))
-        return np.exp(np.column_stack([np.minimum(low, middle), np.maximum(high, middle)]))
+    def _bounds(self, logs: Floats, level: float) -> tuple[float, float]:
+        low, high = self._tails[level]
+        least, most = _end(logs, low), -_end(-logs, high)
+        if least > most:
+            least = most = (least + most) / 2.0
+        return float(np.exp(least)), float(np.exp(most))
 
 
-def log_bounds(futures_s: Floats, level: float) -> tuple[Floats, Floats]:
-    """Quantiles of the logarithms that leave half of 1 - level on either side, at least `LEAST_WIDTH` apart."""
-    low, high = np.quantile(np.log(futures_s), [(1.0 - level) / 2.0, 1.0 - (1.0 - level) / 2.0], axis=1)
-    lacking = np.maximum(LEAST_WIDTH - (high - low), 0.0) / 2.0
-    return low - lacking, high + lacking
-
-
-def _upper_quantile(scores: Floats, level: float) -> float:
-    """Quantile with the correction for finite samples, the largest where there are too few."""
-    rank = int(np.ceil((len(scores) + 1) * level))
-    return float(np.sort(scores)[min(rank, len(scores)) - 1])
+def _end(logs: Floats, tail: float) -> float:
+    """The quantile that leaves `tail` below it; beyond the outermost futures where that lies outside 0 to 1."""
+    inside = min(max(tail, 0.0), 1.0)
+    return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)

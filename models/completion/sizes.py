@@ -17,7 +17,9 @@ PRIOR_JOBS = 20.0
 SPREAD = 0.25
 """Standard deviation of log sizes around those seen: no two jobs are quite the same."""
 TAIL = 1.0
-"""Pareto index of what is left of a job that already ran longer than any seen: its median is as much again."""
+"""Pareto index of what is left of a job that already ran longer than any seen: its median is as much again ..."""
+MOST_BEYOND = 3.0
+"""... and at most so many times as much."""
 BLOCK = 20
 """Jobs whose sizes are taken to shift together: those of a burst are of one kind."""
 SCORED = 400
@@ -66,11 +68,9 @@ class SizeForecaster:
         if not len(size_s):
             raise ValueError("sizes are forecast from finished jobs, of which there are none")
         logs = np.log(np.maximum(size_s, 1.0))
-        best = (-np.inf, RECENCIES[-1], 0.0)
-        for recency in RECENCIES:
-            for share in RECENT_SHARES:
-                best = max(best, (_score(logs, width, recency, share), recency, share))
-        _, self.recency_, self.recent_share_ = best
+        settings = [(recency, share) for recency in RECENCIES for share in RECENT_SHARES]
+        scores = [_score(logs, width, recency, share) for recency, share in settings]
+        self.recency_, self.recent_share_ = settings[int(np.argmax(scores))]
         self.shift_ = _shift(logs, self.recency_, self.recent_share_)
         return self
 
@@ -121,7 +121,8 @@ class SizeDraws:
         chosen = np.searchsorted(-survival, -target, side="right") - 1
         inside = chosen < len(size_s)
         drawn = size_s[np.minimum(chosen, len(size_s) - 1)] * noise
-        beyond = np.maximum(done_s, size_s[-1]) * (1.0 + self._rng.pareto(TAIL, count))
+        more = np.minimum(self._rng.pareto(TAIL, count), MOST_BEYOND)
+        beyond = np.maximum(done_s, size_s[-1]) * (1.0 + more)
         return np.where(inside & (drawn > done_s), drawn, beyond)
 
     def _survival(self, width: int) -> Floats:
@@ -140,8 +141,8 @@ class SizeDraws:
 
 def _pooled(weight: Floats, alike: NDArray[np.bool_]) -> Floats:
     """Weights of jobs of one width and of all, in proportion to how many of that width there are."""
-    count = alike.sum()
-    pooled = weight * (PRIOR_JOBS / (count + PRIOR_JOBS)) / weight.sum()
+    count = int(alike.sum())
+    pooled: Floats = weight * (PRIOR_JOBS / (count + PRIOR_JOBS)) / weight.sum()
     if count:
         pooled = pooled + np.where(alike, weight, 0.0) * (count / (count + PRIOR_JOBS)) / weight[alike].sum()
     return pooled
@@ -151,7 +152,8 @@ def _weights(count: int, recency: float, share: float) -> Floats:
     if not count:
         return np.zeros(0)
     recent = np.exp(-np.arange(count)[::-1] / recency)
-    return share * recent / recent.sum() + (1.0 - share) / count
+    weights: Floats = share * recent / recent.sum() + (1.0 - share) / count
+    return weights
 
 
 def _score(logs: Floats, width: Ints, recency: float, share: float) -> float:
@@ -174,4 +176,4 @@ def _shift(logs: Floats, recency: float, share: float) -> float:
     if not errors:
         return 0.0
     within = float(np.var(logs[-SCORED:])) / BLOCK
-    return float(np.sqrt(max(np.mean(np.square(errors)) - within, 0.0)))
+    return float(np.sqrt(max(float(np.mean(np.square(errors))) - within, 0.0)))

@@ -1,9 +1,11 @@
 """`jobcast evaluate`: a registered predictor on later data."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
@@ -30,6 +32,8 @@ DRAWS = 400
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
+@place_options
+@click.option("--every-job", "every", type=click.IntRange(min=1), help="jct: score each Nth job; default some 300.")
 @set_option
 @seed_option
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
@@ -39,6 +43,7 @@ DRAWS = 400
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     predictor: str,
     trace_path: Path,
     from_s: float | None,
@@ -53,14 +58,24 @@ def command(
     log: bool,
     allow_overlap: bool,
     json_to: str | None,
+    **asked: Any,
 ) -> None:
     """Score a registered version on [from, until), beside its baselines; what came before is history for features.
+
+    With `jct`: coverage and width of intervals of completion times under an elastic policy.
 
     \b
     Example:
       jobcast evaluate will-jobs-arrive@challenger --trace jobs.parquet --from 2017-11-06 --json -
       jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
+      jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
+    if predictor == JCT:
+        from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
+
+        evaluate_jct(console_of(ctx), trace_path, (from_s, until_s), pairs, seed, json_to, **asked)
+        return
+    refuse_options(predictor, {**asked, "every-job": asked.pop("every")})
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_version

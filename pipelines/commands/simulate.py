@@ -28,7 +28,7 @@ from jobcast.pipelines.commands.options import (
     required=True,
     metavar="NAME",
     help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
-    "las; elastic pcs, fifo, srsf, las, afs, themis, fair; or an installed one.",
+    "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
@@ -81,8 +81,6 @@ def command(
       jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
       jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
     """
-    from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
@@ -90,11 +88,14 @@ def command(
     from jobcast.pipelines.elastic.cluster import hardware
     from jobcast.pipelines.elastic.simulating import for_elastic
     from jobcast.pipelines.forecast_specs import parse_forecasts
+    from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
     from jobcast.pipelines.rounds import default_spec, has_training
+    from jobcast.pipelines.scaling_jobs import read_scaling
     from jobcast.pipelines.scenes import build_scene, capacity
     from jobcast.pipelines.simulation import check_baseline, figures, figures_table, is_by_rounds, simulate, warmup_end
     from jobcast.pipelines.training_jobs import read_tables, without_tables
+    from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
     from jobcast.schedulers.policies import uses_forecasts
     from jobcast.traces.readers import read_trace
 
@@ -129,6 +130,7 @@ def command(
         )
     base_name = check_baseline(baseline) if baseline else "fcfs"
     own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
+    scaling = read_scaling(settings)
     trace = trace or read_trace(trace_path)
     place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
     scene = build_scene(
@@ -144,7 +146,9 @@ def command(
         tables=tables,
         nodes=place.nodes,
     )
-    if baseline is None and has_training(scene):
+    if scaling is not None:
+        scene = scaling_scene(scene, trace, scaling)
+    if baseline is None and (has_training(scene) or scaling is not None):
         base_name = None
     spec = spec or (default_spec(scene) if by_rounds else oracle)
     warmup_until_s = warmup_end(scene, warmup_days)

@@ -15,7 +15,7 @@ OVERDUE_S = 1e-3
 """Work left of a job that ran beyond its declared size, seconds on one GPU."""
 ARRIVALS_AT_FIRST = 200
 """Arrivals drawn for a future at first; four times as many when they run out before the job ends."""
-MOST_ARRIVALS = 12_800
+MOST_ARRIVALS = 3_200
 """Arrivals after which a future is cut short: the job is taken to end when the last of them is done."""
 ARRIVAL_BLOCKS = 200
 """Arrivals are drawn so many at a time, so that more of them go on where fewer end."""
@@ -55,7 +55,9 @@ class Forecasters:
     past: Past
 
 
-def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, *, futures: int, seed: int) -> Floats:
+def play_futures(
+    run: ElasticReplay, job: int, forecasters: Forecasters, *, futures: int, seed: int, declared: int | None = None
+) -> Floats:
     """Instants at which an active job ends in each of some futures, (futures,) seconds from the run's beginning.
 
     In each, the sizes of all active jobs and those to come are drawn (or as declared), as are arrivals, and the state
@@ -67,6 +69,7 @@ def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, *, futu
     job : id of an active job
     forecasters : what draws come from
     futures : how many
+    declared : id of a job whose size is as declared even where others' are drawn
     seed : of the draws; a future's draws depend on (seed, job, number of the future) alone
 
     Raises DecisionError when the policy's rule fails.
@@ -76,12 +79,17 @@ def play_futures(run: ElasticReplay, job: int, forecasters: Forecasters, *, futu
     awaited = int(np.flatnonzero(active == job)[0])
     ends = np.empty(futures)
     for number in range(futures):
-        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number))
+        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared)
     return ends
 
 
 def _play_one(
-    run: ElasticReplay, active: Ints, awaited: int, forecasters: Forecasters, key: tuple[int, int, int]
+    run: ElasticReplay,
+    active: Ints,
+    awaited: int,
+    forecasters: Forecasters,
+    key: tuple[int, int, int],
+    declared: int | None,
 ) -> float:
     rng = np.random.default_rng(key)
     done_s = run.state.done_s[active]
@@ -90,6 +98,7 @@ def _play_one(
     else:
         draws = SizeDraws(forecasters.sizes, rng)
         sizes = draws.draw(run.jobs.most[active].astype(np.int64), done_s)
+        sizes = np.where(active == declared, np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S), sizes)
     comes = forecasters.arrivals is not None and run.policy.preemptive
     wanted = ARRIVALS_AT_FIRST if comes else 0
     to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
@@ -166,7 +175,7 @@ def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> t
     status = play(
         *(policy.rule, policy.numbers, policy.lease_s, jobs, jobs.size_s, cluster.capacity),
         *(np.array([cluster.preempt_s]), cluster.node_type, cluster.node_gpus, state, np.zeros(len(jobs.size_s))),
-        *(len(jobs.size_s), awaited),
+        *(len(jobs.size_s), awaited, np.inf),
     )
     if status:
         raise DecisionError(f"policy {policy.name}: cannot be played forward (status {status})")

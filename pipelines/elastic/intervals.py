@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.elastic import Floats, Ints
 from jobcast.models.completion.arrivals import ArrivalModel
-from jobcast.models.completion.calibration import LEVELS, IntervalCalibration
+from jobcast.models.completion.calibration import Interval, IntervalTracker
 from jobcast.models.completion.sizes import SizeForecaster
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
@@ -91,6 +94,16 @@ def forecast_run(
     )
 
 
+def fit_sizes_at(run: ElasticReplay, earlier: Earlier) -> SizeForecaster:
+    """The same from all that is known at the instant that a run has come to. Raises ValueError when none has ended."""
+    now_s, arrived = float(run.state.clock[CLOCK.now]), int(run.state.count[COUNT.arrived])
+    ended, gone = ~np.isnan(run.state.end_s[:arrived]), earlier.end_s <= now_s
+    size_s = np.concatenate([earlier.past.size_s[gone], run.size_s[:arrived][ended]])
+    return SizeForecaster().fit(
+        size_s, np.concatenate([earlier.past.most[gone], run.jobs.most[:arrived][ended]]).astype(np.int64)
+    )
+
+
 def fit_sizes(earlier: Earlier) -> SizeForecaster:
     """Settings of the forecaster of sizes, from jobs that ended before the run. Raises ValueError when none has."""
     known = earlier.end_s <= 0.0
@@ -119,29 +132,53 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     return Forecasters(sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64)), arrivals, seen)
 
 
-def interval_figures(forecast: Forecast, calibration: IntervalCalibration | None = None) -> dict[str, float]:
-    """Figures of intervals: coverage, width over the median forecast, and the error of the median, all in %.
+def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:
+    """Intervals of jobs in order of submission, each from what was known of those before it: outcomes that had come.
 
-    Without a calibration the bare quantiles of the futures.
+    Parameters
+    ----------
+    forecast : of a run, in order of submission
+    submit_s : (n,) of its jobs, seconds
+    tracker : goes on from where it stands
+    """
+    waiting: list[tuple[float, int]] = []
+    made: list[tuple[Interval, ...]] = []
+    for number, at_s in enumerate(submit_s):
+        while waiting and waiting[0][0] <= at_s:
+            _, one = heappop(waiting)
+            tracker.observe(made[one], float(forecast.actual_s[one]))
+        made.append(tracker.intervals(forecast.futures_s[number]))
+        heappush(waiting, (float(at_s + forecast.actual_s[number]), number))
+    return made
+
+
+def interval_figures(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict[str, Any]:
+    """Coverage of intervals in %, on which side actual times fell, their median ratio of ends, errors of points.
+
+    `width_NN_p50` is the median of (upper - lower end) / median of the futures.
     """
     median_s = np.median(forecast.futures_s, axis=1)
-    figures = {
-        "jobs": float(len(forecast.job)),
+    figures: dict[str, Any] = {
+        "jobs": len(forecast.job),
         "point_err_p50_pct": _median_error(forecast.predicted_s, forecast.actual_s),
         "median_err_p50_pct": _median_error(median_s, forecast.actual_s),
     }
-    for level in LEVELS:
-        if calibration is None:
-            tails = [(1.0 - level) / 2.0, 1.0 - (1.0 - level) / 2.0]
-            bounds = np.quantile(forecast.futures_s, tails, axis=1).T
-        else:
-            bounds = calibration.intervals(forecast.futures_s, level)
-        name = f"{level:.0%}".rstrip("%")
-        held = (bounds[:, 0] <= forecast.actual_s) & (forecast.actual_s <= bounds[:, 1])
-        figures[f"coverage_{name}_pct"] = 100.0 * float(held.mean())
-        figures[f"below_{name}_pct"] = 100.0 * float((forecast.actual_s < bounds[:, 0]).mean())
-        figures[f"factor_{name}_p50"] = float(np.median(bounds[:, 1] / bounds[:, 0]))
+    for place, level in enumerate(one.level for one in made[0]):
+        low = np.array([row[place].low_s for row in made])
+        high = np.array([row[place].high_s for row in made])
+        name = f"{100 * level:g}"
+        figures |= {
+            f"coverage_{name}_pct": _pct((low <= forecast.actual_s) & (forecast.actual_s <= high)),
+            f"below_{name}_pct": _pct(forecast.actual_s < low),
+            f"above_{name}_pct": _pct(forecast.actual_s > high),
+            f"width_{name}_p50": float(np.median((high - low) / median_s)),
+            f"ratio_{name}_p50": float(np.median(high / low)),
+        }
     return figures
+
+
+def _pct(held: NDArray[np.bool_]) -> float:
+    return 100.0 * float(held.mean())
 
 
 def _median_error(predicted_s: Floats, actual_s: Floats) -> float:

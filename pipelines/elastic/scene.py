@@ -182,8 +182,8 @@ def _columns(
     if (least > narrowest).any():
         row = int(np.flatnonzero(least > narrowest)[0])
         raise TraceError(
-            f"{window.source.path}: job {window.jobs['job_id'][row]} needs at least {least[row]:g} GPUs but can use only "
-            f"{narrowest[row]:g} in one of its stages; lower min_gpus or raise the stage"
+            f"{window.source.path}: job {window.jobs['job_id'][row]} needs at least {least[row]:g} GPUs but can use "
+            f"only {narrowest[row]:g} in one of its stages; lower min_gpus or raise the stage"
         )
     jobs = ElasticJobs(
         submit_s=np.ascontiguousarray(window.submit_s - window.submit_s[0]),

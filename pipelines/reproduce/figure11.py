@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.goodput_runs import goodput_log
 from jobcast.pipelines.reproduce.plotting import bars, distributions, save
 from jobcast.pipelines.reproduce.pollux_jobs import applications, draw_jobs, scene_of
 from jobcast.pipelines.reproduce.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, means, run
@@ -24,7 +23,7 @@ from jobcast.pipelines.rounds import ORACLE
 from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.fairness import fairness, finish_time_fairness, static_contention
 from jobcast.simulator.goodput import GoodputLog, ScalableWork, replay_goodput
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import summary
 
 POLLUX = "pollux"
@@ -71,19 +70,8 @@ def _label(spec: ForecastSpec) -> str:
 
 def _done(case: str, works: list[ScalableWork], log: GoodputLog, like: RunLog) -> Done:
     """Pollux's replay in the form of the others, with the run times alone of Shockwave's jobs."""
-    stretches = [(seq, stretch) for seq, ran in enumerate(log.stretches) for stretch in ran]
-    starts = np.array([ran[0].begin_s for ran in log.stretches])
-    spans = Spans(
-        np.array([seq for seq, _ in stretches]),
-        np.array([stretch.begin_s for _, stretch in stretches]),
-        np.array([stretch.end_s for _, stretch in stretches]),
-    )
-    made = RunLog(
-        POLLUX, like.pools, np.array([work.submit_s for work in works]), starts, np.array(log.end_s), like.duration_s,
-        like.gpus, like.pool, np.array(log.restarts), np.zeros(len(works), dtype=np.bool_), spans, 0,
-    )  # fmt: skip
-    held = sum(log.gpu_s) / (GPUS * float(made.end_s.max() - made.submit_s.min()))
-    return Done(case, POLLUX, {**summary(made), **fairness(made), "utilization": held}, made)
+    made = goodput_log(POLLUX, like.pools, works, log, like.duration_s)
+    return Done(case, POLLUX, {**summary(made), **fairness(made)}, made)
 
 
 def figure11(data: Path, out: Path) -> None:

@@ -1,16 +1,14 @@
 """Jobs for Shockwave against Pollux (section 8.7): measured trainings that scale, and what Pollux made of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from math import ceil
 from pathlib import Path
 
 import numpy as np
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Regime, Training
-from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
+from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
 from jobcast.pipelines.scenes import FLAT_POOL, Scene
 from jobcast.simulator.goodput import ScalableWork, Stretch
 from jobcast.simulator.workload import Workload
@@ -27,37 +25,11 @@ EPOCHS = 200
 MODE = "pollux"
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
-    """A training: its fitted throughput, the batch sizes that it may run at, and its work on any number of GPUs."""
-
-    name: str
-    throughput: Throughput
-    limits: Limits
-    work: ScalableWork
-
-    def samples_s(self, gpus: int, batch_size: int) -> float:
-        """Samples a second; more than fit on the GPUs at once are accumulated, at the same time a sample."""
-        step_s = self.throughput.step_s(ceil(gpus / GPUS_PER_NODE), gpus, batch_size / gpus)
-        return batch_size / float(step_s)
-
-    def rounded(self, batch_size: int) -> int:
-        """The nearest doubling of the smallest batch size, so that a job has few of them."""
-        return int(self.limits.initial * 2 ** max(0, round(float(np.log2(batch_size / self.limits.initial)))))
-
-
 def applications(data: Path, most_gpus: int) -> dict[str, Application]:
-    """Applications of `SHARES` from their measurements; batch sizes reach as far as these do."""
-    times = read_step_times(data / "curves" / "step_times.csv")
-    curves = read_noise_curves(data / "curves" / "training_curves.csv")
-    found = {}
-    for name in SHARES:
-        sizes, local = list(curves[name]), times[name].local_batch_size
-        limits = Limits(sizes[0], sizes[-1], int(local.min()), int(local.max()))
-        fitted = fit_throughput(times[name])
-        work = ScalableWork(0.0, 1, phases(fitted, limits, curves[name][sizes[0]], most_gpus))
-        found[name] = Application(name, fitted, limits, work)
-    return found
+    """Applications of `SHARES` from their measurements."""
+    steps, curves = data / "curves" / "step_times.csv", data / "curves" / "training_curves.csv"
+    tables = ScalingTables(read_step_times(steps), read_noise_curves(curves), str(steps), str(curves))
+    return {name: application(name, tables, most_gpus) for name in SHARES}
 
 
 def draw_jobs(

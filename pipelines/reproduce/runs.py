@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import click
 import numpy as np
@@ -87,10 +87,29 @@ def in_parallel(work: Callable[[A], B], items: Sequence[A], name: Callable[[B], 
         yield result
 
 
+class Named(Protocol):
+    """A finished run that has a case, a name and figures."""
+
+    @property
+    def case(self) -> str:
+        """What it was run on."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What was run."""
+        ...
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """What came out."""
+        ...
+
+
 Means = dict[tuple[str, str], dict[str, float]]
 
 
-def means(done: Iterable[Done]) -> Means:
+def means(done: Iterable[Named]) -> Means:
     """Figures by case and name, averaged over runs of one name, in the order of their first run."""
     groups: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     for one in done:

@@ -148,7 +148,10 @@ def weights(queues: int, disparity: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterSpace:
-    """WFQ(T, W_1 .. W_k, zeta_min), and delta: T up to C^2_max and delta on logarithmic scales, W 0 to 6, zeta_min 0 to 1."""
+    """WFQ(T, W_1 .. W_k, zeta_min) and delta.
+
+    T, up to C^2_max, and delta lie on logarithmic scales; W goes from 0 to 6, zeta_min from 0 to 1.
+    """
 
     sizes: SizeTable
     gpu_types: tuple[str, ...]

@@ -206,7 +206,7 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
 @njit(
     types.int64(
         *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, FLOATS),
-        *(types.int64, types.int64),
+        *(types.int64, types.int64, types.float64),
     ),
     cache=True,
 )
@@ -224,6 +224,7 @@ def play(
     left_s: Floats,
     arrivals: int,
     awaited: int,
+    stop_s: float,
 ) -> int:
     """Play a state forward until `arrivals` jobs were submitted, or `awaited` has finished; a status.
 
@@ -242,6 +243,7 @@ def play(
     left_s : (n_jobs,) room for the rule's view
     arrivals : jobs that may be submitted
     awaited : id of a job, or NOBODY
+    stop_s : instant at which it returns at the latest, after what happens at it
     """
     through = state.count[ARRIVED] >= arrivals
     while True:
@@ -254,6 +256,9 @@ def play(
                     milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
         next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
+        if next_s > stop_s:
+            _progress(state, max(stop_s, state.clock[NOW]))
+            return DONE
         if next_s == np.inf:
             if state.count[ACTIVE] > 0:
                 state.count[CULPRIT] = state.active[0]
@@ -340,7 +345,20 @@ def forecast_arrivals(
     while state.count[ARRIVED] < until:
         job = state.count[ARRIVED]
         status = play(
-            rule, numbers, lease_s, jobs, size_s, capacity, costs, node_type, node_gpus, state, left_s, job + 1, NOBODY
+            rule,
+            numbers,
+            lease_s,
+            jobs,
+            size_s,
+            capacity,
+            costs,
+            node_type,
+            node_gpus,
+            state,
+            left_s,
+            job + 1,
+            NOBODY,
+            np.inf,
         )
         if status != DONE:
             return int(status)
@@ -366,6 +384,7 @@ def forecast_arrivals(
             left_s,
             job + 1,
             job,
+            np.inf,
         )
         if status != DONE:
             state.count[CULPRIT] = virtual.count[CULPRIT]

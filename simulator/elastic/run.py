@@ -120,7 +120,7 @@ class ElasticReplay:
     def submit(self, until: int) -> None:
         """Run on until `until` jobs were submitted. Raises DecisionError for what the rule may not do."""
         if self.state.count[COUNT.arrived] < until:
-            self._check(self._kernel.play(*self._world(), self.state, self._left_s, until, self._kernel.NOBODY))
+            self._play(until)
 
     def forecast(self, until: int) -> None:
         """Run on until `until` jobs were submitted, each with a forecast of its completion. Raises as `submit`."""
@@ -138,10 +138,17 @@ class ElasticReplay:
             )
         )
 
+    def advance(self, until_s: float) -> None:
+        """Run on until an instant, what happens at it included; no more is submitted meanwhile. Raises as `submit`."""
+        self._play(int(self.state.count[COUNT.arrived]), until_s)
+
     def finish(self) -> None:
         """Run on until the jobs submitted so far have finished; nothing more arrives meanwhile. Raises as `submit`."""
-        arrived = int(self.state.count[COUNT.arrived])
-        self._check(self._kernel.play(*self._world(), self.state, self._left_s, arrived, self._kernel.NOBODY))
+        self._play(int(self.state.count[COUNT.arrived]))
+
+    def _play(self, arrivals: int, until_s: float = np.inf) -> None:
+        kernel = self._kernel
+        self._check(kernel.play(*self._world(), self.state, self._left_s, arrivals, kernel.NOBODY, until_s))
 
     def log(self) -> ElasticLog:
         """The record of the jobs submitted so far, all of them finished."""

@@ -65,6 +65,19 @@ def test_phases_follow_the_curve():
     assert all(first < second for first, second in zip(made[0].goodput, made[1].goodput, strict=True))
 
 
+def test_a_larger_first_batch_is_counted_in_the_samples_of_the_unit():
+    # at the smallest batch size as the unit, 128 samples are worth (64 + 64) / (64 + 128) of it each
+    small, large = LIMITS, Limits(initial=128, largest=1024, least_local=16, most_local=256, unit=64)
+    (one, *_), (size, *_) = best_goodput(KNOWN, large, 64.0, 1)
+    assert size >= 128
+    assert one <= best_goodput(KNOWN, small, 64.0, 1)[0][0] * (1 + 1e-9)
+    fixed = Limits(initial=128, largest=128, least_local=128, most_local=128, unit=64)
+    assert best_goodput(KNOWN, fixed, 64.0, 1)[0][0] == pytest.approx(128 / (0.02 + 0.128) * 2 / 3)
+    curve = NoiseCurve(*np.array([[1], [10], [0.5], [2.0], [2.0]]))
+    assert phases(KNOWN, fixed, curve, 1)[0].until == 640.0
+    assert phases(KNOWN, fixed, curve, 1)[0].goodput[0] == pytest.approx(128 / 0.148 * 2 / 3)
+
+
 def measured(app):
     if "JOBCAST_DATA" not in os.environ:
         pytest.skip("JOBCAST_DATA is not set: the folder that holds curves/")

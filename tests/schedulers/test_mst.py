@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,7 +7,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from tests.schedulers.rounds_driver import active, state, trained
 
-from jobcast.schedulers.mst import MaxSumThroughput, fractional_knapsack
+from jobcast.schedulers.mst import STEPS, MaxSumThroughput, fractional_knapsack
+
+
+def sized(job, samples):
+    """The job with a data set of so many samples."""
+    training = replace(job.job.training, samples=samples)
+    return replace(job, job=replace(job.job, training=training))
 
 
 @given(
@@ -33,11 +41,18 @@ def test_rates_follow_the_batch_size_of_the_moment():
 
 def test_in_steps_a_large_data_set_counts():
     # 1000 / 10 steps in 100 s = 1 a second; 400 / 10 in 50 s = 0.8; 1/100 and 1/50 epochs a second
-    jobs = [trained(0, "A", 10, {10: 100.0}), trained(1, "B", 10, {10: 50.0})]
-    assert MaxSumThroughput({"A": 1000, "B": 400}).shares(state(jobs, 1)) == [1.0, 0.0]
+    jobs = [sized(trained(0, "A", 10, {10: 100.0}), 1000), sized(trained(1, "B", 10, {10: 50.0}), 400)]
+    assert MaxSumThroughput(STEPS).shares(state(jobs, 1)) == [1.0, 0.0]
     assert MaxSumThroughput().shares(state(jobs, 1)) == [0.0, 1.0]
 
 
 def test_without_a_rate_a_job_gets_what_is_left():
     jobs = [active(0), trained(1, "A", 10, {10: 100.0}), active(2)]
     assert MaxSumThroughput().shares(state(jobs, 2)) == [0.5, 1.0, 0.5]
+    small, unknown = sized(trained(0, "A", 10, {10: 100.0}), 1), trained(1, "A", 10, {10: 1.0})
+    assert MaxSumThroughput(STEPS).shares(state([unknown, small], 1)) == [0.0, 1.0]
+
+
+def test_units_are_known():
+    with pytest.raises(ValueError, match="unit must be epochs or steps, got s"):
+        MaxSumThroughput("s")

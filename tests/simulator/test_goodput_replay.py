@@ -2,7 +2,7 @@ import pytest
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.goodput import Phase
-from jobcast.simulator.goodput import ScalableWork, Stretch, replay_goodput
+from jobcast.simulator.goodput import Hold, ScalableWork, Stretch, replay_goodput
 
 
 class Fixed:
@@ -30,6 +30,7 @@ def test_a_job_alone_by_hand():
     assert log.end_s == (175.0,)
     assert log.restarts == (1,)
     assert log.gpu_s == (60.0 + 2 * 115.0,)
+    assert log.holds == ((Hold(0.0, 60.0, 1), Hold(60.0, 175.0, 2)),)
     assert log.stretches == (
         (
             Stretch(30.0, 60.0, 1, 8, 30.0),
@@ -59,6 +60,17 @@ def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
 def test_impossible_answers_are_refused(plan, message):
     with pytest.raises(DecisionError, match=message):
         replay_goodput([TWO, TWO], Fixed(plan), 3)
+
+
+def test_phases_too_short_for_the_clock_pass():
+    # instants of today are told to 0.2 microseconds; the second phase takes a tenth of that
+    begin_s, brief = 1.7e9, 1.0 + 2e-8
+    work = ScalableWork(begin_s, 1, (Phase(1.0, (1.0,), (8,)), Phase(brief, (1.0,), (8,)), Phase(2.0, (1.0,), (8,))))
+    told = []
+    log = replay_goodput([work], Fixed([1]), 1, progress=lambda done, every: told.append((done, every)))
+    assert log.end_s[0] - begin_s == pytest.approx(32.0, abs=1e-5)
+    assert sum(stretch.work for stretch in log.stretches[0]) == pytest.approx(2.0)
+    assert told == [(1, 1)]
 
 
 def test_no_jobs():

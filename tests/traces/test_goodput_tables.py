@@ -46,6 +46,23 @@ def test_bad_rows_are_named(tmp_path, text, message):
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a,128,1,10,1,0.5,1,3\na,128,2,10,2,0.6,1,3\n", "row 3: progress must be more than 10, got 10"),
+        ("a,128,1,0,1,0.5,1,3\n", "row 2: progress must be more than 0, got 0"),
+        ("a,128,1,10,1,0.5,-1,3\n", "row 2: grad_sqr must be >= 0, got -1"),
+        ("a,128.5,1,10,1,0.5,1,3\n", "row 2: batch_size must be a whole number, got 128.5"),
+        (",128,1,10,1,0.5,1,3\n", "row 2: app must name one"),
+    ],
+)
+def test_bad_curves_are_named(tmp_path, rows, message):
+    path = tmp_path / "curves.csv"
+    path.write_text(CURVES + rows)
+    with pytest.raises(TraceError, match=message):
+        read_noise_curves(path)
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(TraceError, match="cannot be read"):
         read_noise_curves(tmp_path / "none.csv")

@@ -37,7 +37,7 @@ LM = ("7", 1, "LM", 10, 5968 * 3 + 1, "GNS")
 
 def test_epochs_and_seconds_an_epoch():
     found = trainings_of(trace_of(LM), tables_of())
-    assert found.trainings == (Training("LM", 10, 4, "gns", {10: 59.675, 20: 59_675 / 20 / 75}),)
+    assert found.trainings == (Training("LM", 10, 4, "gns", {10: 59.675, 20: 59_675 / 20 / 75}, samples=59_675),)
     assert found.regimes == ((Regime(10, 4.0),),)
     assert found.steps == (17_905,)
     assert found.notes == ()
@@ -46,6 +46,12 @@ def test_epochs_and_seconds_an_epoch():
 def test_the_traces_own_epochs_win_and_no_mode_is_static():
     training = trainings_of(trace_of((*LM[:5], None), epochs=[9]), tables_of()).trainings[0]
     assert (training.epochs, training.mode) == (9, "static")
+
+
+def test_users_may_declare_how_many_regimes_they_expect():
+    other = ("8", *LM[1:])
+    found = trainings_of(trace_of(LM, other, max_regimes=[3, None]), tables_of())
+    assert [training.max_regimes for training in found.trainings] == [3, None]
 
 
 def test_regimes_are_stretches_of_a_course():

@@ -1,0 +1,138 @@
+"""`jobcast search`: configurations of PCS by what is wanted of them: search, choose, see whether they still fit."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.pipelines.commands.options import (
+    Finite,
+    check_places,
+    console_of,
+    emit_json,
+    json_option,
+    seed_option,
+    set_option,
+    settings_of,
+    trace_option,
+    window_options,
+)
+
+
+@click.group(name="search")
+def command() -> None:
+    """Search configurations of PCS for objectives of one's own, and choose among those that nothing beats.
+
+    \b
+    Example:
+      jobcast search pcs --trace jobs.csv --gpus 64 --objectives jct:mean,error:p99 --out front.parquet
+      jobcast search apply front.parquet --pick 3 --out config.json
+      jobcast simulate --trace jobs.csv --gpus 64 --policy pcs --set config=config.json --predict
+    """
+
+
+@command.command(name="pcs")
+@trace_option()
+@click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs.")
+@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and types.")
+@click.option(
+    "--objectives",
+    default="jct:mean,error:mean",
+    show_default=True,
+    metavar="LIST",
+    help="metric:measure between commas: jct, error, unfairness; mean or pNN.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Parquet, with plots beside it.")
+@click.option("--algorithm", default="spea2", show_default=True, help="spea2, nsga2, optuna-nsga2 or optuna-tpe.")
+@click.option("--space", default="parameters", show_default=True, help="parameters: T, W, zeta_min; or raw.")
+@click.option(
+    "--evaluations", type=click.IntRange(min=1), default=1000, show_default=True, help="Simulations of the search."
+)
+@click.option("--samples", type=click.IntRange(min=1), default=3, show_default=True, help="To search on, each.")
+@click.option("--test-samples", type=click.IntRange(min=1), default=5, show_default=True, help="To judge the front on.")
+@click.option("--sample-jobs", type=click.IntRange(min=2), default=1000, show_default=True, help="Jobs of a sample.")
+@click.option("--load", type=Finite(min=0, min_open=True), help="Rescale arrivals to this load.")
+@click.option("--gaps", default="exponential", show_default=True, help="exponential, or resampled from the trace.")
+@window_options
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
+@click.option("--engine", "engine_name", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@seed_option
+@set_option
+@json_option
+@click.pass_context
+def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str | None, **options: Any) -> None:
+    """Search configurations WFQ(T, W, zeta_min) on samples of a trace's workload, and write those that nothing beats.
+
+    Of the trace only sizes, widths, models and the rate of arrivals are used. What was simulated is kept in a journal
+    beside the front: the same command goes on where it was interrupted.
+
+    \b
+    Settings of --set:
+      speedups=FILE     demand functions, as for simulate
+      noise=P           declared sizes wrong by up to P
+      whole_gpus=true   whole GPUs only
+      caps=monotone     demand caps as the paper's formula has them
+      preempt_s=S       cost of a change of a running job's GPUs
+
+    \b
+    Example:
+      jobcast search pcs --trace jobs.csv --gpus 64 --objectives jct:mean,error:p99 --out front.parquet
+    """
+    from jobcast.pipelines.search.asking import SearchOptions, search_and_tell
+
+    check_places(json_to, (trace_path, options["cluster_path"]), {"--out": out})
+    options["settings"] = settings_of(options.pop("pairs"))
+    options["jobs"] = options["jobs"] or os.cpu_count() or 1
+    emit_json(
+        search_and_tell(trace_path, out, SearchOptions(**options), console_of(ctx), quiet=json_to == "-"), json_to
+    )
+
+
+@command.command(name="apply")
+@click.argument("front_path", metavar="FRONT", type=click.Path(path_type=Path))
+@click.option("--pick", required=True, type=int, help="Number in the front's table.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the configuration is written as JSON.")
+@click.pass_context
+def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None) -> None:
+    """Take a configuration from a front: print it, and write what `simulate --policy pcs --set config=FILE` takes.
+
+    \b
+    Example:
+      jobcast search apply front.parquet --pick 3 --out config.json
+    """
+    from jobcast.pipelines.files import to_json, write_text
+    from jobcast.pipelines.search.front import read_front
+
+    check_places(None, (front_path,), {"--out": out})
+    told = to_json(read_front(front_path).pick(pick).config.to_json())
+    if out:
+        write_text(out, told)
+        console_of(ctx).note(f"configuration: {out}")
+    click.echo(told, nl=False)
+
+
+@command.command(name="check")
+@click.argument("front_path", metavar="FRONT", type=click.Path(path_type=Path))
+@trace_option()
+@window_options
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
+@click.option("--search", "again", is_flag=True, help="When a new search is due, start it as the last one was.")
+@click.option("--out", type=click.Path(path_type=Path), help="Of the new front; default: in the old one's place.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
+@json_option
+@click.pass_context
+def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_to: str | None, **options: Any) -> None:
+    """Say whether a front's workload has changed so much that a new search is due: sizes, rate and load of arrivals.
+
+    \b
+    Example:
+      jobcast search check front.parquet --trace newer.csv --json -
+    """
+    from jobcast.pipelines.search.asking import check_and_tell
+
+    check_places(json_to, (trace_path, front_path), {"--out": options["out"]})
+    options["jobs"] = options["jobs"] or os.cpu_count() or 1
+    verdict = check_and_tell(front_path, trace_path, console=console_of(ctx), quiet=json_to == "-", **options)
+    emit_json(verdict, json_to)

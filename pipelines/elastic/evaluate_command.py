@@ -1,0 +1,146 @@
+"""`jobcast evaluate jct`: how many completions intervals hold that were made at submission, and how wide they are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.models.completion.calibration import LEVELS, IntervalTracker
+from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.elastic.cluster import Hardware, hardware
+from jobcast.pipelines.elastic.history import earlier_of
+from jobcast.pipelines.elastic.intervals import Forecast, Progress, forecast_run, interval_figures, track
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
+from jobcast.pipelines.elastic.simulating import demand_settings, own_settings, prepare
+from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+
+FUTURES = 100
+SCORED = 300
+"""Jobs that are scored, spread evenly over the window, unless `--every-job` says otherwise."""
+WARM_UP = 100
+"""Jobs of a replay of the past on which the levels of intervals begin to move."""
+HISTORY = 0.4
+"""Share of the jobs that are history where no `--from` is given."""
+
+
+def evaluate_jct(
+    console: Console,
+    trace_path: Path,
+    window: tuple[float | None, float | None],
+    pairs: tuple[str, ...],
+    seed: int,
+    json_to: str | None,
+    *,
+    policy: str | None,
+    gpus: int | None,
+    cluster_path: Path | None,
+    futures: int | None,
+    sizes: str | None,
+    every: int | None,
+) -> None:
+    """Score intervals of jobs submitted in a window. Raises ConfigError and TraceError for what cannot be scored."""
+    if not policy:
+        raise ConfigError("evaluate jct: needs --policy NAME")
+    find_elastic(policy)
+    check_places(json_to, (trace_path, cluster_path))
+    trace, settings = read_trace(trace_path), settings_of(pairs)
+    place = hardware(trace, gpus=gpus, cluster=cluster_path, pools=None)
+    drawn = {"futures": futures or FUTURES, "seed": seed, "declared": sizes == "declared"}
+    with console.progress(f"evaluate jct under {policy}") as step:
+        result = score_jct(trace, place, policy, settings, window, drawn, every, step)
+    tell_notes(trace, console)
+    table_or_json(result, json_to, _table(result), console)
+
+
+def score_jct(
+    trace: Trace,
+    place: Hardware,
+    policy: str,
+    settings: Mapping[str, str],
+    window: tuple[float | None, float | None],
+    drawn: Mapping[str, Any],
+    every: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Figures of intervals as tracked, and of the bare futures beside them.
+
+    Levels begin to move on a replay of the second half of the jobs before the window, whose sizes are known by then,
+    and go on moving with the window's own outcomes as they come in.
+
+    Raises TraceError for a window without jobs or without enough before it.
+    """
+    from_s, until_s = window
+    if from_s is None:
+        from_s = float(trace.submit_s[int(HISTORY * len(trace))])
+    before = trace.between(None, from_s)
+    if len(before) < 2:
+        raise TraceError(f"{trace.source.path}: fewer than two jobs come before the window; choose a later --from")
+    tracker = IntervalTracker()
+    middle_s = float(before.submit_s[len(before) // 2])
+    scored = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **demand_settings(settings))
+    try:
+        past = elastic_scene(before, place, from_s=middle_s, **demand_settings(settings))
+        warm = _forecasts(past, place, policy, settings, middle_s, drawn, max(1, len(past) // WARM_UP), None)
+        track(warm, past.jobs.submit_s[warm.job], tracker)
+        found = _forecasts(
+            scored, place, policy, settings, from_s, drawn, every or max(1, len(scored) // SCORED), progress
+        )
+    except ValueError as error:
+        raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
+    submit_s = scored.jobs.submit_s[found.job]
+    bare = track(found, submit_s, IntervalTracker(step=0.0))
+    return {
+        "predictor": "jct",
+        "policy": policy,
+        "sizes": "declared" if drawn["declared"] else "forecast",
+        **interval_figures(found, track(found, submit_s, tracker)),
+        "bare": interval_figures(found, bare),
+        "warm_up_jobs": len(warm.job),
+        "futures": drawn["futures"],
+        "seed": drawn["seed"],
+        "inputs": scored.provenance(),
+        "configuration": {"settings": dict(settings)},
+        "simulated": True,
+        "jobcast": __version__,
+    }
+
+
+def _forecasts(
+    scene: ElasticScene,
+    place: Hardware,
+    policy: str,
+    settings: Mapping[str, str],
+    from_s: float,
+    drawn: Mapping[str, Any],
+    every: int,
+    progress: Progress | None,
+) -> Forecast:
+    run = prepare(scene, policy, own_settings(settings))
+    earlier = earlier_of(scene, place, settings, from_s)
+    jobs = np.arange(every // 2, len(scene), every).tolist() or [0]
+    return forecast_run(run, earlier, jobs, progress=progress, **drawn)
+
+
+def _table(result: Mapping[str, Any]) -> str:
+    lines = [
+        f"{result['jobs']} jobs under {result['policy']}, sizes {result['sizes']}",
+        f"{'interval':<10} {'held %':>8} {'below %':>8} {'above %':>8} {'width / median':>15} {'bare: held %':>13}",
+    ]
+    for level in LEVELS:
+        name, bare = f"{100 * level:g}", result["bare"]
+        lines.append(
+            f"{name + ' %':<10} {result[f'coverage_{name}_pct']:>8.1f} {result[f'below_{name}_pct']:>8.1f} "
+            f"{result[f'above_{name}_pct']:>8.1f} {result[f'width_{name}_p50']:>15.2f} "
+            f"{bare[f'coverage_{name}_pct']:>13.1f}"
+        )
+    lines.append(
+        f"median error: {result['median_err_p50_pct']:.1f} % of the median of the futures, "
+        f"{result['point_err_p50_pct']:.1f} % of the point, which knows the sizes"
+    )
+    return "\n".join(lines)

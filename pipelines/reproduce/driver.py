@@ -1,0 +1,102 @@
+"""What the commands that make a paper's figures anew share: figures by name, each in a folder, and one page of all."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from jobcast.domain.errors import ConfigError
+
+DATA_VARIABLE = "JOBCAST_DATA"
+RESULTS = "results.md"
+Make = Callable[[str, Path, Path], None]
+"""Makes a figure: its name, the folder of traces, the folder to write into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper whose figures are made anew.
+
+    Attributes
+    ----------
+    name : in headings
+    target : of make, which makes all of them
+    items : names of the figures, in the order of the page
+    folder : that JOBCAST_DATA must hold
+    holds : what else it should hold, in words
+    """
+
+    name: str
+    target: str
+    items: tuple[str, ...]
+    folder: str
+    holds: str
+
+
+def data_folder(paper: Paper) -> Path:
+    """The folder that JOBCAST_DATA names. Raises ConfigError when it names none, or one without the paper's folder."""
+    named = os.environ.get(DATA_VARIABLE, "")
+    if not named:
+        raise ConfigError(f"{DATA_VARIABLE} is not set: point it at the folder that holds {paper.holds}")
+    if not Path(named, paper.folder).is_dir():
+        raise ConfigError(f"{DATA_VARIABLE}={named}: holds no folder {paper.folder}; point it at the folder of traces")
+    return Path(named)
+
+
+def make_figures(
+    paper: Paper, names: Sequence[str], out: Path, data: Path, make: Make, *, resume: bool = False
+) -> None:
+    """Make some figures, each in a folder of its own that is complete or absent, then the page of all there are.
+
+    Parameters
+    ----------
+    names : of `paper.items`
+    out, data : folders to write into and of traces
+    make : of one figure
+    resume : whether to leave those alone whose folder is there
+
+    Raises ConfigError for an unknown name.
+    """
+    for name in names:
+        if name not in paper.items:
+            raise ConfigError(f"{name}: no such figure; choose from {', '.join(paper.items)}")
+    for name in names:
+        if resume and (out / name).is_dir():
+            click.echo(f"{name}: {out / name} is there", err=True)
+            continue
+        begin_s = time.monotonic()
+        click.echo(f"{name} ...", err=True)
+        _whole(out, name, data, make)
+        write_page_of_all(paper, out)
+        click.echo(f"{name}: {out / name} ({time.monotonic() - begin_s:.0f} s)", err=True)
+
+
+def _whole(out: Path, name: str, data: Path, make: Make) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=out) as made:
+        make(name, data, Path(made, name))
+        shutil.rmtree(out / name, ignore_errors=True)
+        Path(made, name).rename(out / name)
+
+
+def write_page_of_all(paper: Paper, out: Path) -> None:
+    """Put the pages of all folders there are into one, in order."""
+    pages = [(name, out / name / f"{name}.md") for name in paper.items]
+    parts = [f"# {paper.name}: what came out", f"Written by `make {paper.target}`."]
+    parts += [_within(path.read_text(encoding="utf-8"), name) for name, path in pages if path.is_file()]
+    (out / RESULTS).write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _within(page: str, name: str) -> str:
+    """A page one heading deeper, its plots in a folder.
+
+    >>> _within("# A\\n\\n![b](b.svg)\\n", "figure1")
+    '## A\\n\\n![b](figure1/b.svg)'
+    """
+    lines = ("#" + line if line.startswith("#") else line.replace("](", f"]({name}/") for line in page.splitlines())
+    return "\n".join(lines)

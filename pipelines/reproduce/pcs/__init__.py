@@ -1,0 +1,1 @@
+"""The figures of PCS made anew; see docs/pcs.md."""

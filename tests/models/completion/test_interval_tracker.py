@@ -1,0 +1,45 @@
+"""Levels of intervals follow outcomes."""
+
+import numpy as np
+import pytest
+
+from jobcast.models.completion.calibration import IntervalTracker
+
+FUTURES = np.exp(np.linspace(0.0, 4.0, 101))
+"""Quantile q of their logarithms is 4 q."""
+
+
+def test_bare_intervals_are_quantiles_of_the_futures():
+    half, most = IntervalTracker().intervals(FUTURES)
+    assert (half.level, most.level) == (0.5, 0.9)
+    assert np.log([half.low_s, half.high_s]) == pytest.approx([1.0, 3.0])
+    assert np.log([most.low_s, most.high_s]) == pytest.approx([0.2, 3.8])
+    assert most.holds(10.0)
+    assert not most.holds(50.0)
+
+
+def test_an_outcome_beyond_an_end_moves_it_outwards_and_one_within_slightly_inwards():
+    tracker = IntervalTracker(levels=(0.9,), step=0.02)
+    tracker.observe(tracker.intervals(FUTURES), 1e6)
+    low, high = tracker.tails[0.9]
+    assert (low, high) == (pytest.approx(0.05 + 0.02 * 0.05), pytest.approx(0.05 + 0.02 * (0.05 - 1)))
+
+
+@pytest.mark.parametrize("shift", [-6.0, 0.0, 3.0])
+def test_in_the_long_run_intervals_hold_what_they_promise(shift):
+    """Actual times are off by a factor, to either side; the last 2,000 of 4,000 outcomes are held as promised."""
+    rng = np.random.default_rng(0)
+    tracker = IntervalTracker()
+    held = []
+    for _ in range(4000):
+        made = tracker.intervals(FUTURES)
+        actual = float(np.exp(rng.uniform(0.0, 4.0) + shift))
+        held.append([one.holds(actual) for one in made])
+        tracker.observe(made, actual)
+    assert np.mean(held[2000:], axis=0) == pytest.approx([0.5, 0.9], abs=0.03)
+
+
+def test_a_step_of_nothing_changes_nothing():
+    tracker = IntervalTracker(step=0.0)
+    tracker.observe(tracker.intervals(FUTURES), 1e9)
+    assert tracker.intervals(FUTURES) == IntervalTracker().intervals(FUTURES)

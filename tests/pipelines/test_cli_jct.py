@@ -1,0 +1,88 @@
+"""`jobcast predict jct` and `jobcast evaluate jct`: answers, plots, mistakes."""
+
+import numpy as np
+import pytest
+
+HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
+
+
+@pytest.fixture
+def stream(csv):
+    """Two hundred small jobs, one every 100 s, of 60 to 600 s; two GPUs are busy three quarters of the time."""
+    sizes = np.random.default_rng(0).uniform(30.0, 270.0, 200)
+    rows = [f"{i},vc,{100 * i},{size:.1f},{1 + i % 2},0,a" for i, size in enumerate(sizes)]
+    return ("--trace", csv(*rows, header=HEADER), "--gpus", "2", "--policy", "srsf")
+
+
+def test_a_new_job_at_several_widths(shell, stream, tmp_path):
+    words = ("predict", "jct", *stream, "--at", "10050", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400")
+    told = shell.json(*words, "--futures", "40", "--plot", "when.svg", "--by", "10950")
+    one, two = told["answers"]
+    assert (told["job_id"], told["policy"], told["sizes"]) == ("new", "srsf", "forecast")
+    assert (one["gpus"], two["gpus"]) == (1, 2)
+    assert one["point_h"] * 3600 >= 400.0
+    assert two["point_h"] * 3600 >= 200.0
+    for answer in (one, two):
+        assert answer["p5_h"] <= answer["p25_h"] <= answer["p50_h"] <= answer["p75_h"] <= answer["p95_h"]
+        assert 0.0 <= answer["by_probability"] <= 1.0
+    assert one["p5_h"] * 3600 >= 400.0
+    assert (tmp_path / "when.svg").read_text().startswith("<svg")
+
+
+def test_a_job_of_the_trace_and_the_same_asked_again(shell, stream):
+    told = shell.json("predict", "jct", *stream, "--at", "10010", "--job", "100", "--futures", "20", "--every", "0.02")
+    assert told["state"] in ("running", "queued")
+    assert told["submitted"] == "1970-01-01T02:46:40Z"
+    assert "has finished at" in told["again"][-1]["finished"]
+
+
+def test_nothing_after_the_instant_is_read(shell, stream, csv):
+    """The same trace cut off at the instant gives the same answer."""
+    words = ("--at", "10010", "--job", "100", "--futures", "20")
+    whole = shell.json("predict", "jct", *stream, *words)
+    lines = stream[1].read_text().splitlines()
+    cut = csv(*lines[1:102], name="cut.csv", header=HEADER)
+    assert shell.json("predict", "jct", "--trace", cut, *stream[2:], *words)["answers"] == whole["answers"]
+
+
+def test_declared_sizes_are_an_option(shell, stream):
+    words = ("predict", "jct", *stream, "--at", "10010", "--job", "100", "--futures", "20", "--sizes", "declared")
+    (answer,) = shell.json(*words)["answers"]
+    assert answer["p5_h"] == pytest.approx(answer["point_h"], rel=0.2)
+
+
+def test_intervals_are_scored_on_later_jobs(shell, stream):
+    told = shell.json("evaluate", "jct", *stream, "--futures", "30", "--every-job", "2", "--from", "8000")
+    assert told["jobs"] == 60
+    assert told["coverage_90_pct"] + told["below_90_pct"] + told["above_90_pct"] == pytest.approx(100.0)
+    assert 70.0 <= told["coverage_90_pct"] <= 100.0
+    assert told["coverage_50_pct"] < told["coverage_90_pct"]
+    assert told["bare"]["jobs"] == 60
+    assert told["warm_up_jobs"] == 40
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--at", "10010", "--job", "7"), "job 7: has finished at"),
+        (("--at", "10010", "--job", "150"), "job 150: is not submitted by"),
+        (("--at", "10010", "--job", "none"), "holds no job 'none'"),
+        (("--at", "10010"), "predict jct: needs --job ID, or --job new"),
+        (("--at", "10010", "--job", "100", "--ask-gpus", "2"), "--ask-gpus: job 100 is in the trace"),
+        (("--at", "10010", "--job", "new", "--ask-gpus", "2,x"), "--ask-gpus 2,x: whole numbers >= 1"),
+        (("--at", "10010", "--job", "new", "--model", "b"), "--model b: no job of the trace up to then is of it"),
+        (("--at", "10010", "--job", "new", "--plot", "p.png"), "--plot p.png: end the name in .svg or .html"),
+        (("--at", "10010", "--job", "new", "--every", "1"), "--every: a job that is only asked about"),
+        (("--at", "50", "--job", "0"), "sizes are forecast from finished jobs, of which there are none"),
+    ],
+)
+def test_one_line_for_each_mistake(shell, stream, words, told):
+    assert told in shell.refuses("predict", "jct", *stream, *words)
+
+
+def test_options_of_completion_times_go_with_jct_alone(shell, stream):
+    line = shell.refuses("predict", "new-load", *stream, "--at", "10010")
+    assert line.startswith("--gpus: goes with the predictor jct, not with new-load")
+    line = shell.refuses("evaluate", "new-load", *stream[:2], "--futures", "3")
+    assert line.startswith("--futures: goes with the predictor jct")
+    assert "needs --policy" in shell.refuses("evaluate", "jct", *stream[:4])

@@ -1,0 +1,186 @@
+"""Jobs that scale, from tables to figures; expectations by hand from the tables here."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.goodput import Phase
+from jobcast.domain.jobs import Pool
+from jobcast.models.goodput import Limits, Throughput
+from jobcast.pipelines.goodput_runs import goodput_log, metric_change_pct, scaling_figures, scaling_scene
+from jobcast.pipelines.scaling_jobs import Application, read_scaling
+from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.simulation import simulate
+from jobcast.pipelines.training_jobs import without_tables
+from jobcast.simulator.goodput import GoodputLog, Hold, ScalableWork, Stretch
+from jobcast.simulator.metrics import summary
+from jobcast.traces.goodput_tables import NoiseCurve
+from jobcast.traces.table import Trace
+
+STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
+CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
+PHASES = (Phase(1000.0, (10.0, 20.0), (10, 20)),)
+APP = Application(
+    "a", Throughput(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), Limits(10, 40, 1, 40), ScalableWork(0.0, 1, PHASES)
+)
+"""A step takes a second whatever it holds: a batch size is the samples a second."""
+
+
+def curve(*metric):
+    count = len(metric)
+    return NoiseCurve(
+        *np.array([range(1, count + 1), np.linspace(100 / count, 100, count), metric, [1] * count, [1] * count])
+    )
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """`net` scales perfectly up to 8 GPUs of a node or two, and has noise enough for its largest batch."""
+    steps = [f"net,{-(-gpus // 4)},{gpus},{size},{0.01 * size},0.001" for gpus in (1, 2, 4, 8) for size in (8, 16, 32)]
+    curves = [
+        f"net,{size},{epoch},{100 * epoch},1,{0.5 + 0.1 * epoch - size / 1000},1,1000"
+        for size in (16, 64)
+        for epoch in (1, 2, 3)
+    ]
+    (tmp_path / "steps.csv").write_text(STEPS + "\n".join(steps) + "\n")
+    (tmp_path / "curves.csv").write_text(CURVES + "\n".join(curves) + "\n")
+    return {"step_times": str(tmp_path / "steps.csv"), "training_curves": str(tmp_path / "curves.csv")}
+
+
+def trace_of(**columns):
+    frame = pl.DataFrame(
+        {"job_id": ["0", "1", "2"], "pool": "p", "submit_time": [0, 5, 9], "duration": 60.0, "gpus": [1, 2, 1]}
+        | {"model": "net"}
+        | columns
+    )
+    return Trace.from_frame(frame, name="t")
+
+
+def scene_of(trace, settings, gpus=8):
+    scene = build_scene(trace, [Pool("all", gpus)], flat=True)
+    return scaling_scene(scene, trace, read_scaling(settings))
+
+
+def test_jobs_run_alone_as_long_as_their_samples_take(tables):
+    # 300 steps of 16 samples at 100 samples a second a GPU
+    scene = scene_of(trace_of(batch_size=[16, 16, 64], epochs=[3, 3, 1]), tables)
+    long, wide, short = (outcome.duration_s for outcome in scene.workload.outcomes)
+    assert long == pytest.approx(48.0, rel=0.02)
+    assert wide == pytest.approx(long / 2, rel=0.02)
+    assert short == pytest.approx(long / 3, rel=0.02)
+    assert [app.limits.initial for app in scene.scaling.applications] == [16, 16, 64]
+    assert "alone on the GPUs asked for" in scene.notes[-1]
+
+
+def test_jobs_scale_to_the_cluster_or_to_what_they_ask_for(tables):
+    reach = [len(work.phases[0].goodput) for work in scene_of(trace_of(), tables, 4).scaling.works]
+    assert reach == [4, 4, 4]
+    kept = scene_of(trace_of(), tables | {"scale_to": "asked"}, 4)
+    assert [len(work.phases[0].goodput) for work in kept.scaling.works] == [1, 2, 1]
+
+
+def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
+    made = simulate(scene_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    assert made.own["rounds"] == 2.0
+    assert made.own["batch_growth_max"] <= 4.0
+    assert made.log.end_s == pytest.approx([6.1, 66.1, 66.1], abs=12.0)
+    assert summary(made.log)["jobs"] == 3
+    again = simulate(scene_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    assert again.own == made.own
+
+
+def test_any_policy_runs_the_same_jobs(tables, tmp_path):
+    scene = scene_of(trace_of(), tables)
+    rigid = simulate(scene, "fcfs", None, home=tmp_path)
+    assert rigid.log.end_s == pytest.approx(rigid.log.submit_s + rigid.log.duration_s)
+    assert rigid.log.duration_s.tolist() == [outcome.duration_s for outcome in scene.workload.outcomes]
+
+
+def test_figures_by_hand():
+    # 50 s at 10 and 25 s at 20 samples a second; the second half of the work took two GPUs
+    ran = (Stretch(0.0, 50.0, 1, 10, 500.0), Stretch(60.0, 85.0, 2, 20, 400.0))
+    held = (Hold(0.0, 50.0, 1), Hold(50.0, 85.0, 2))
+    work = ScalableWork(0.0, 1, PHASES)
+    log = GoodputLog((85.0,), (120.0,), (1,), (ran,), (held,))
+    curves = {"a": {10: curve(0.5, 0.8), 40: curve(0.5, 0.7)}}
+    found = scaling_figures([work], [APP], curves, log)
+    assert found["gpu_time_asked_to_held"] == pytest.approx(100 / 120)
+    assert found["batch_growth_mean"] == pytest.approx((50 * 1 + 25 * 2) / 75)
+    assert found["batch_growth_max"] == 2.0
+    assert found["efficiency_mean"] == pytest.approx(900 / 1000)
+    # 500 of 900 end at 0.8, 400 halfway between 0.8 and 0.7
+    assert found["metric_change_mean_pct"] == pytest.approx(-100 * 0.05 * 4 / 9 / 0.8)
+    made = goodput_log("pollux", [Pool("all", 2)], [work], log, np.array([100.0]))
+    assert summary(made)["utilization"] == pytest.approx(120 / 170)
+
+
+def test_where_less_is_better_a_rise_is_a_loss():
+    ran = [Stretch(0.0, 1.0, 1, 40, 10.0)]
+    assert metric_change_pct({10: curve(90.0, 20.0), 40: curve(90.0, 22.0)}, APP, ran) == pytest.approx(-10.0)
+    assert metric_change_pct({10: curve(20.0, 90.0), 40: curve(20.0, 99.0)}, APP, ran) == pytest.approx(10.0)
+    assert np.isnan(metric_change_pct({10: curve(1.0, 0.0), 40: curve(1.0, 0.5)}, APP, ran))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"model": ["net", "gpt", "net"]}, "job 1: model gpt is not in .*steps.csv, which has net; correct"),
+        ({"model": [None, "net", "net"]}, "job 0: names no model; correct"),
+        ({"batch_size": [16, 17, 16]}, "job 1: batch size 17 of net is not in .*curves.csv, which has 16, 64;"),
+        ({"epochs": [3, 3, 4]}, "job 2: 4 epochs of net, 3 were measured in .*curves.csv;"),
+        ({"gpus": [1, 16, 1]}, "job 1: asks for 16 GPUs, net can use 8 at its largest batch size;"),
+    ],
+)
+def test_jobs_that_were_not_measured_are_named(tables, columns, message):
+    with pytest.raises(TraceError, match=message):
+        scene_of(trace_of(**columns), tables, 16)
+
+
+def test_what_is_missing_is_named(tables, tmp_path):
+    scene = scene_of(trace_of(), tables)
+    with pytest.raises(ConfigError, match="how jobs scale is not known; add --set step_times=FILE"):
+        simulate(replace(scene, scaling=None), "pollux", None, home=tmp_path)
+    with pytest.raises(ConfigError, match="need nodes of one size"):
+        scaling_scene(replace(scene, nodes=((1, 4), (1, 8))), trace_of(), scene.scaling.tables)
+    trace = trace_of(pool=["p", "q", "p"])
+    pools = scaling_scene(build_scene(trace, [Pool("p", 4), Pool("q", 4)]), trace, scene.scaling.tables)
+    with pytest.raises(ConfigError, match="shares one cluster out, got 2 pools; pass --gpus N"):
+        simulate(pools, "pollux", None, home=tmp_path)
+    nameless = replace(trace_of(), jobs=trace_of().jobs.drop("model"))
+    with pytest.raises(TraceError, match="need the column model"):
+        scene_of(nameless, tables)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"training_curves": None}, "setting step_times: tells nothing without training_curves"),
+        ({"step_times": None, "training_curves": None, "scale_to": "asked"}, "setting scale_to: tells nothing without"),
+        ({"throughputs": "t.csv"}, "settings step_times and throughputs exclude each other"),
+        ({"scale_to": "sky"}, "setting scale_to must be cluster or asked, got sky"),
+    ],
+)
+def test_settings_that_do_not_go_together(tables, given, message):
+    settings = {name: value for name, value in (tables | given).items() if value is not None}
+    with pytest.raises(ConfigError, match=message):
+        read_scaling(settings)
+
+
+def test_tables_are_no_settings_of_policies(tables):
+    assert read_scaling({}) is None
+    assert without_tables(tables | {"p": "-2", "scale_to": "asked"}) == {"p": "-2"}
+
+
+def test_the_command_line(shell, csv, tables):
+    header = "job_id,pool,submit_time,duration,gpus,model"
+    trace = csv("0,p,0,60,1,net", "1,p,5,60,2,net", "2,p,9,60,1,net", header=header)
+    pairs = [part for name, value in tables.items() for part in ("--set", f"{name}={value}")]
+    words = ("simulate", "--trace", trace, "--gpus", "8", *pairs, "--policy")
+    told = shell.json(*words, "pollux")
+    assert (told["policy"], told["baseline"], told["forecasts"]) == ("pollux", None, None)
+    assert {"worst_ftf", "rounds", "mean_jct_s", "batch_growth_mean", "metric_change_mean_pct"} <= set(told)
+    assert shell.json(*words, "pollux", "--baseline", "srpt")["speedup_mean"] > 0
+    assert shell.json(*words, "las", "--baseline", "pollux")["speedup_mean"] > 0
