@@ -1,8 +1,7 @@
 """A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
 
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
+from jobcast.pipelines.engines import ctrl_c_blocked
+from jobcast.pipelines.engines import engine as running_on
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
@@ -24,7 +24,6 @@ from jobcast.simulator.metrics import after_warmup
 NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
 
-ENGINES = ("local", "ray")
 ORACLE = ForecastSpec("oracle")
 
 
@@ -163,34 +162,18 @@ def _replay_all(
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
     found: dict[int, Simulated] = {}
-    with _engine(engine):
+    with running_on(engine):
         tasks = (
             delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap)
             for number in order
         )
-        with _ctrl_c_blocked() if jobs > 1 else nullcontext():
+        with ctrl_c_blocked() if jobs > 1 else nullcontext():
             done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
         for number, run in done:
             found[number] = run
             if progress:
                 progress(len(found), len(cells))
     return [found[number] for number in range(len(cells))]
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Hold SIGINT back while workers are begun. They stay deaf to it: a terminal's Ctrl-C is the parent's to handle."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # else it would be begun with the workers, which lets SIGINT through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _weight(cell: Cell) -> int:
@@ -208,27 +191,6 @@ def _replay(number: int, scene: Scene, cell: Cell, home: Path, allow_overlap: bo
         allow_overlap=allow_overlap,
     )
     return number, run
-
-
-@contextmanager
-def _engine(name: str) -> Iterator[None]:
-    from joblib import parallel_config
-
-    if name not in ENGINES:
-        raise ConfigError(f"--engine {name}: unknown; choose from {', '.join(ENGINES)}")
-    if name == "local":
-        yield
-        return
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError as error:
-        raise ConfigError("--engine ray: Ray is not installed; pip install 'jobcast[ray]'") from error
-    if not ray.is_initialized():
-        ray.init(address="local", log_to_driver=False, include_dashboard=False)
-    register_ray()
-    with parallel_config(backend="ray"):
-        yield
 
 
 def _measured(cell: Cell, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:

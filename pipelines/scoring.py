@@ -207,7 +207,8 @@ def _regimes(model: RegimePrior, data: Scoring) -> Scored:
     from jobcast.pipelines.recipes.regimes import compared, jitter_of, training_jobs
 
     jobs, truth = training_jobs(data.trace.between(data.from_s, data.until_s), data.wishes.given, data.wishes.seed)
-    told = {"jitter": jitter_of(data.wishes.given), "k": "not known", "calibration": model.calibration}
+    k = "declared" if all(job.training.max_regimes for job in jobs if job.training is not None) else "not known"
+    told = {"jitter": jitter_of(data.wishes.given), "k": k, "calibration": model.calibration}
     return {"regimes": compared(model, jobs, truth), "sample": told}, CurvePoints()
 
 

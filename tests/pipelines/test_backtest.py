@@ -7,8 +7,9 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.backtest import ENGINES, matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest import matrix, run_matrix, windows_of
 from jobcast.pipelines.backtest_results import gains_between, read_results, speedup_table, write_results
+from jobcast.pipelines.engines import ENGINES
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.scenes import build_scene

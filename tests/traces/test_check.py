@@ -39,6 +39,14 @@ def test_a_bad_row_is_named_as_a_person_finds_it(csv_file, row, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("value", "message"), [("0", "must be >= 1, got 0"), ("two", "must be a number, got 'two'")])
+def test_declared_regimes_are_whole_and_at_least_one(tmp_path, value, message):
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"job_id,pool,submit_time,duration,gpus,max_regimes\n1,p,0,1,1,\n2,p,0,1,1,{value}\n")
+    with pytest.raises(TraceError, match=f"row 3, column max_regimes: {message}"):
+        read_trace(path)
+
+
 def test_other_bad_rows_are_counted(csv_file):
     with pytest.raises(TraceError, match=r"row 3, column gpus: must be >= 1, got 0 \(2 more rows like it\);"):
         read_trace(csv_file(ROW + "2,p,0,1,0\n3,p,0,1,-1\n4,p,0,1,1\n5,p,0,1,0\n"))
