@@ -18,8 +18,8 @@ from jobcast.schedulers.shockwave.work import work_of
 SIZES = (100, 300, 1000)
 SEEDS = range(10)
 GPUS_A_JOB = 0.256
-LAMBDA = 0.3
-FLOOR = 30.0
+LAMBDA = 3.0
+FLOOR = 3.0
 
 
 def window(jobs: int, seed: int) -> Programme:
@@ -35,12 +35,12 @@ def window(jobs: int, seed: int) -> Programme:
         work=work,
         cautious_s=work.left_s,
         loads=widths / gpus,
-        weights=rng.uniform(0.6, 1.6, size=jobs) ** 3,
+        weights=rng.uniform(0.6, 1.6, size=jobs) ** 5,
         floor=FLOOR,
         widths=widths,
         running=(rng.permutation(jobs) < gpus / 1.6),
         gpus=gpus,
-        rounds=40,
+        rounds=20,
         round_s=120.0,
         restart_s=20.0,
         makespan_price=LAMBDA / float(work.left_s.sum()),

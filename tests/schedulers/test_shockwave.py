@@ -13,7 +13,7 @@ from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.shockwave import Shockwave
 from jobcast.schedulers.shockwave.budgets import Budgets, forecast_fairness
-from jobcast.schedulers.shockwave.doubt import present_left_s
+from jobcast.schedulers.shockwave.doubt import best_left_s, present_left_s
 
 ROUND_S, RESTART_S = 120.0, 20.0
 
@@ -151,12 +151,12 @@ def test_a_running_job_keeps_the_fairness_that_it_was_started_with():
     assert rho.tolist() == pytest.approx([1.0, 1.05, 1.05, 1.05])  # unkept: (120 + 480 x 4) / 2400 = 0.85
 
 
-def test_doubt_leaves_a_job_at_its_present_batch_size():
+def test_doubt_brackets_the_forecast():
     training = Training("LM", 10, 10, "gns", {10: 60.0, 20: 40.0, 40: 30.0})
     job = Job(0, "0", "p", 0.0, 1, training=training)
     active = ActiveJob(job, 120.0, 120.0, True, Progress(4.0, (Regime(20, 4.0),)))
-    assert present_left_s(active) == 240.0  # 6 epochs of 40 s
-    assert present_left_s(waiting(0)) == 0.0
+    assert (best_left_s(active), present_left_s(active)) == (180.0, 240.0)
+    assert (best_left_s(waiting(0)), present_left_s(waiting(0))) == (float("inf"), 0.0)
 
 
 @pytest.mark.parametrize("settings", [{"k": -1.0}, {"lam": -1.0}, {"window": 0}, {"mode": "later"}])

@@ -13,7 +13,6 @@ from jobcast.schedulers.shockwave.hull import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import relax
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
-from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import work_of
 
 HEURISTIC = Limits(cells=0)
@@ -163,11 +162,3 @@ def test_a_gap_is_told_against_what_idling_costs_where_values_near_nothing():
     off = replace(solution, value=-1e-6, bound=-1e-6 + 0.1 * idle)
     assert off.gap > 1.0
     assert share_lost(problem, off) == pytest.approx(0.1)
-
-
-def test_of_rounds_that_all_fit_the_jobs_that_decide_the_makespan_take_the_first_and_then_the_shortest():
-    lengths = [(600.0, 5), (400.0, 4), (6000.0, 3)]  # seconds left, rounds owed; the last is what remains longest
-    problem = programme([(1.0, 1, True, [(1.0, run_s, 32)], 0.0) for run_s, _ in lengths], 1, 13)  # one to spare
-    counts = np.array([count for _, count in lengths])
-    runs = timetable(problem, counts, np.ones(3), np.zeros((3, 13)))
-    assert runs.argmax(axis=0)[:12].tolist() == [2] * 3 + [1] * 4 + [0] * 5
