@@ -2,7 +2,8 @@
 
 Each end of an interval is a quantile of the futures drawn; its level follows how often actual times fell beyond it
 (Gibbs and Candes, Adaptive Conformal Inference Under Distribution Shift, 2021), so that in the long run the intervals
-hold as many jobs as they promise, whatever the futures got wrong.
+hold as many jobs as they promise, whatever the futures got wrong. They never become narrower than the futures say:
+short jobs' outcomes come first, and would narrow intervals whose misses are not known yet.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ Floats = NDArray[np.float64]
 
 LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
-STEP = 0.02
+STEP = 0.005
 """How far an outcome moves the level of an end."""
 BEYOND = 10.0
-"""Logarithmic units that an end moves beyond the outermost future for each unit that its level is outside 0 to 1."""
+"""Logarithmic units that an end moves beyond the outermost future for each unit that its level is less than 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +62,15 @@ class IntervalTracker:
         """Take in the outcome of a job whose intervals were made before."""
         for one in intervals:
             aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
-            tails[0] += self.step * (aim - (actual_s < one.low_s))
-            tails[1] += self.step * (aim - (actual_s > one.high_s))
+            tails[0] = min(tails[0] + self.step * (aim - (actual_s < one.low_s)), aim)
+            tails[1] = min(tails[1] + self.step * (aim - (actual_s > one.high_s)), aim)
 
     def _bounds(self, logs: Floats, level: float) -> tuple[float, float]:
         low, high = self._tails[level]
-        least, most = _end(logs, low), -_end(-logs, high)
-        if least > most:
-            least = most = (least + most) / 2.0
-        return float(np.exp(least)), float(np.exp(most))
+        return float(np.exp(_end(logs, low))), float(np.exp(-_end(-logs, high)))
 
 
 def _end(logs: Floats, tail: float) -> float:
-    """The quantile that leaves `tail` below it; beyond the outermost futures where that lies outside 0 to 1."""
-    inside = min(max(tail, 0.0), 1.0)
+    """The quantile that leaves `tail` below it; beyond the outermost future where that is less than nothing."""
+    inside = max(tail, 0.0)
     return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)

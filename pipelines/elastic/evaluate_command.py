@@ -23,8 +23,6 @@ from jobcast.traces.table import Trace
 FUTURES = 100
 SCORED = 300
 """Jobs that are scored, spread evenly over the window, unless `--every-job` says otherwise."""
-WARM_UP = 100
-"""Jobs of a replay of the past on which the levels of intervals begin to move."""
 HISTORY = 0.4
 """Share of the jobs that are history where no `--from` is given."""
 
@@ -70,27 +68,18 @@ def score_jct(
 ) -> dict[str, Any]:
     """Figures of intervals as tracked, and of the bare futures beside them.
 
-    Levels begin to move on a replay of the second half of the jobs before the window, whose sizes are known by then,
-    and go on moving with the window's own outcomes as they come in.
+    Sizes and arrivals are drawn from jobs before the window, as the trace ran them, and from what the window has shown
+    by each submission; levels follow its outcomes as they come in.
 
-    Raises TraceError for a window without jobs or without enough before it.
+    Raises TraceError for a window without jobs, or one before which no job has ended.
     """
     from_s, until_s = window
     if from_s is None:
         from_s = float(trace.submit_s[int(HISTORY * len(trace))])
-    before = trace.between(None, from_s)
-    if len(before) < 2:
-        raise TraceError(f"{trace.source.path}: fewer than two jobs come before the window; choose a later --from")
-    tracker = IntervalTracker()
-    middle_s = float(before.submit_s[len(before) // 2])
     scored = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **demand_settings(settings))
+    every = every or max(1, len(scored) // SCORED)
     try:
-        past = elastic_scene(before, place, from_s=middle_s, **demand_settings(settings))
-        warm = _forecasts(past, place, policy, settings, middle_s, drawn, max(1, len(past) // WARM_UP), None)
-        track(warm, past.jobs.submit_s[warm.job], tracker)
-        found = _forecasts(
-            scored, place, policy, settings, from_s, drawn, every or max(1, len(scored) // SCORED), progress
-        )
+        found = _forecasts(scored, place, policy, settings, from_s, drawn, every, progress)
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
     submit_s = scored.jobs.submit_s[found.job]
@@ -99,9 +88,8 @@ def score_jct(
         "predictor": "jct",
         "policy": policy,
         "sizes": "declared" if drawn["declared"] else "forecast",
-        **interval_figures(found, track(found, submit_s, tracker)),
+        **interval_figures(found, track(found, submit_s, IntervalTracker())),
         "bare": interval_figures(found, bare),
-        "warm_up_jobs": len(warm.job),
         "futures": drawn["futures"],
         "seed": drawn["seed"],
         "inputs": scored.provenance(),

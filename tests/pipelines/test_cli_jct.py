@@ -58,7 +58,6 @@ def test_intervals_are_scored_on_later_jobs(shell, stream):
     assert 70.0 <= told["coverage_90_pct"] <= 100.0
     assert told["coverage_50_pct"] < told["coverage_90_pct"]
     assert told["bare"]["jobs"] == 60
-    assert told["warm_up_jobs"] == 40
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ ABOUT = (
     "AFS is told true sizes."
 )
 ABOUT_LOAD = (
-    "Configurations that were searched at 60 % load, on five samples at 80 % that neither search saw, beside the front "
-    "of a search at 80 %. Off the front: by which share a configuration is worse, in the figure in which it does "
+    "Configurations that were searched at 60 % load, on the five fresh samples of the search at 80 %, beside "
+    "that search's front. Off the front: by which share a configuration is worse, in the figure in which it does "
     "worse, than the row of the front that is closest to it."
 )
 

@@ -41,7 +41,8 @@ EVALUATIONS, SAMPLE_JOBS = 1000, 1000
 ABOUT = (
     f"(a) CPU seconds of one simulation on one core, warmed up, under the published PCS-bal: samples of {CLUSTER}'s "
     f"jobs at {100 * LOAD:.0f} % load. (b) A search of {EVALUATIONS} simulations of {SAMPLE_JOBS} jobs of workload 1 "
-    f"on {WORKERS} processes. Seconds differ from run to run. (c) See below."
+    f"on {WORKERS} processes; the rise at its end is the judging on fresh samples. Seconds differ from run to run. "
+    "(c) See below."
 )
 
 
