@@ -21,13 +21,13 @@ def test_bare_intervals_are_quantiles_of_the_futures():
 def test_an_outcome_beyond_an_end_moves_it_outwards_and_one_within_back_but_not_inside_the_futures():
     tracker = IntervalTracker(levels=(0.9,), step=0.02)
     tracker.observe(tracker.intervals(FUTURES), 1e6)
-    assert tracker.tails[0.9] == (0.05, pytest.approx(0.05 + 0.02 * (0.05 - 1)))
+    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05 + 0.02 * (0.05 - 1)))
     for _ in range(10):
         tracker.observe(tracker.intervals(FUTURES), 10.0)
-    assert tracker.tails[0.9] == (0.05, pytest.approx(0.05 - 0.02 * 0.95 + 10 * 0.02 * 0.05))
+    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05 - 0.02 * 0.95 + 10 * 0.02 * 0.05))
     for _ in range(20):
         tracker.observe(tracker.intervals(FUTURES), 10.0)
-    assert tracker.tails[0.9] == (0.05, 0.05)
+    assert tracker.tails[0.9] == pytest.approx((0.05, 0.05))
 
 
 @pytest.mark.parametrize("shift", [-6.0, 0.0, 3.0])
