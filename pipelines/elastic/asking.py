@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcast.schedulers.elastic.policies import find_elastic
-
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
@@ -22,6 +20,7 @@ from jobcast.pipelines.elastic.simulating import (
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.simulation import DAY_S, figures_table
+from jobcast.schedulers.elastic.policies import find_elastic
 from jobcast.traces.table import Trace
 
 

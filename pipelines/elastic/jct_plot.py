@@ -32,7 +32,7 @@ def write_plot(path: Path, result: Mapping[str, Any], answers: Sequence[Answer],
     if path.suffix.lower() == ".html":
         svg = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-            f'<body style="font-family:sans-serif;max-width:70rem;margin:2rem auto"><h1>{escape(title)}</h1>{svg}'
+            f'<body style="font-family:sans-serif;max-width:70rem;margin:2rem auto">{svg}'
             "</body></html>"
         )
     path.write_text(svg + "\n", encoding="utf-8")
@@ -40,7 +40,7 @@ def write_plot(path: Path, result: Mapping[str, Any], answers: Sequence[Answer],
 
 def _paint(figure: "Figure", answers: Sequence[Answer], question: Question) -> None:
     axes = figure.subplots()
-    names = [f"{one.gpus} GPUs" for one in answers]
+    names = [f"{one.gpus} GPU" + "s" * (one.gpus > 1) for one in answers]
     hours = [np.sort(one.ends_s - question.at_s) / HOUR_S for one in answers]
     drawn = styles(names)
     for place, (one, name, at) in enumerate(zip(answers, names, hours, strict=True)):

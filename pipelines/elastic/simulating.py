@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.elastic.figures import all_figures, fair_finish_s, run_log
 from jobcast.pipelines.elastic.scene import ElasticScene, is_elastic
 from jobcast.pipelines.job_table import write_table
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 from jobcast.schedulers.policies import POLICIES
 from jobcast.simulator.elastic.run import ElasticLog, ElasticReplay, replay_elastic
 from jobcast.simulator.metrics import against_baseline
