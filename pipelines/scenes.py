@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
+from jobcast.pipelines.cluster_file import read_yaml, whole
 from jobcast.pipelines.scaling_jobs import ScalingJobs
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload
@@ -102,12 +102,7 @@ def capacity(
 
 
 def _read_cluster(path: Path) -> Capacity:
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PoolsError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PoolsError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
+    raw = read_yaml(path)
     try:
         groups = [(node["count"], node["gpus"]) for node in raw["nodes"]]
         named = [(str(name), gpus) for name, gpus in (raw.get("pools") or {}).items()]
@@ -116,11 +111,11 @@ def _read_cluster(path: Path) -> Capacity:
     if not groups:
         raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
     nodes = tuple(
-        (_whole(count, f"{path}, node group {i}, count"), _whole(gpus, f"{path}, node group {i}, gpus"))
+        (whole(count, f"{path}, node group {i}, count"), whole(gpus, f"{path}, node group {i}, gpus"))
         for i, (count, gpus) in enumerate(groups, 1)
     )
     total = sum(count * gpus for count, gpus in nodes)
-    quotas = {name: _whole(gpus, f"{path}, pool {name}") for name, gpus in named}
+    quotas = {name: whole(gpus, f"{path}, pool {name}") for name, gpus in named}
     if len(quotas) < len(named):
         raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
     if sum(quotas.values()) > total:
@@ -129,12 +124,6 @@ def _read_cluster(path: Path) -> Capacity:
         origin = f"cluster file {path}, one flat pool of {total} GPUs"
         return Capacity([Pool(FLAT_POOL, total)], origin, flat=True, nodes=nodes)
     return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}", nodes=nodes)
-
-
-def _whole(value: Any, where: str) -> int:
-    if type(value) is not int or value < 1:
-        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
-    return value
 
 
 def build_scene(

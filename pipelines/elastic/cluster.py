@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
 from jobcast.domain.errors import ConfigError, PoolsError
+from jobcast.pipelines.cluster_file import read_yaml, whole
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.pools import read_pools
 from jobcast.traces.table import Trace
@@ -77,12 +76,7 @@ def flat(gpus: int, origin: str) -> Hardware:
 
 
 def _read_cluster(path: Path) -> Hardware:
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PoolsError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PoolsError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
+    raw = read_yaml(path)
     groups = raw.get("nodes") if isinstance(raw, dict) else None
     if not isinstance(groups, list) or not groups:
         raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4, gpu_type: v100}}] is expected")
@@ -91,18 +85,12 @@ def _read_cluster(path: Path) -> Hardware:
         where = f"{path}, node group {row}"
         if not isinstance(group, dict):
             raise PoolsError(f"{where}: count, gpus and, where types differ, gpu_type are expected")
-        count, gpus = (_whole(group.get(key), f"{where}, {key}") for key in ("count", "gpus"))
+        count, gpus = (whole(group.get(key), f"{where}, {key}") for key in ("count", "gpus"))
         nodes += [(str(group.get("gpu_type", ANY_TYPE)), gpus)] * count
     types = tuple(dict.fromkeys(name for name, _ in nodes))
     by_type = tuple(sum(gpus for name, gpus in nodes if name == kind) for kind in types)
     told = ", ".join(f"{gpus} {kind}".strip() for kind, gpus in zip(types, by_type, strict=True))
     return Hardware(types, tuple(nodes), by_type, f"cluster file {path}: {told} on {len(nodes)} nodes")
-
-
-def _whole(value: Any, where: str) -> int:
-    if type(value) is not int or value < 1:
-        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
-    return value
 
 
 def preempting(cluster: ElasticCluster, preempt_s: float, *, placed: bool) -> ElasticCluster:

@@ -67,11 +67,6 @@ class ElasticScene:
         }
 
 
-def is_elastic(trace: Trace) -> bool:
-    """Whether any job of a trace may run on fewer GPUs than it can use."""
-    return "min_gpus" in trace.jobs.columns and bool(trace.jobs["min_gpus"].is_not_null().any())
-
-
 def elastic_scene(
     trace: Trace,
     hardware: Hardware,

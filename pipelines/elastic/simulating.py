@@ -13,7 +13,7 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.elastic.figures import all_figures, fair_finish_s, run_log
-from jobcast.pipelines.elastic.scene import ElasticScene, is_elastic
+from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.job_table import write_table
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 from jobcast.schedulers.policies import POLICIES
@@ -36,7 +36,7 @@ class ElasticRun:
 
 def for_elastic(policy: str, trace: Trace) -> bool:
     """Whether a policy is to be taken from the elastic ones: they alone know it, or the trace's jobs are elastic."""
-    return policy in ELASTIC_POLICIES and (policy not in POLICIES or is_elastic(trace))
+    return policy in ELASTIC_POLICIES and (policy not in POLICIES or bool(trace.elastic.any()))
 
 
 def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
