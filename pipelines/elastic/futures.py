@@ -1,13 +1,14 @@
 """Futures of a run: sizes and arrivals drawn from what is forecast, played forward by the engine itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats, Ints
 from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.arrivals import ArrivalModel
-from jobcast.models.completion.sizes import SizeDraws, SizeSample
+from jobcast.models.completion.sizes import SizeDraws, SizeForecaster, SizeSample
+from jobcast.pipelines.elastic.agreeing import agreeing_sizes
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, State, empty_state
 
@@ -19,6 +20,9 @@ MOST_ARRIVALS = 3_200
 """Arrivals after which a future is cut short: the job is taken to end when the last of them is done."""
 ARRIVAL_BLOCKS = 200
 """Arrivals are drawn so many at a time, so that more of them go on where fewer end."""
+AGREEING = 2
+"""Every so manieth future has sizes that agree with whom the rule serves now; others do without that evidence, which
+says too much where sizes of a burst are alike: their order tells nothing of how large they all are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +43,9 @@ class Past:
     model: Ints
 
 
+NO_PAST = Past(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecasters:
     """What futures are drawn from at an instant.
@@ -48,15 +55,24 @@ class Forecasters:
     sizes : of jobs that finished before; None where sizes are declared
     arrivals : of jobs submitted before; None where nothing more is to arrive
     past : the jobs that arrivals are drawn from
+    learned : what made `sizes`; with it a future that agrees with the rule learns from what it drew of running jobs
     """
 
     sizes: SizeSample | None
     arrivals: ArrivalModel | None
     past: Past
+    learned: SizeForecaster | None = None
 
 
 def play_futures(
-    run: ElasticReplay, job: int, forecasters: Forecasters, *, futures: int, seed: int, declared: int | None = None
+    run: ElasticReplay,
+    job: int,
+    forecasters: Forecasters,
+    *,
+    futures: int,
+    seed: int,
+    declared: int | None = None,
+    agreeing: bool = True,
 ) -> Floats:
     """Instants at which an active job ends in each of some futures, (futures,) seconds from the run's beginning.
 
@@ -70,6 +86,8 @@ def play_futures(
     forecasters : what draws come from
     futures : how many
     declared : id of a job whose size is as declared even where others' are drawn
+    agreeing : whether sizes of every other future agree with whom the rule serves now; not where it was asked about a
+        size that nobody knows
     seed : of the draws; a future's draws depend on (seed, job, number of the future) alone
 
     Raises DecisionError when the policy's rule fails.
@@ -79,7 +97,8 @@ def play_futures(
     awaited = int(np.flatnonzero(active == job)[0])
     ends = np.empty(futures)
     for number in range(futures):
-        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared)
+        agrees = agreeing and number % AGREEING == 0
+        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agrees)
     return ends
 
 
@@ -90,6 +109,7 @@ def _play_one(
     forecasters: Forecasters,
     key: tuple[int, int, int],
     declared: int | None,
+    agrees: bool,
 ) -> float:
     rng = np.random.default_rng(key)
     done_s = run.state.done_s[active]
@@ -97,8 +117,12 @@ def _play_one(
         draws, sizes = None, np.where(done_s >= run.jobs.size_s[active], done_s + OVERDUE_S, run.jobs.size_s[active])
     else:
         draws = SizeDraws(forecasters.sizes, rng)
-        sizes = draws.draw(run.jobs.most[active].astype(np.int64), done_s)
-        sizes = np.where(active == declared, np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S), sizes)
+        sizes, corrected = _drawn(run, active, draws, declared, agrees)
+        if corrected and forecasters.learned is not None:
+            known = _with_active(forecasters.past, run, active, sizes)
+            draws = SizeDraws(_sample(forecasters.learned, known), rng)
+            sizes, _ = _drawn(run, active, draws, declared, agrees)
+    forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes))
     comes = forecasters.arrivals is not None and run.policy.preemptive
     wanted = ARRIVALS_AT_FIRST if comes else 0
     to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
@@ -108,6 +132,39 @@ def _play_one(
         if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
             return end_s
         wanted *= 4
+
+
+def _drawn(
+    run: ElasticReplay, active: Ints, draws: SizeDraws, declared: int | None, agrees: bool
+) -> tuple[Floats, bool]:
+    """Sizes of the active jobs, one of which may have declared its own, and whether the rule contradicted the draw."""
+    width, done_s = run.jobs.most[active].astype(np.int64), run.state.done_s[active]
+    told = np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S)
+
+    def draw(which: Ints) -> Floats:
+        drawn: Floats = np.where(active[which] == declared, told[which], draws.draw(width[which], done_s[which]))
+        return drawn
+
+    sizes = draw(np.arange(len(active)))
+    if not agrees:
+        return sizes, False
+    alone = _world(run.jobs, active, sizes, (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)), NO_PAST)
+    agreed = agreeing_sizes(run, alone, active, sizes, draw)
+    return agreed, agreed is not sizes
+
+
+def _sample(learned: SizeForecaster, past: Past) -> SizeSample:
+    """Jobs that wait or run count as large as a future drew them: those that end first are the small ones."""
+    known = ~np.isnan(past.size_s)
+    return learned.sample(np.where(known, past.size_s, 0.0), known, past.most.astype(np.int64))
+
+
+def _with_active(past: Past, run: ElasticReplay, active: Ints, sizes: Floats) -> Past:
+    """The past as a future has it: jobs that still run are as large there as they were drawn."""
+    size_s = past.size_s.copy()
+    if len(size_s):
+        size_s[len(size_s) - int(run.state.count[COUNT.arrived]) + active] = sizes
+    return replace(past, size_s=size_s)
 
 
 class _Arriving:
@@ -135,7 +192,9 @@ class _Arriving:
         self._at_s = float(submit_s[-1])
         size_s = past.size_s[drawn.row].copy()
         unknown = np.isnan(size_s)
-        if unknown.any() and self._draws is not None:
+        if unknown.any() and self._draws is None:  # sizes are declared, but these jobs ran before the run
+            size_s[unknown] = self._rng.choice(past.size_s[~np.isnan(past.size_s)], int(unknown.sum()))
+        elif unknown.any() and self._draws is not None:
             widths = past.most[drawn.row][unknown].astype(np.int64)
             size_s[unknown] = self._draws.draw(widths, np.zeros(len(widths)))
         self._submit_s = np.concatenate([self._submit_s, submit_s])

@@ -129,7 +129,8 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     arrivals = ArrivalModel().fit(seen.submit_s)
     if sizes is None:
         return Forecasters(None, arrivals, seen)
-    return Forecasters(sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64)), arrivals, seen)
+    sample = sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64))
+    return Forecasters(sample, arrivals, seen, sizes)
 
 
 def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:

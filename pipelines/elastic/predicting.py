@@ -88,6 +88,8 @@ def answer_jct(
     at_s = question.at_s - scene.origin_s
     if question.job == NEW:
         row = _model_row(scene, question.model)
+        if len(question.ask_gpus) > 1 and question.size_s is None:
+            raise ConfigError("--ask-gpus: widths can be compared for one amount of work alone; add --size-s SECONDS")
         asked = question.ask_gpus or (int(np.median(scene.jobs.most)),)
         runs = [(gpus, _with_new(scene, question, at_s, gpus, row)) for gpus in asked]
         job = len(scene)
@@ -213,7 +215,10 @@ def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question) ->
     except ValueError:
         known = Forecasters(None, None, earlier.past)
     declared = job if question.size_s is not None and question.sizes == FORECAST else None
-    return play_futures(run, job, known, futures=question.futures, seed=question.seed, declared=declared)
+    agreeing = question.job != NEW or question.size_s is not None  # else the rule was shown a size that nobody declared
+    return play_futures(
+        run, job, known, futures=question.futures, seed=question.seed, declared=declared, agreeing=agreeing
+    )
 
 
 def _point(run: ElasticReplay, job: int) -> float:
