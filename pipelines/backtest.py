@@ -1,7 +1,6 @@
 """A backtest: policies x forecasts x windows x seeds, replayed in parallel, measured against one baseline."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.engines import ctrl_c_blocked
-from jobcast.pipelines.engines import engine as running_on
+from jobcast.pipelines.engines import results
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
@@ -157,22 +155,18 @@ def _replay_all(
     allow_overlap: bool,
     progress: Step | None,
 ) -> list[Simulated]:
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
     found: dict[int, Simulated] = {}
-    with running_on(engine):
-        tasks = (
-            delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap)
-            for number in order
-        )
-        with ctrl_c_blocked() if jobs > 1 else nullcontext():
-            done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
-        for number, run in done:
-            found[number] = run
-            if progress:
-                progress(len(found), len(cells))
+    tasks = (
+        delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap) for number in order
+    )
+    for number, run in results(tasks, jobs=jobs, engine_name=engine):
+        found[number] = run
+        if progress:
+            progress(len(found), len(cells))
     return [found[number] for number in range(len(cells))]
 
 

@@ -1,12 +1,36 @@
 """Where simulations run in parallel: joblib's own processes, or Ray."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from typing import Any
 
 from jobcast.domain.errors import ConfigError
 
 ENGINES = ("local", "ray")
+CHUNK = 8
+"""Tasks a worker that Ray is given at a time: it answers for all of them at once."""
+
+
+def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[Any]:
+    """What joblib's delayed tasks return, as they are done, in no order; Ray's come in chunks.
+
+    Raises ConfigError for an unknown engine, or where Ray is not installed.
+    """
+    from joblib import Parallel
+
+    with engine(engine_name):
+        if engine_name == "local":
+            with ctrl_c_blocked() if jobs > 1 else nullcontext():
+                done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
+                    tasks
+                )
+            yield from done
+            return
+        left = iter(tasks)
+        while chunk := list(islice(left, CHUNK * jobs)):
+            yield from Parallel(n_jobs=jobs, batch_size=1)(chunk)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.cluster import preempting
-from jobcast.pipelines.engines import ctrl_c_blocked, engine
+from jobcast.pipelines.engines import results
 from jobcast.pipelines.search.journal import Journal
 from jobcast.pipelines.search.objectives import Objective, needs_forecasts, values_of
 from jobcast.pipelines.search.workload import Sample
@@ -105,7 +104,7 @@ class Evaluator:
     def _simulate(
         self, todo: Sequence[str], keys: dict[str, tuple[Candidate, str]]
     ) -> Iterable[tuple[str, list[float]]]:
-        from joblib import Parallel, delayed
+        from joblib import delayed
 
         from jobcast.schedulers.elastic import wfq  # noqa: F401  compiled and kept on disk before workers begin
         from jobcast.simulator.elastic import kernel  # noqa: F401
@@ -116,12 +115,7 @@ class Evaluator:
             delayed(_task)(key, self._world, keys[key][0], self._samples[keys[key][1]], self._objectives)
             for key in todo
         )
-        with engine(self._engine):
-            with ctrl_c_blocked() if self._jobs > 1 else nullcontext():
-                done = Parallel(
-                    n_jobs=self._jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
-                )(tasks)
-            yield from done
+        yield from results(tasks, jobs=self._jobs, engine_name=self._engine)
 
 
 def _task(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,8 @@ class ElasticReplay:
     ) -> None:
         from jobcast.simulator.elastic import kernel
 
-        self.jobs, self.size_s, self.cluster, self.policy = jobs, size_s, cluster, policy
+        self.jobs = ElasticJobs(*(_plain(column) for column in jobs))
+        self.size_s, self.cluster, self.policy = _plain(size_s), cluster, policy
         self._kernel = kernel
         self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type))
         self.predicted_end_s = np.full(len(size_s), np.nan)
@@ -172,8 +174,8 @@ class ElasticReplay:
         cluster, policy = self.cluster, self.policy
         costs = np.array([cluster.preempt_s])
         return (
-            *(policy.rule, policy.numbers, policy.lease_s, self.jobs, self.size_s, cluster.capacity, costs),
-            *(cluster.node_type, cluster.node_gpus),
+            *(policy.rule, _plain(policy.numbers), policy.lease_s, self.jobs, self.size_s),
+            *(_plain(cluster.capacity), costs, _plain(cluster.node_type), _plain(cluster.node_gpus)),
         )
 
     def _check(self, status: int) -> None:
@@ -205,6 +207,11 @@ def replay_elastic(
             progress(until, count)
     run.finish()
     return run.log()
+
+
+def _plain(array: Any) -> Any:
+    """As compiled code takes it: contiguous and writeable, which arrays from other processes may not be."""
+    return np.require(array, requirements=("C", "W"))
 
 
 def _mean_active(submit_s: Floats, end_s: Floats) -> Floats:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-from jobcast.simulator.elastic.run import replay_elastic
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 
 POLICIES = policies()
 FIFO, SRSF = POLICIES["fifo"], POLICIES["srsf"]
@@ -123,3 +123,14 @@ def test_progress_is_told():
     case = Case(jobs_of([(float(i), 1.0, 1) for i in range(450)]), cluster_of(2))
     replay_elastic(case.run(FIFO), progress=lambda done, all_of: told.append((done, all_of)))
     assert told == [(200, 450), (400, 450), (450, 450)]
+
+
+def test_arrays_that_may_not_be_written_are_taken_too():
+    """Other processes hand arrays over that way."""
+    jobs = jobs_of([(0.0, 30.0, 1), (5.0, 10.0, 1)])
+    for column in jobs:
+        column.setflags(write=False)
+    run = ElasticReplay(jobs, jobs.size_s, cluster_of(1), FIFO)
+    run.forecast(2)
+    run.finish()
+    assert run.log().end_s.tolist() == [30.0, 40.0]
