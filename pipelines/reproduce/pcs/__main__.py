@@ -33,7 +33,7 @@ def main(figures: tuple[str, ...], out: Path, resume: bool) -> None:
 
     \b
     Example:
-      JOBCAST_DATA=data/raw python -m jobcast.pipelines.reproduce.pcs figure7 --out /tmp/figures
+      JOBCAST_DATA=data/raw python -m jobcast.pipelines.reproduce.pcs figure7 --out figures
     """
     try:
         reproduce(figures or ITEMS, out, data_folder(PAPER), resume=resume)
