@@ -141,14 +141,18 @@ def _rounds(log: RunLog, round_s: float) -> int:
 
 def warmup_end(scene: Scene, days: float) -> float | None:
     """Instant from which on jobs count, None = all do; ConfigError when the warm-up leaves none."""
+    return counted_from(scene.from_s, scene.workload.jobs[-1].submit_s, days)
+
+
+def counted_from(begin_s: float, last_s: float, days: float) -> float | None:
+    """End of a warm-up from `begin_s` on, None without one; ConfigError when the last submission comes before it."""
     if not days:
         return None
-    end_s = scene.from_s + DAY_S * days
-    last_s = scene.workload.jobs[-1].submit_s
+    end_s = begin_s + DAY_S * days
     if last_s < end_s:
         raise ConfigError(
             f"--warmup {days:g}: leaves no job to count, the last one is submitted "
-            f"{(last_s - scene.from_s) / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
+            f"{(last_s - begin_s) / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
         )
     return end_s
 
@@ -181,6 +185,11 @@ def figures(
     }
     if base is not None:
         result |= against_baseline(run.log, base.log, warmup_until_s)
+    return finite_or_none(result)
+
+
+def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures as JSON can hold them: None in place of what is no number or infinite."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in result.items()
     }

@@ -11,13 +11,10 @@ import numpy as np
 from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
 from jobcast.domain.elastic_kernels import EPSILON
 from jobcast.simulator.elastic.run import ElasticReplay
-from jobcast.simulator.elastic.state import CLOCK
+from jobcast.simulator.elastic.state import CLOCK, OVERDUE_S
 
 SWEEPS = 60
 """Times that the rule is asked at most; the sizes that it contradicts least are kept."""
-LEAST_LEFT_S = 1e-3
-"""Work left that a rule is shown at least, seconds on one GPU."""
-
 Redraw = Callable[[Ints], Floats]
 
 
@@ -59,7 +56,7 @@ def _served(
         active=np.arange(count),
         count=count,
         jobs=jobs._replace(size_s=sizes),
-        left_s=np.maximum(sizes - state.done_s[active], LEAST_LEFT_S),
+        left_s=np.maximum(sizes - state.done_s[active], OVERDUE_S),
         most=state.most[active],
         held_gpu_s=state.gpu_s[active],
         contention=state.contention[active],

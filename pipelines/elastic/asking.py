@@ -19,7 +19,7 @@ from jobcast.pipelines.elastic.simulating import (
     write_elastic_table,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.simulation import DAY_S, figures_table
+from jobcast.pipelines.simulation import counted_from, figures_table
 from jobcast.schedulers.elastic.policies import find_elastic
 from jobcast.traces.table import Trace
 
@@ -77,7 +77,7 @@ def simulate_and_tell(
     base = None
     if asked.baseline and asked.baseline != "none":
         base = run if asked.baseline == asked.policy and not own else simulate_elastic(scene, asked.baseline, {})
-    warmup_until_s = _warmup_end(scene, asked.warmup_days)
+    warmup_until_s = counted_from(0.0, float(scene.jobs.submit_s[-1]), asked.warmup_days)
     result = {
         **figures(run, base, policy=asked.policy, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
@@ -113,16 +113,3 @@ def _placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, str]) -> 
     if not placed or find_elastic(policy)(own, scene.gpu_types).integral:
         return ()
     return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)
-
-
-def _warmup_end(scene: ElasticScene, days: float) -> float | None:
-    """Seconds from the run's beginning from which on jobs count. Raises ConfigError when none would."""
-    if not days:
-        return None
-    end_s = DAY_S * days
-    if scene.jobs.submit_s[-1] < end_s:
-        raise ConfigError(
-            f"--warmup {days:g}: leaves no job to count, the last one is submitted "
-            f"{scene.jobs.submit_s[-1] / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
-        )
-    return end_s

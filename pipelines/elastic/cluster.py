@@ -10,9 +10,9 @@ from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.pipelines.cluster_file import read_yaml, whole
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.pools import read_pools
+from jobcast.traces.speedups import ANY_TYPE
 from jobcast.traces.table import Trace
 
-ANY_TYPE = ""
 LOAD = 0.8
 """Offered load of a cluster whose size nobody gave."""
 
@@ -39,14 +39,12 @@ class Hardware:
         """GPUs of all types."""
         return sum(self.gpus_by_type)
 
-    def cluster(self, preempt_s: float = 0.0, *, placed: bool = True) -> ElasticCluster:
-        """As the engine takes it; without nodes where jobs are not `placed`."""
-        nodes = self.nodes if placed else ()
+    def cluster(self) -> ElasticCluster:
+        """As the engine takes it."""
         return ElasticCluster(
             capacity=np.array(self.gpus_by_type, dtype=np.float64),
-            node_type=np.array([self.gpu_types.index(name) for name, _ in nodes], dtype=np.int64),
-            node_gpus=np.array([gpus for _, gpus in nodes], dtype=np.float64),
-            preempt_s=preempt_s,
+            node_type=np.array([self.gpu_types.index(name) for name, _ in self.nodes], dtype=np.int64),
+            node_gpus=np.array([gpus for _, gpus in self.nodes], dtype=np.float64),
         )
 
 

@@ -10,10 +10,8 @@ from jobcast.models.completion.arrivals import ArrivalModel
 from jobcast.models.completion.sizes import SizeDraws, SizeForecaster, SizeSample
 from jobcast.pipelines.elastic.agreeing import agreeing_sizes
 from jobcast.simulator.elastic.run import ElasticReplay
-from jobcast.simulator.elastic.state import CLOCK, COUNT, State, empty_state
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
 
-OVERDUE_S = 1e-3
-"""Work left of a job that ran beyond its declared size, seconds on one GPU."""
 ARRIVALS_AT_FIRST = 200
 """Arrivals drawn for a future at first; four times as many when they run out before the job ends."""
 MOST_ARRIVALS = 3_200

@@ -6,12 +6,12 @@ import numpy as np
 
 from jobcast.domain.errors import TraceError
 from jobcast.pipelines.elastic.cluster import Hardware
-from jobcast.pipelines.elastic.futures import Past
+from jobcast.pipelines.elastic.futures import NO_PAST, Past
 from jobcast.pipelines.elastic.intervals import Earlier
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import demand_settings
 
-NOBODY = Earlier(Past(*(np.zeros(0),) * 4, np.zeros(0, dtype=np.int64)), np.zeros(0))
+NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
 def earlier_of(scene: ElasticScene, place: Hardware, settings: Mapping[str, str], from_s: float | None) -> Earlier:

@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.elastic.cluster import Hardware
-from jobcast.pipelines.elastic.futures import Forecasters, play_futures
+from jobcast.pipelines.elastic.futures import NO_PAST, Forecasters, play_futures
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
@@ -223,16 +223,8 @@ def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question) ->
 
 def _point(run: ElasticReplay, job: int) -> float:
     """With sizes as declared, nothing more arriving."""
-    nobody = Forecasters(None, None, earlier_nobody())
+    nobody = Forecasters(None, None, NO_PAST)
     return float(play_futures(run, job, nobody, futures=1, seed=0)[0])
-
-
-def earlier_nobody() -> Any:
-    """No past at all."""
-    from jobcast.pipelines.elastic.futures import Past
-
-    empty = np.zeros(0)
-    return Past(empty, empty, empty, empty, np.zeros(0, dtype=np.int64))
 
 
 def answers_table(result: Mapping[str, Any]) -> str:

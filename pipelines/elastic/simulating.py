@@ -1,6 +1,5 @@
 """One simulation of elastic jobs: a scene replayed under a policy, its figures and its table."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.elastic.figures import all_figures, fair_finish_s, run_log
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.job_table import write_table
+from jobcast.pipelines.simulation import finite_or_none
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 from jobcast.schedulers.policies import POLICIES
 from jobcast.simulator.elastic.run import ElasticLog, ElasticReplay, replay_elastic
@@ -98,9 +98,7 @@ def figures(
     }
     if base is not None:
         result |= against_baseline(run_log(run.log, policy), run_log(base.log, "baseline"), warmup_until_s)
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in result.items()
-    }
+    return finite_or_none(result)
 
 
 def write_elastic_table(scene: ElasticScene, log: ElasticLog, path: Path) -> None:

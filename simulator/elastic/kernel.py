@@ -22,15 +22,13 @@ from jobcast.domain.elastic_kernels import (
     types,
 )
 from jobcast.simulator.elastic.placing import place
-from jobcast.simulator.elastic.state import CLOCK, COUNT, Floats, Ints, State
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, Ints, State
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT = COUNT
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED = range(5)
 """How a run may end: well, or by what the rule did wrong."""
 NOBODY = -1
-OVERDUE_S = 1e-3
-"""Work left that is assumed of a job that runs on beyond its declared size, seconds on one GPU: it may end any time."""
 STATE = types.NamedTuple(
     [
         *(FLOATS, INTS, INTS, FLOATS, INTS, FLOATS, FLOATS_2D),

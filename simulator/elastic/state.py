@@ -11,6 +11,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+OVERDUE_S = 1e-3
+"""Work left that is assumed of a job that runs on beyond its declared size, seconds on one GPU: it may end any time."""
+
+
 class Clock(NamedTuple):
     """Positions in `State.clock`, seconds where nothing else is said."""
 
