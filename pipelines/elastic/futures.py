@@ -227,13 +227,8 @@ def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> t
     """Play a world until the awaited job ends: when, and how many jobs had come by then."""
     from jobcast.simulator.elastic.kernel import play
 
-    state = _state(run, jobs, active)
-    cluster, policy = run.cluster, run.policy
-    status = play(
-        *(policy.rule, policy.numbers, policy.lease_s, jobs, jobs.size_s, cluster.capacity),
-        *(np.array([cluster.preempt_s]), cluster.node_type, cluster.node_gpus, state, np.zeros(len(jobs.size_s))),
-        *(len(jobs.size_s), awaited, np.inf),
-    )
+    state, policy = _state(run, jobs, active), run.policy
+    status = play(policy.rule, run.world(jobs, jobs.size_s), state, len(jobs.size_s), awaited, np.inf)
     if status:
         raise DecisionError(f"policy {policy.name}: cannot be played forward (status {status})")
     return float(state.end_s[awaited]), int(state.count[COUNT.arrived])

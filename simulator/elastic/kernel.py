@@ -22,7 +22,7 @@ from jobcast.domain.elastic_kernels import (
     types,
 )
 from jobcast.simulator.elastic.placing import place
-from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, Ints, State
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, State, World
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT = COUNT
@@ -37,10 +37,17 @@ STATE = types.NamedTuple(
     ],
     State,
 )
+WORLD = types.NamedTuple([FLOATS, types.float64, JOBS, FLOATS, FLOATS, types.float64, INTS, FLOATS, FLOATS], World)
 
 
-@njit(types.int64(FLOATS, FLOATS, STATE, FLOATS_2D), cache=True)
-def _carry_out(capacity: Floats, costs: Floats, state: State, held: Floats) -> int:
+@njit(types.float64(types.float64, types.float64, types.int64), cache=True)
+def _mean_seen(first: float, since: float, events: int) -> float:
+    """Mean number of active jobs over events: those at a job's submission, and before each event since."""
+    return (first + since) / (1.0 + events)
+
+
+@njit(types.int64(FLOATS, types.float64, STATE, FLOATS_2D), cache=True)
+def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -> int:
     """Check what the rule gave to whom, count what it took away, and let changes cost what they cost; a status.
 
     `held` : (n_active, n_types + 1) GPUs before, and their sum.
@@ -71,7 +78,7 @@ def _carry_out(capacity: Floats, costs: Floats, state: State, held: Floats) -> i
             if np.isnan(state.start_s[job]):
                 state.start_s[job] = now_s
             elif less or more:
-                state.stalled_until_s[job] = now_s + costs[0]
+                state.stalled_until_s[job] = now_s + preempt_s
     for kind in range(kinds):
         if used[kind] > capacity[kind] * (1.0 + EPSILON):
             state.count[CULPRIT] = kind
@@ -79,19 +86,10 @@ def _carry_out(capacity: Floats, costs: Floats, state: State, held: Floats) -> i
     return DONE
 
 
-@njit(types.int64(RULE_TYPE, FLOATS, JOBS, FLOATS, FLOATS, STATE, FLOATS, INTS, FLOATS), cache=True)
-def _share(
-    rule: Any,
-    numbers: Floats,
-    jobs: ElasticJobs,
-    capacity: Floats,
-    costs: Floats,
-    state: State,
-    left_s: Floats,
-    node_type: Ints,
-    node_gpus: Floats,
-) -> int:
+@njit(types.int64(RULE_TYPE, WORLD, STATE), cache=True)
+def _share(rule: Any, world: World, state: State) -> int:
     """Ask the rule and carry out what it says; a status."""
+    jobs, capacity, left_s = world.jobs, world.capacity, world.left_s
     count, now_s = state.count[ACTIVE], state.clock[NOW]
     held = np.zeros((count, len(capacity) + 1))
     for i in range(count):
@@ -99,23 +97,25 @@ def _share(
         left_s[job] = jobs.size_s[job] - state.done_s[job]
         if left_s[job] <= 0.0:
             left_s[job] = OVERDUE_S
-        events = state.count[EVENTS] - state.events_before[job]
-        total = state.seen_first[job] + state.clock[SEEN] - state.seen_before[job]
-        state.contention[job] = total / (1.0 + events)
+        state.contention[job] = _mean_seen(
+            state.seen_first[job],
+            state.clock[SEEN] - state.seen_before[job],
+            state.count[EVENTS] - state.events_before[job],
+        )
         for kind in range(len(capacity)):
             held[i, kind] = state.gpus[job, kind]
             held[i, len(capacity)] += state.gpus[job, kind]
             state.gpus[job, kind] = 0.0
     rule(
         ElasticView(now_s, capacity, state.active, count, jobs, left_s, state.most, state.gpu_s, state.contention),
-        numbers,
+        world.numbers,
         state.gpus,
     )
-    status = _carry_out(capacity, costs, state, held)
+    status = _carry_out(capacity, world.preempt_s, state, held)
     if status != DONE:
         return int(status)
-    if len(node_type) > 0:
-        place(state.active, count, state.gpus, node_type, node_gpus, state.on_node, state.locality)
+    if len(world.node_type) > 0:
+        place(state.active, count, state.gpus, world.node_type, world.node_gpus, state.on_node, state.locality)
     for i in range(count):
         job = state.active[i]
         total, fast = 0.0, 0.0
@@ -184,9 +184,11 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
         state.stage[job] += 1
         state.most[job] = jobs.stage_most[state.stage[job]]
         return
-    events = state.count[EVENTS] - state.events_before[job]
-    total = state.seen_first[job] + state.clock[SEEN] - state.seen_before[job]
-    state.contention[job] = total / (1.0 + events)
+    state.contention[job] = _mean_seen(
+        state.seen_first[job],
+        state.clock[SEEN] - state.seen_before[job],
+        state.count[EVENTS] - state.events_before[job],
+    )
     state.end_s[job] = state.clock[NOW]
     state.rate[job] = 0.0
     state.gpus[job, :] = 0.0
@@ -201,29 +203,8 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     state.count[ACTIVE] = count - 1
 
 
-@njit(
-    types.int64(
-        *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, FLOATS),
-        *(types.int64, types.int64, types.float64),
-    ),
-    cache=True,
-)
-def play(
-    rule: Any,
-    numbers: Floats,
-    lease_s: float,
-    jobs: ElasticJobs,
-    size_s: Floats,
-    capacity: Floats,
-    costs: Floats,
-    node_type: Ints,
-    node_gpus: Floats,
-    state: State,
-    left_s: Floats,
-    arrivals: int,
-    awaited: int,
-    stop_s: float,
-) -> int:
+@njit(types.int64(RULE_TYPE, WORLD, STATE, types.int64, types.int64, types.float64), cache=True)
+def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, stop_s: float) -> int:
     """Play a state forward until `arrivals` jobs were submitted, or `awaited` has finished; a status.
 
     With `awaited` = NOBODY it returns right after the arrival that completes `arrivals`, or, when that many were
@@ -231,18 +212,14 @@ def play(
 
     Parameters
     ----------
-    rule, numbers, lease_s : see `ElasticPolicy`
-    jobs : what is known of them, all that the rule sees
-    size_s : (n_jobs,) the work that they really are, seconds on one GPU
-    capacity : (n_types,) GPUs
-    costs : (1,) seconds without progress after a change of a started job's GPUs
-    node_type, node_gpus : (n_nodes,), both empty where jobs are not placed
+    rule : see `ElasticPolicy`
+    world : what it plays out in
     state : changed
-    left_s : (n_jobs,) room for the rule's view
     arrivals : jobs that may be submitted
     awaited : id of a job, or NOBODY
     stop_s : instant at which it returns at the latest, after what happens at it
     """
+    jobs, size_s = world.jobs, world.size_s
     through = state.count[ARRIVED] >= arrivals
     while True:
         milestone_s, first = np.inf, NOBODY
@@ -265,20 +242,20 @@ def play(
         _progress(state, max(next_s, state.clock[NOW]))
         arrived = False
         if milestone_s <= next_s:
-            _count_event(state, lease_s)
+            _count_event(state, world.lease_s)
             _reach(jobs, size_s, state, first)
             if first == awaited and not np.isnan(state.end_s[first]):
                 return DONE
         elif submit_s <= next_s:
-            _count_event(state, lease_s)
+            _count_event(state, world.lease_s)
             _submit(jobs, state)
             arrived = True
         else:
             if milestone_s == np.inf and submit_s == np.inf and state.rate[state.active[0]] <= 0.0:
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
-            _count_event(state, lease_s)
-        status = _share(rule, numbers, jobs, capacity, costs, state, left_s, node_type, node_gpus)
+            _count_event(state, world.lease_s)
+        status = _share(rule, world, state)
         if status != DONE:
             return int(status)
         if arrived and state.count[ARRIVED] >= arrivals and awaited == NOBODY and not through:
@@ -310,54 +287,31 @@ def copy_active(state: State, into: State) -> None:
         into.locality[job] = state.locality[job]
 
 
-@njit(
-    types.int64(
-        *(RULE_TYPE, FLOATS, types.float64, JOBS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, STATE, STATE, FLOATS),
-        *(types.boolean, types.int64, FLOATS),
-    ),
-    cache=True,
-)
+@njit(types.int64(RULE_TYPE, WORLD, STATE, STATE, types.boolean, types.int64, FLOATS), cache=True)
 def forecast_arrivals(
-    rule: Any,
-    numbers: Floats,
-    lease_s: float,
-    jobs: ElasticJobs,
-    size_s: Floats,
-    capacity: Floats,
-    costs: Floats,
-    node_type: Ints,
-    node_gpus: Floats,
-    state: State,
-    virtual: State,
-    left_s: Floats,
-    pending_lease: bool,
-    until: int,
-    predicted_end_s: Floats,
+    rule: Any, world: World, state: State, virtual: State, pending_lease: bool, until: int, predicted_end_s: Floats
 ) -> int:
     """Run on until `until` jobs were submitted, forecasting at each submission when that job will finish; a status.
 
     The forecast plays a copy forward under the same rule, without further arrivals and with sizes as declared; a lease
     that is running when the job comes goes on in the copy where `pending_lease`. PCS, section 4.
     """
+    jobs = world.jobs
     believed_s = jobs.size_s.copy()
+    believed = World(
+        world.numbers,
+        world.lease_s,
+        jobs,
+        believed_s,
+        world.capacity,
+        world.preempt_s,
+        world.node_type,
+        world.node_gpus,
+        world.left_s,
+    )
     while state.count[ARRIVED] < until:
         job = state.count[ARRIVED]
-        status = play(
-            rule,
-            numbers,
-            lease_s,
-            jobs,
-            size_s,
-            capacity,
-            costs,
-            node_type,
-            node_gpus,
-            state,
-            left_s,
-            job + 1,
-            NOBODY,
-            np.inf,
-        )
+        status = play(rule, world, state, job + 1, NOBODY, np.inf)
         if status != DONE:
             return int(status)
         copy_active(state, virtual)
@@ -368,22 +322,7 @@ def forecast_arrivals(
                 believed_s[other] = virtual.done_s[other] + OVERDUE_S
         if not pending_lease:
             virtual.clock[LEASE_AT] = np.inf
-        status = play(
-            rule,
-            numbers,
-            lease_s,
-            jobs,
-            believed_s,
-            capacity,
-            costs,
-            node_type,
-            node_gpus,
-            virtual,
-            left_s,
-            job + 1,
-            job,
-            np.inf,
-        )
+        status = play(rule, believed, virtual, job + 1, job, np.inf)
         if status != DONE:
             state.count[CULPRIT] = virtual.count[CULPRIT]
             return int(status)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, Floats, Ints
 from jobcast.domain.errors import DecisionError
-from jobcast.simulator.elastic.state import COUNT, State, empty_state
+from jobcast.simulator.elastic.state import COUNT, State, World, empty_state
 
 PROGRESS_EVERY = 200
 """Submissions between two calls of `progress`."""
@@ -116,8 +116,23 @@ class ElasticReplay:
         self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type))
         self.predicted_end_s = np.full(len(size_s), np.nan)
         self._virtual: State | None = None
-        self._left_s = np.zeros(len(size_s))
+        self._world = self.world(self.jobs, self.size_s)
         self._pending_lease = pending_lease
+
+    def world(self, jobs: ElasticJobs, size_s: Floats) -> World:
+        """The cluster and the policy of this run with other jobs, that are really `size_s`."""
+        cluster, policy = self.cluster, self.policy
+        return World(
+            numbers=_plain(policy.numbers),
+            lease_s=policy.lease_s,
+            jobs=jobs,
+            size_s=size_s,
+            capacity=_plain(cluster.capacity),
+            preempt_s=cluster.preempt_s,
+            node_type=_plain(cluster.node_type),
+            node_gpus=_plain(cluster.node_gpus),
+            left_s=np.zeros(len(size_s)),
+        )
 
     def submit(self, until: int) -> None:
         """Run on until `until` jobs were submitted. Raises DecisionError for what the rule may not do."""
@@ -130,13 +145,8 @@ class ElasticReplay:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
         self._check(
             self._kernel.forecast_arrivals(
-                *self._world(),
-                self.state,
-                self._virtual,
-                self._left_s,
-                self._pending_lease,
-                until,
-                self.predicted_end_s,
+                *(self.policy.rule, self._world, self.state, self._virtual),
+                *(self._pending_lease, until, self.predicted_end_s),
             )
         )
 
@@ -150,7 +160,7 @@ class ElasticReplay:
 
     def _play(self, arrivals: int, until_s: float = np.inf) -> None:
         kernel = self._kernel
-        self._check(kernel.play(*self._world(), self.state, self._left_s, arrivals, kernel.NOBODY, until_s))
+        self._check(kernel.play(self.policy.rule, self._world, self.state, arrivals, kernel.NOBODY, until_s))
 
     def log(self) -> ElasticLog:
         """The record of the jobs submitted so far, all of them finished."""
@@ -168,14 +178,6 @@ class ElasticReplay:
             most=jobs.most[:n],
             gpus=self.cluster.gpus,
             events=int(state.count[COUNT.events]),
-        )
-
-    def _world(self) -> tuple[object, ...]:
-        cluster, policy = self.cluster, self.policy
-        costs = np.array([cluster.preempt_s])
-        return (
-            *(policy.rule, _plain(policy.numbers), policy.lease_s, self.jobs, self.size_s),
-            *(_plain(cluster.capacity), costs, _plain(cluster.node_type), _plain(cluster.node_gpus)),
         )
 
     def _check(self, status: int) -> None:

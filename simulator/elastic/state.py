@@ -84,6 +84,31 @@ class State(NamedTuple):
     locality: Ints
 
 
+class World(NamedTuple):
+    """What a run plays out in, and does not change; all but the rule, which compiled code takes apart.
+
+    Attributes
+    ----------
+    numbers, lease_s : see `ElasticPolicy`
+    jobs : what is known of them, all that the rule sees
+    size_s : (n_jobs,) the work that they really are, seconds on one GPU
+    capacity : (n_types,) GPUs
+    preempt_s : seconds without progress after a change of a started job's GPUs
+    node_type, node_gpus : (n_nodes,), both empty where jobs are not placed
+    left_s : (n_jobs,) room for the rule's view
+    """
+
+    numbers: Floats
+    lease_s: float
+    jobs: ElasticJobs
+    size_s: Floats
+    capacity: Floats
+    preempt_s: float
+    node_type: Ints
+    node_gpus: Floats
+    left_s: Floats
+
+
 def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
     """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`."""
     n = len(jobs.submit_s)

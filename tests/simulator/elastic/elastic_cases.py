@@ -45,7 +45,7 @@ def jobs_of(rows, *, tables=TABLES, speed=None, stages=None):
         stage_of=np.concatenate([[0], np.cumsum([len(course) for course in courses])]).astype(np.int64),
         stage_end=np.array([end for course in courses for end, _ in course], dtype=float),
         stage_most=np.array([top for course in courses for _, top in course], dtype=float),
-        speedup=np.ascontiguousarray(tables),
+        speedup=np.array(tables),
         speed=np.ones((len(tables), 1)) if speed is None else np.ascontiguousarray(speed, dtype=float),
     )
 
