@@ -9,6 +9,9 @@ PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 
 REGIME = "regime"
 """What a scheduler of training jobs asks of the registry."""
+ACCURACY_CURVE = "accuracy-curve"
+"""What a scheduler that goes by accuracies asks of the registry."""
+ASKED = (*PREDICTORS, REGIME, ACCURACY_CURVE)
 REGIME_KINDS = ("restatement", "bayes", "greedy")
 """Rules that forecast regimes without any training. Shockwave, section 5."""
 PLAIN_KINDS = ("oracle", "conservative", "random", *REGIME_KINDS)
@@ -103,10 +106,9 @@ def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
     pairs: list[tuple[str, int]] = []
     for word in argument.split(","):
         name, _, version = word.partition("=")
-        if name not in (*PREDICTORS, REGIME) or not (version.isascii() and version.isdecimal()):
+        if name not in ASKED or not (version.isascii() and version.isdecimal()):
             raise ConfigError(
-                f"--forecasts {text}: {word!r} is no NAME=VERSION; versions are numbers, names are "
-                f"{', '.join((*PREDICTORS, REGIME))}"
+                f"--forecasts {text}: {word!r} is no NAME=VERSION; versions are numbers, names are {', '.join(ASKED)}"
             )
         if name in dict(pairs):
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")

@@ -7,15 +7,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import click
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, UserError
 
 DATA_VARIABLE = "JOBCAST_DATA"
 RESULTS = "results.md"
 Make = Callable[[str, Path, Path], None]
 """Makes a figure: its name, the folder of traces, the folder to write into."""
+
+
+class Reproduce(Protocol):
+    """Makes some of a paper's figures."""
+
+    def __call__(self, names: tuple[str, ...], out: Path, data: Path, *, resume: bool) -> None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +32,7 @@ class Paper:
     Attributes
     ----------
     name : in headings
-    target : of make, which makes all of them
+    target : of make, which makes all of them: reproduce-NAME, whose figures go into docs/NAME
     items : names of the figures, in the order of the page
     folder : that JOBCAST_DATA must hold
     holds : what else it should hold, in words
@@ -36,6 +43,31 @@ class Paper:
     items: tuple[str, ...]
     folder: str
     holds: str
+
+
+def command_of(paper: Paper, reproduce: Reproduce, about: str) -> click.Command:
+    """The command that makes a paper's figures anew, all of them or those named; `about` is its help."""
+
+    def run(figures: tuple[str, ...], out: Path, resume: bool) -> None:
+        try:
+            reproduce(figures or paper.items, out, data_folder(paper), resume=resume)
+        except UserError as error:
+            raise click.ClickException(str(error)) from None
+
+    default_out = Path("docs", paper.target.removeprefix("reproduce-"))
+    return click.Command(
+        paper.target,
+        callback=run,
+        help=about,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        params=[
+            click.Argument(["figures"], nargs=-1, metavar="[FIGURE]..."),
+            click.Option(
+                ["--out"], type=click.Path(path_type=Path, file_okay=False), default=default_out, show_default=True
+            ),
+            click.Option(["--resume"], is_flag=True, help="Leave figures alone whose folder is there."),
+        ],
+    )
 
 
 def data_folder(paper: Paper) -> Path:
