@@ -44,7 +44,8 @@ class TaskJobs(NamedTuple):
     compute_s : (n_tasks,) seconds an iteration where nothing holds it up
     size_share : (n_tasks,) its share of the model's parameters, S_k / S_J; 0 for a parameter server
     is_server : (n_tasks,) whether it is the job's parameter server
-    edge_from, edge_to : (n_edges,) tasks; an edge goes to a later task, but for those from a parameter server
+    edge_from, edge_to : (n_edges,) tasks; a later task waits for what it is sent, an edge to an earlier task carries
+        what is exchanged at the iteration's end: a server's broadcast, a ring of all-reduce
     volume_mb : (n_edges,) MB an iteration
     """
 

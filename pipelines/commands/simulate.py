@@ -28,7 +28,8 @@ from jobcast.pipelines.commands.options import (
     required=True,
     metavar="NAME",
     help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
-    "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; or an installed one.",
+    "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; of tasks mlfs, mlf_h, mlf_c, "
+    "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
@@ -80,6 +81,7 @@ def command(
       jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
       jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
       jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
+      jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
     """
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
@@ -94,9 +96,11 @@ def command(
     from jobcast.pipelines.scaling_jobs import read_scaling
     from jobcast.pipelines.scenes import build_scene, capacity
     from jobcast.pipelines.simulation import check_baseline, figures, figures_table, is_by_rounds, simulate, warmup_end
+    from jobcast.pipelines.tasks import asking as tasks
     from jobcast.pipelines.training_jobs import read_tables, without_tables
     from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
     from jobcast.schedulers.policies import uses_forecasts
+    from jobcast.schedulers.tasks.policies import TASK_POLICIES
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
@@ -108,18 +112,18 @@ def command(
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     if from_s is not None and until_s is not None and from_s >= until_s:
         raise ConfigError("--from must lie before --until")
+    asked = Asked(
+        policy=policy,
+        baseline=baseline,
+        predict=predict,
+        window=(from_s, until_s),
+        limit=limit,
+        warmup_days=warmup_days,
+        settings=settings,
+        seed=seed,
+    )
     trace = read_trace(trace_path) if policy in ELASTIC_POLICIES else None
     if trace is not None and for_elastic(policy, trace):
-        asked = Asked(
-            policy=policy,
-            baseline=baseline,
-            predict=predict,
-            window=(from_s, until_s),
-            limit=limit,
-            warmup_days=warmup_days,
-            settings=settings,
-            seed=seed,
-        )
         place_of = hardware(trace, gpus=gpus, cluster=cluster_path, pools=pools_path)
         simulate_and_tell(trace, place_of, asked, spec, console, out=out, json_to=json_to)
         return
@@ -128,6 +132,12 @@ def command(
             f"--predict: completion times are forecast for elastic policies, not {policy}; choose from "
             f"{', '.join(ELASTIC_POLICIES)}"
         )
+    if policy in TASK_POLICIES:
+        servers = tasks.servers_of(gpus, cluster_path, pools_path)
+        tasks.simulate_and_tell(
+            read_trace(trace_path), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to
+        )
+        return
     base_name = check_baseline(baseline) if baseline else "fcfs"
     own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
     scaling = read_scaling(settings)

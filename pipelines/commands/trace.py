@@ -36,6 +36,8 @@ def command() -> None:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
 @click.option("--pools-out", type=click.Path(path_type=Path), help="Write the pools' quotas as CSV.")
 @click.option("--regimes-out", type=click.Path(path_type=Path), help="Of gavel: write the true batch sizes as CSV.")
+@click.option("--tasks-out", type=click.Path(path_type=Path), help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
+@click.option("--curves-out", type=click.Path(path_type=Path), help="Of mlfs: write the true accuracies by epoch.")
 @seed_option
 @set_option
 @click.pass_context
@@ -45,6 +47,8 @@ def generate_trace(
     out: Path,
     pools_out: Path | None,
     regimes_out: Path | None,
+    tasks_out: Path | None,
+    curves_out: Path | None,
     seed: int,
     pairs: tuple[str, ...],
 ) -> None:
@@ -56,6 +60,7 @@ def generate_trace(
     campus          users, bursts, bots, a closed loop
     gavel           training jobs that adapt their batch size (Shockwave, section 8.1); needs throughputs
     gavel-elastic   elastic jobs, many small and few long (PCS, workload 3)
+    mlfs            jobs of tasks, split over servers (MLFS, section 4.1); --set arrivals=FILE for a trace's arrivals
     philly-elastic  elastic jobs drawn anew from a trace (PCS, workload 2); needs --set trace=FILE
     sia             bursts of bimodal jobs (SIA, appendix A.1)
 
@@ -64,21 +69,30 @@ def generate_trace(
       jobcast trace generate sia --out jobs.csv --pools-out pools.csv --seed 1 --set variant=more_queues
       jobcast trace generate gavel --out jobs.csv --regimes-out regimes.csv --set throughputs=t.csv --set jobs=460
       jobcast trace generate automl --out apps.csv --seed 3 --set load=0.6 --set halving=true
+      jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
     """
     from jobcast.traces.canonical import write_trace
-    from jobcast.traces.generators import generate, generate_courses
+    from jobcast.traces.generators import generate, generate_courses, generate_tasks
+    from jobcast.traces.job_curves import write_job_curves
     from jobcast.traces.pools import write_pools
+    from jobcast.traces.tasks import write_tasks
     from jobcast.traces.throughputs import write_courses
 
-    check_places(None, files={"--out": out, "--pools-out": pools_out, "--regimes-out": regimes_out})
+    beside = {"--regimes-out": regimes_out, "--tasks-out": tasks_out, "--curves-out": curves_out}
+    check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
     settings = settings_of(pairs)
     trace, pools = generate(kind, seed, settings)
     courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
+    tasks = generate_tasks(kind, seed, settings) if tasks_out or curves_out else None
     write_trace(trace, out)
     if pools_out:
         write_pools(pools, pools_out)
     if regimes_out:
         write_courses(courses, regimes_out)
+    if tasks and tasks_out:
+        write_tasks(tasks[0], tasks_out)
+    if tasks and curves_out:
+        write_job_curves(tasks[1], curves_out)
     console = console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:

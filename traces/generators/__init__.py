@@ -15,6 +15,8 @@ from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.gavel import gavel_courses, gavel_notes, generate_gavel
 from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
 from jobcast.traces.generators.gavel_elastic import GavelElasticConfig, generate_gavel_elastic, parse_gavel_elastic
+from jobcast.traces.generators.mlfs import generate_mlfs, mlfs_notes, mlfs_tasks
+from jobcast.traces.generators.mlfs_config import MlfsConfig, parse_mlfs
 from jobcast.traces.generators.philly_elastic import (
     PhillyElasticConfig,
     generate_philly_elastic,
@@ -23,7 +25,9 @@ from jobcast.traces.generators.philly_elastic import (
 )
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
+from jobcast.traces.job_curves import JobCurves
 from jobcast.traces.table import Trace
+from jobcast.traces.tasks import TaskTable
 from jobcast.traces.throughputs import Starts
 
 COURSES = 1
@@ -39,6 +43,7 @@ class Generator:
     config_type, parse, draw : as said
     notes : what a configuration should say of itself beside a trace
     courses : draws where each batch size of each job of a trace begins, for kinds of training jobs
+    tasks : tasks and curves of the jobs that `draw` draws from an equal random generator, for kinds of jobs of tasks
     """
 
     config_type: type[Any]
@@ -46,6 +51,7 @@ class Generator:
     draw: Callable[[Any, np.random.Generator], tuple[pl.DataFrame, list[Pool]]]
     notes: Callable[[Any], tuple[str, ...]] = lambda config: ()
     courses: Callable[[Any, Trace, np.random.Generator], Mapping[str, Starts]] | None = None
+    tasks: Callable[[Any, np.random.Generator], tuple[TaskTable, JobCurves]] | None = None
 
 
 GENERATORS: dict[str, Generator] = {
@@ -57,6 +63,7 @@ GENERATORS: dict[str, Generator] = {
         PhillyElasticConfig, parse_philly_elastic, generate_philly_elastic, philly_elastic_notes
     ),
     "gavel-elastic": Generator(GavelElasticConfig, parse_gavel_elastic, generate_gavel_elastic),
+    "mlfs": Generator(MlfsConfig, parse_mlfs, generate_mlfs, mlfs_notes, tasks=mlfs_tasks),
 }
 
 
@@ -99,6 +106,20 @@ def generate_courses(
         known = ", ".join(name for name, one in GENERATORS.items() if one.courses is not None)
         raise ConfigError(f"{kind}: its jobs have no courses of batch sizes; kinds that have are {known}")
     return generator.courses(generator.parse(dict(settings or {})), trace, np.random.default_rng((seed, COURSES)))
+
+
+def generate_tasks(
+    kind: str, seed: int = 0, settings: Mapping[str, Setting] | None = None
+) -> tuple[TaskTable, JobCurves]:
+    """Draw the tasks and the curves of the jobs that `generate` draws with the same arguments.
+
+    Raises ConfigError and TraceError, also for a kind whose jobs have no tasks.
+    """
+    generator = _generator(kind, seed)
+    if generator.tasks is None:
+        known = ", ".join(name for name, one in GENERATORS.items() if one.tasks is not None)
+        raise ConfigError(f"{kind}: its jobs have no tasks; kinds that have are {known}")
+    return generator.tasks(generator.parse(dict(settings or {})), np.random.default_rng(seed))
 
 
 def _generator(kind: str, seed: int = 0) -> Generator:

@@ -1,0 +1,1 @@
+"""Jobs of tasks from files to figures: workloads, simulations, forecasts of accuracies."""

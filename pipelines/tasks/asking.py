@@ -1,0 +1,95 @@
+"""`jobcast simulate` for schedulers of tasks: what was asked, carried out and told."""
+
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.options import dropped_lines, table_or_json
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.elastic.asking import Asked
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.tasks.accuracy import accuracy_forecast
+from jobcast.pipelines.tasks.learned import learned_policy
+from jobcast.pipelines.tasks.scene import TaskScene, task_scene
+from jobcast.pipelines.tasks.servers import Servers, servers
+from jobcast.pipelines.tasks.simulating import (
+    TaskRun,
+    figures,
+    own_settings,
+    simulate_tasks,
+    task_files,
+    write_task_table,
+)
+from jobcast.schedulers.tasks.policies import find_task_policy
+from jobcast.traces.table import Trace
+
+ORACLE = ForecastSpec("oracle")
+
+
+def simulate_and_tell(
+    trace: Trace,
+    place: Servers,
+    asked: Asked,
+    spec: ForecastSpec | None,
+    console: Console,
+    *,
+    home: Path,
+    out: Path | None,
+    json_to: str | None,
+) -> None:
+    """Replay, write the job table, print or write the figures. Raises ConfigError and TraceError as its parts do."""
+    spec = spec or ORACLE
+    tasks, curves = task_files(asked.settings)
+    scene = task_scene(
+        trace, place, tasks=tasks, curves=curves, from_s=asked.window[0], until_s=asked.window[1], limit=asked.limit
+    )
+    warmup_until_s = counted_from(float(scene.jobs.submit_s[0]), float(scene.jobs.submit_s[-1]), asked.warmup_days)
+    with console.progress(f"simulate {asked.policy}") as step:
+        run = _run(scene, asked, asked.policy, spec, home, step)
+    base = None
+    if asked.baseline and asked.baseline != "none":
+        base = run if asked.baseline == asked.policy else _run(scene, asked, asked.baseline, spec, home, None)
+    result = {
+        **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
+        "baseline": asked.baseline or "none",
+        "simulated": True,
+        "inputs": scene.provenance(),
+        "configuration": {
+            "settings": dict(asked.settings),
+            "limit": asked.limit,
+            "warmup_days": asked.warmup_days,
+        },
+        "seed": asked.seed,
+        "models": dict(run.models),
+        "overlap_allowed": False,
+        "jobcast": __version__,
+    }
+    if out:
+        write_task_table(scene, run.log, out)
+        console.note(f"jobs: {out}")
+    for line in (*scene.notes, *dropped_lines(scene.dropped)):
+        console.note(line)
+    table_or_json(result, json_to, figures_table(result), console)
+
+
+def _run(scene: TaskScene, asked: Asked, policy: str, spec: ForecastSpec, home: Path, step: Any) -> TaskRun:
+    """A replay under a policy; settings are the first policy's, a baseline takes those of files and cluster alone."""
+    factory = find_task_policy(policy)
+    settings = dict(asked.settings)
+    if policy != asked.policy:
+        settings = {name: value for name, value in settings.items() if name not in own_settings(settings)}
+    chosen = accuracy_forecast(spec, scene.truth.metric, home=home, seed=asked.seed)
+    learned, versions = learned_policy(policy, spec, home)
+    models = {**chosen.models, **versions}
+    return simulate_tasks(
+        scene, factory, settings, chosen.forecast, seed=asked.seed, learned=learned, models=models, progress=step
+    )
+
+
+def servers_of(gpus: int | None, cluster: Path | None, pools: Path | None) -> Servers:
+    """The servers that were named. Raises ConfigError for pools, which schedulers of tasks do not know."""
+    if pools is not None:
+        raise ConfigError("--pools: schedulers of tasks know no pools; give --gpus or --cluster")
+    return servers(gpus=gpus, cluster=cluster)

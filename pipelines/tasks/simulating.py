@@ -1,0 +1,132 @@
+"""One simulation of jobs of tasks: a scene replayed under a policy, its figures and its table."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.tasks import AccuracyForecast
+from jobcast.pipelines.job_table import write_table
+from jobcast.pipelines.simulation import finite_or_none
+from jobcast.pipelines.tasks.scene import TaskScene
+from jobcast.schedulers.settings import at_least_zero, read_settings, seconds, share
+from jobcast.schedulers.tasks.policies import TaskFactory
+from jobcast.simulator.tasks.log import TaskLog
+from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.tasks.run import replay_tasks
+
+FILES = ("tasks", "curves")
+"""Settings that name files: what jobs consist of, and their true accuracies."""
+MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": at_least_zero, "forecast_every": share}
+"""Settings of the cluster, whatever the policy."""
+PERCENTILES = (5.0, 95.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskRun:
+    """A finished replay, what it cost (CPU and wall seconds of it alone), and the versions that answered."""
+
+    log: TaskLog
+    cpu_s: float
+    wall_s: float
+    models: Mapping[str, int] = field(default_factory=dict)
+
+
+def task_files(settings: Mapping[str, str]) -> tuple[Path, Path]:
+    """The files of tasks and of curves. Raises ConfigError where one is not named."""
+    for name in FILES:
+        if name not in settings:
+            raise ConfigError(
+                f"--set {name}=FILE is missing: schedulers of tasks need it; `jobcast trace generate mlfs` writes one "
+                f"with --{name}-out"
+            )
+    return Path(settings["tasks"]), Path(settings["curves"])
+
+
+def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings that are a policy's own."""
+    return {name: value for name, value in settings.items() if name not in (*FILES, *MECHANISM)}
+
+
+def mechanism(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of the cluster as `replay_tasks` takes them. Raises ConfigError for a value that cannot be read."""
+    return read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
+
+
+def simulate_tasks(
+    scene: TaskScene,
+    factory: TaskFactory,
+    settings: Mapping[str, str],
+    forecast: AccuracyForecast | None,
+    *,
+    seed: int = 0,
+    learned: object | None = None,
+    models: Mapping[str, int] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TaskRun:
+    """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does."""
+    policy = factory(own_settings(settings), learned)
+    workload, how = scene.workload, mechanism(settings)
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = replay_tasks(workload, policy, forecast, seed=seed, progress=progress, **how)
+    return TaskRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {})
+
+
+def figures(
+    run: TaskRun, base: TaskRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
+) -> dict[str, Any]:
+    """The figures of `simulate --json`: the run's own, then those against the baseline."""
+    result: dict[str, Any] = {
+        "policy": policy,
+        "forecasts": forecasts,
+        **task_metrics(run.log, warmup_until_s),
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+    }
+    if base is not None:
+        result |= speedups(run.log, base.log, warmup_until_s)
+    return finite_or_none(result)
+
+
+def speedups(log: TaskLog, base: TaskLog, warmup_until_s: float | None = None) -> dict[str, float]:
+    """JCT under the baseline over JCT: mean, geometric mean and percentiles; and the share of jobs that end later."""
+    one, other = (each if warmup_until_s is None else each.after(warmup_until_s) for each in (log, base))
+    gains = other.jct_s / one.jct_s
+    low, high = np.percentile(gains, PERCENTILES)
+    return {
+        "speedup_mean": float(gains.mean()),
+        "speedup_gmean": float(np.exp(np.log(gains).mean())),
+        "speedup_p5": float(low),
+        "speedup_p95": float(high),
+        "slowed_pct": 100.0 * float((one.end_s > other.end_s).mean()),
+    }
+
+
+def write_task_table(scene: TaskScene, log: TaskLog, path: Path) -> None:
+    """One row a job: the columns of `simulate --out`, then deadline, accuracy and what its tasks cost."""
+    trace = scene.trace
+    table = pl.DataFrame(
+        {
+            "job_id": list(log.job_ids),
+            "pool": trace.jobs["pool"],
+            "submit_time": log.submit_s,
+            "start_time": log.start_s,
+            "end_time": log.end_s,
+            "gpus": trace.jobs["gpus"],
+            "duration": trace.jobs["duration"],
+            "preemptions": log.preemptions,
+            "waited_s": log.waited_s,
+            "deadline_met": log.end_s <= log.deadline_s,
+            "accuracy": log.accuracy,
+            "accuracy_by_deadline": log.deadline_accuracy,
+            "iterations_done": log.done / log.iterations,
+            "migrations": log.migrations,
+            "bandwidth_mb": log.edge_mb + log.moved_mb,
+        }
+    )
+    write_table(table.with_columns(pl.col("start_time", "end_time").fill_nan(None)), path)

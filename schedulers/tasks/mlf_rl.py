@@ -1,0 +1,73 @@
+"""MLF-RL: the order of waiting jobs and the hosts of tasks by learned networks. MLFS, section 3.4.
+
+A decision is a sequence of picks. Tasks that should leave overloaded servers are those of MLF-H (section 3.3.3); the
+network of hosts says where each goes: to another server, back to the queue with its whole job, or nowhere. Then the
+network of jobs picks the next waiting job among those that find places, and the network of hosts a server for each
+task of it; or it picks to leave the rest in the queue, as long as some job runs. Scores of jobs do not depend on
+earlier picks, so that picking the best one again and again is one order by score, down to that of leaving the rest.
+
+`device_rl` is the same with other weights: it reads nothing of deadlines, urgency and accuracy, and leaves overloaded
+servers alone (section 4.1, RL).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jobcast.domain.tasks import Ints, TaskDecision, TaskView, decision
+from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
+from jobcast.schedulers.tasks.hosting import move_tasks, place_in_order
+from jobcast.schedulers.tasks.hosts import EPSILON
+from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.network import Networks, scores_of
+from jobcast.schedulers.tasks.packing import placement, room_of, wants_of
+from jobcast.schedulers.tasks.priorities import task_priorities
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MlfRl:
+    """A learned policy.
+
+    Attributes
+    ----------
+    networks : weights
+    name : `mlf_rl` or `device_rl`
+    settings : limits, and which tasks should leave overloaded servers, as of MLF-H
+    """
+
+    networks: Networks
+    name: str = "mlf_rl"
+    settings: MlfHSettings = field(default_factory=MlfHSettings)
+
+    def decide(self, view: TaskView) -> TaskDecision:
+        """Move what should leave overloaded servers, then place waiting jobs by descending score."""
+        if not len(view.active):
+            return decision()
+        seen = plain_view(view)
+        room, wants, limits = room_of(view), wants_of(view), self.settings.limits
+        leaving, waiting = tasks_leaving(view, self.settings), jobs_with_queued_tasks(seen)
+        if len(leaving):
+            move_tasks(seen, room, limits, wants, self.networks.hosts, leaving, len(waiting))
+        if len(waiting):
+            scores = scores_of(self.networks.jobs, job_rows(seen, waiting))
+            order = waiting[np.argsort(-scores, kind="stable")]
+            if some_job_runs(seen):
+                least = scores_of(self.networks.jobs, hold_row(seen, len(waiting)))[0]
+                order = order[: np.count_nonzero(scores >= least)]
+            place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
+        placed = placement(view, room)
+        return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
+
+
+def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
+    """Tasks that MLF-H would move out of overloaded servers, by descending priority.
+
+    Priorities are computed only where a server or GPU is overloaded.
+    """
+    most = settings.move_at * (1.0 + EPSILON)
+    over = bool((view.load > most * view.cluster.capacity).any() or (view.gpu_load > most).any())
+    if not settings.migration or not over:
+        return np.empty(0, dtype=np.int64)
+    rank = task_priorities(view, settings.weights)
+    tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))
+    return tasks[np.argsort(-rank[tasks], kind="stable")]

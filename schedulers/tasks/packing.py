@@ -1,0 +1,235 @@
+"""Jobs put on GPUs in a given order, each whole or not at all. Compiled, on a copy of the loads.
+
+MLFS, section 3.3.2; every baseline packs by it too, with its own order, limits and rule of hosts.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.tasks import MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView
+from jobcast.schedulers.tasks.hosts import (
+    BOOLS,
+    EPSILON,
+    FLOATS,
+    IDEAL,
+    INTS,
+    LIMITS,
+    ROOM,
+    Limits,
+    Room,
+    ideal_host,
+    njit,
+    plain_host,
+    types,
+)
+from jobcast.schedulers.tasks.rooms import (
+    WANTS,
+    Wants,
+    find_all_least,
+    may_fit,
+    nearness,
+    put,
+    release,
+    togetherness,
+    waiting,
+)
+
+__all__ = [
+    "PACKING",
+    "WANTS",
+    "Limits",
+    "Packing",
+    "Placement",
+    "Room",
+    "Wants",
+    "limits_of",
+    "may_fit",
+    "nearness",
+    "pack",
+    "place_jobs",
+    "place_task",
+    "place_whole",
+    "placement",
+    "plain",
+    "put",
+    "release",
+    "room_of",
+    "togetherness",
+    "waiting",
+    "wants_of",
+]
+
+
+class Packing(NamedTuple):
+    """How jobs are packed.
+
+    Attributes
+    ----------
+    rule : chooses servers
+    bandwidth : whether communication counts in rule IDEAL
+    evict : whether a job with a moving task that no server takes goes back to the queue
+    part : whether a moving task may go where it is further from the tasks that it communicates with
+    """
+
+    rule: int
+    bandwidth: bool
+    evict: bool
+    part: bool = True
+
+
+class Placement(NamedTuple):
+    """Tasks that change their place, and jobs whose tasks all went back to the queue, as a decision tells them."""
+
+    tasks: Ints
+    gpus: Ints
+    stop: Ints
+
+
+PACKING = types.NamedTuple([types.int64, types.boolean, types.boolean, types.boolean], Packing)
+
+
+@njit(types.boolean(ROOM, LIMITS, WANTS, PACKING, types.int64, FLOATS, INTS), cache=True)
+def place_task(
+    room: Room, limits: Limits, wants: Wants, packing: Packing, task: int, near: Floats, together: Ints
+) -> bool:
+    """Put a task on the least loaded GPU of the server that the rule chooses; False where none can host it.
+
+    A task that is on a GPU moves to another server.
+    """
+    use = wants.use[task]
+    origin = room.server_of[room.place[task]] if room.place[task] != QUEUED else -1
+    if packing.rule == IDEAL:
+        if packing.bandwidth:
+            nearness(room, wants, task, near)
+        server = ideal_host(room, limits, use, near, origin, packing.bandwidth)
+    else:
+        togetherness(room, wants, task, together)
+        server = plain_host(packing.rule, room, limits, use, together)
+    if server < 0 or server == origin:
+        return False
+    if origin >= 0 and not packing.part and near[server] < near[origin] - EPSILON:
+        return False
+    put(room, wants, task, room.least[server])
+    return True
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, FLOATS, INTS), cache=True)
+def place_whole(
+    room: Room, limits: Limits, wants: Wants, packing: Packing, tasks: Ints, near: Floats, together: Ints
+) -> None:
+    """Place tasks, all of them or none."""
+    if not may_fit(room, limits, wants, tasks):
+        return
+    done = 0
+    while done < len(tasks) and place_task(room, limits, wants, packing, tasks[done], near, together):
+        done += 1
+    if done < len(tasks):
+        for task in tasks[:done]:
+            put(room, wants, task, QUEUED)
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, BOOLS), cache=True)
+def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints, moving: Bools) -> None:
+    """Go through jobs in an order: place those of their tasks that wait, all or none, and move those that are to move.
+
+    A moving task leaves its GPU only for one of another server. Where no server takes it, or, without `part`, only one
+    that has less of what it communicates with, it stays; or, with `evict`, all tasks of its job go back to the queue,
+    because those that are left could not go on without it.
+    """
+    near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
+    for job in order:
+        tasks = waiting(room, wants, job)
+        evicted = False
+        for task in range(wants.task_of[job], wants.task_of[job + 1]):
+            if moving[task] and room.place[task] != QUEUED and not evicted:
+                moved = place_task(room, limits, wants, packing, task, near, together)
+                evicted = packing.evict and not moved
+        if evicted:
+            release(room, wants, np.array([job]))
+        elif len(tasks):
+            place_whole(room, limits, wants, packing, tasks, near, together)
+
+
+def room_of(view: TaskView, stop: Ints | None = None) -> Room:
+    """A copy of the loads to try placements on, as if the jobs of `stop` had given back their GPUs."""
+    cluster = view.cluster
+    servers = len(cluster.capacity)
+    room = Room(
+        plain(cluster.capacity),
+        np.searchsorted(cluster.server_of, np.arange(servers + 1)).astype(np.int64),
+        plain(cluster.server_of),
+        view.load.copy(),
+        view.gpu_load.copy(),
+        view.gpu_of.copy(),
+        np.empty(servers, dtype=np.int64),
+    )
+    find_all_least(room)
+    if stop is not None and len(stop):
+        release(room, wants_of(view), stop)
+    return room
+
+
+def wants_of(view: TaskView, rank: Floats | None = None) -> Wants:
+    """What jobs need; `rank` (n_tasks,) orders tasks within jobs, default by number."""
+    jobs = view.jobs
+    columns = (jobs.task_of, jobs.edge_of, jobs.job_of, view.task_load, jobs.is_server)
+    edges = (jobs.edge_from, jobs.edge_to, jobs.volume_mb)
+    order = np.zeros(len(jobs.job_of)) if rank is None else rank
+    return Wants(*(plain(column) for column in (*columns, *edges, order)))
+
+
+def limits_of(most: ArrayLike = 1.0, gpu: float = 1.0) -> Limits:
+    """Shares up to which servers (one for all resources, or (4,)) and GPUs are filled; of memory at most 1."""
+    shares = np.array(np.broadcast_to(np.asarray(most, dtype=np.float64), (len(RESOURCES),)))
+    shares[MEMORY] = min(shares[MEMORY], 1.0)
+    return Limits(shares, float(gpu))
+
+
+def place_jobs(
+    view: TaskView,
+    order: Ints,
+    *,
+    limits: Limits | None = None,
+    rule: int = IDEAL,
+    stop: Ints | None = None,
+    moving: Bools | None = None,
+    rank: Floats | None = None,
+    bandwidth: bool = True,
+    evict: bool = False,
+    part: bool = True,
+) -> Placement:
+    """Place jobs in an order, each whole or not at all.
+
+    Parameters
+    ----------
+    order : jobs, first served first; those all of whose tasks are on GPUs are left where they are
+    limits : up to where servers and GPUs are filled, default their capacity
+    rule : IDEAL, CONSOLIDATE, SPREAD, BEST_FIT or FIRST_FIT of `hosts`; then the server's least loaded GPU
+    stop : jobs whose tasks go back to the queue before; those in `order` too may start again at once
+    moving : (n_tasks,) tasks to put on another server, when the turn comes to their job
+    rank : (n_tasks,) higher first within a job; default by number, a parameter server always first
+    bandwidth, evict, part : as of `Packing`
+    """
+    room, wants = room_of(view, stop), wants_of(view, rank)
+    none = np.zeros(len(wants.job_of), dtype=np.bool_)
+    packing = Packing(rule, bandwidth, evict, part)
+    pack(room, limits_of() if limits is None else limits, wants, packing, order, none if moving is None else moving)
+    return placement(view, room)
+
+
+def placement(view: TaskView, room: Room) -> Placement:
+    """What has changed since the view: jobs that gave back all their GPUs stop, other tasks go where they are now."""
+    changed = np.flatnonzero(room.place != view.gpu_of)
+    back = np.unique(view.jobs.job_of[changed[room.place[changed] == QUEUED]])
+    begins, ends = view.jobs.task_of[back], view.jobs.task_of[back + 1]
+    empty = [(room.place[begin:end] == QUEUED).all() for begin, end in zip(begins, ends, strict=True)]
+    stop = back[np.array(empty, dtype=np.bool_)]
+    tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]
+    return Placement(tasks, room.place[tasks], stop)
+
+
+def plain(column: NDArray[Any]) -> NDArray[Any]:
+    """An array as compiled code takes it; copied only where it is not contiguous or may not be written."""
+    return np.require(column, requirements=["C", "W"])

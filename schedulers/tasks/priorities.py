@@ -1,0 +1,174 @@
+"""Priorities of tasks by what they are worth to accuracy and to time. MLFS, section 3.3.1, equations 2 to 6.
+
+What the paper leaves open is read as follows.
+
+- An iteration I, and the loss that it reduced, is an epoch: a metric is seen at the end of each. Before the first one
+  the normalised reduction is 1, as after it, when the latest reduction is all there was.
+- 1 / (d - t), 1 / r and w of equation 4 are added although their units differ, and the published code has no formula
+  for them: each time is counted in `unit_s` seconds. A day is the longest time that section 4.1 allows for a job; with
+  it what remains of a job of hours and its urgency weigh about the same. In shorter units waiting outweighs all.
+- A task's deadline is its job's less the seconds that an iteration goes on after the task: its last run must end then.
+  Every iteration needs every task, so what remains to a task is what remains to its job; both are at least a decision.
+- A job that is too late has no deadline to keep: the term is 0, or with `late` stays at its largest.
+- Dependent tasks are those that a task sends to, the parameter server apart: its edges are the exchange of
+  parameters, not the dependency graph, and it has the highest priority of its job.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jobcast.domain.tasks import Bools, Floats, Ints, TaskView
+from jobcast.schedulers.tasks.hosts import BOOLS, DECISION_S, FLOATS, INTS, njit, types
+from jobcast.schedulers.tasks.packing import plain
+
+ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
+"""Weights. MLFS, section 4.1."""
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of equations 2 to 6.
+
+    Attributes
+    ----------
+    alpha : of what is worth to accuracy, against time
+    gamma : of dependent tasks
+    gamma_d, gamma_r, gamma_w : of deadline, remaining time and waiting time
+    unit_s : seconds in which equation 4 counts
+    urgency, deadline : whether L_J and deadlines count. MLFS, Figure 6
+    late : whether the term of the deadline stays when it has passed
+    """
+
+    alpha: float = ALPHA
+    gamma: float = GAMMA
+    gamma_d: float = GAMMA_D
+    gamma_r: float = GAMMA_R
+    gamma_w: float = GAMMA_W
+    unit_s: float = DAY_S
+    urgency: bool = True
+    deadline: bool = True
+    late: bool = False
+
+
+class Graph(NamedTuple):
+    """Tasks and edges of jobs, as compiled code reads them; names as of `TaskJobs`."""
+
+    task_of: Ints
+    edge_of: Ints
+    edge_from: Ints
+    edge_to: Ints
+    is_server: Bools
+
+
+GRAPH = types.NamedTuple([INTS, INTS, INTS, INTS, BOOLS], Graph)
+
+
+@njit(types.void(GRAPH, types.int64, types.float64, FLOATS), cache=True)
+def add_children(graph: Graph, job: int, gamma: float, value: Floats) -> None:
+    """To each task's value (n_tasks,) add gamma times those of its children, which had theirs added before.
+
+    Equations 3 and 5. Tasks are numbered in topological order, so that they are taken from the last to the first.
+    """
+    begin, end = graph.edge_of[job], graph.edge_of[job + 1]
+    edges = np.argsort(-graph.edge_from[begin:end], kind="mergesort")
+    for k in range(len(edges)):
+        edge = begin + edges[k]
+        task, child = graph.edge_from[edge], graph.edge_to[edge]
+        if task < child and not graph.is_server[child]:
+            value[task] += gamma * value[child]
+
+
+@njit(types.void(GRAPH, types.int64, FLOATS, FLOATS), cache=True)
+def find_tails(graph: Graph, job: int, compute_s: Floats, tail_s: Floats) -> None:
+    """Fill tail_s (n_tasks,): seconds that an iteration goes on, at the least, after each task of a job has run."""
+    begin, end = graph.edge_of[job], graph.edge_of[job + 1]
+    for task in range(graph.task_of[job], graph.task_of[job + 1]):
+        tail_s[task] = 0.0
+    edges = np.argsort(-graph.edge_from[begin:end], kind="mergesort")
+    for k in range(len(edges)):
+        edge = begin + edges[k]
+        task, child = graph.edge_from[edge], graph.edge_to[edge]
+        if task < child:
+            tail_s[task] = max(tail_s[task], compute_s[child] + tail_s[child])
+
+
+@njit(types.void(GRAPH, INTS, FLOATS, FLOATS), cache=True)
+def _all_tails(graph: Graph, jobs: Ints, compute_s: Floats, tail_s: Floats) -> None:
+    for job in jobs:
+        find_tails(graph, job, compute_s, tail_s)
+
+
+@njit(types.void(GRAPH, INTS, types.float64, types.float64, FLOATS, FLOATS, FLOATS), cache=True)
+def _combine(
+    graph: Graph, jobs: Ints, alpha: float, gamma: float, learned: Floats, timed: Floats, priority: Floats
+) -> None:
+    """Equations 3, 5 and 6, from the values of tasks by themselves; parameter servers come first in their jobs."""
+    for job in jobs:
+        begin, end = graph.task_of[job], graph.task_of[job + 1]
+        add_children(graph, job, gamma, learned)
+        add_children(graph, job, gamma, timed)
+        highest = -np.inf
+        for task in range(begin, end):
+            if not graph.is_server[task]:
+                priority[task] = alpha * learned[task] + (1.0 - alpha) * timed[task]
+                highest = max(highest, priority[task])
+        for task in range(begin, end):
+            if graph.is_server[task]:
+                priority[task] = highest
+
+
+def graph_of(view: TaskView) -> Graph:
+    """Tasks and edges of a view's jobs."""
+    jobs = view.jobs
+    columns = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
+    return Graph(*(plain(column) for column in columns))
+
+
+def task_deadlines(view: TaskView) -> Floats:
+    """(n_tasks,) by when the last run of each task must end, of active jobs; infinite where there is no deadline."""
+    tail_s = np.zeros(len(view.jobs.job_of))
+    _all_tails(graph_of(view), view.active, plain(view.jobs.compute_s), tail_s)
+    deadlines: Floats = view.jobs.deadline_s[view.jobs.job_of] - tail_s
+    return deadlines
+
+
+def learning_worth(view: TaskView, weights: Weights) -> Floats:
+    """(n_jobs,) L_J x 1 / I x normalised reduction of loss: equation 2 without the task's share of the model."""
+    jobs = view.jobs
+    level = jobs.urgency if weights.urgency else np.ones(len(jobs.urgency))
+    epoch = 1.0 + np.floor(view.done / jobs.epoch_iterations + 1e-9)
+    seen = view.all_gain > 0.0
+    share = np.where(seen, view.last_gain / np.where(seen, view.all_gain, 1.0), np.where(epoch > 1.0, 0.0, 1.0))
+    worth: Floats = level / epoch * share
+    return worth
+
+
+def task_priorities(view: TaskView, weights: Weights) -> Floats:
+    """(n_tasks,) P_{k,J} of equation 6, of active jobs; 0 for others."""
+    jobs, unit_s = view.jobs, weights.unit_s
+    timed = _hurry(view, weights) if weights.deadline else np.zeros(len(jobs.job_of))
+    left_s = np.maximum((view.limit - view.done) * jobs.iteration_s, DECISION_S)
+    by_job = weights.gamma_r * unit_s / left_s + weights.gamma_w * view.waited_s / unit_s
+    timed += by_job[jobs.job_of]
+    learned = learning_worth(view, weights)[jobs.job_of] * jobs.size_share
+    priority = np.zeros(len(jobs.job_of))
+    _combine(graph_of(view), view.active, weights.alpha, weights.gamma, learned, timed, priority)
+    return priority
+
+
+def job_order(view: TaskView, priority: Floats) -> Ints:
+    """Active jobs as their first tasks come in a queue by priority (n_tasks,); of equals the earlier one first."""
+    highest = np.maximum.reduceat(priority, view.jobs.task_of[:-1])[view.active]
+    order: Ints = view.active[np.argsort(-highest, kind="stable")]
+    return order
+
+
+def _hurry(view: TaskView, weights: Weights) -> Floats:
+    """(n_tasks,) the deadline's term of equation 4."""
+    left_s = np.maximum(task_deadlines(view) - view.now_s, DECISION_S)
+    kept = (view.jobs.deadline_s > view.now_s) | weights.late
+    term: Floats = np.where(kept[view.jobs.job_of], weights.gamma_d * weights.unit_s / left_s, 0.0)
+    return term

@@ -1,0 +1,181 @@
+"""What is replayed: jobs of tasks, the truth about them, and the servers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, Bools, Floats, Ints, TaskCluster, TaskJobs
+
+EPOCH_DUST = 1e-9
+"""Share of an epoch by which an iteration may miss its end for adding floats up."""
+
+
+def epochs_of(iterations: Floats, epoch_iterations: Floats) -> Ints:
+    """Epochs that so many iterations take, the last one perhaps shorter; at least 1, (n_jobs,).
+
+    >>> epochs_of(np.array([100.0, 101.0, 3.0]), np.array([10.0, 10.0, 10.0])).tolist()
+    [10, 11, 1]
+    """
+    return np.maximum(np.ceil(iterations / epoch_iterations - EPOCH_DUST), 1.0).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskTruth:
+    """What only the engine knows.
+
+    Attributes
+    ----------
+    metric : (n_jobs, longest + 1) by epoch, the higher the better; column 0 is before training; padded with NaN
+    model_mb : (n_jobs,) size of the model, of which a task that moves takes its `size_share` along
+    iterations : (n_jobs,) after which the job really ends; None: those of the jobs
+    """
+
+    metric: Floats
+    model_mb: Floats
+    iterations: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskWorkload:
+    """Jobs in order of submission, the truth about them, servers, and the names of the jobs, (n_jobs,)."""
+
+    jobs: TaskJobs
+    truth: TaskTruth
+    cluster: TaskCluster
+    job_ids: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.jobs.submit_s)
+
+    @property
+    def iterations(self) -> Floats:
+        """(n_jobs,) after which jobs really end."""
+        return self.jobs.iterations if self.truth.iterations is None else self.truth.iterations
+
+    @property
+    def epochs(self) -> Ints:
+        """(n_jobs,) epochs of the iterations that jobs declare."""
+        return epochs_of(self.jobs.iterations, self.jobs.epoch_iterations)
+
+    def check(self) -> None:
+        """Refuse what cannot be replayed.
+
+        Raises
+        ------
+        TraceError
+            Columns of different lengths, numbers that mean nothing, tasks that fit on no server; with the job's name.
+        """
+        _check_lengths(self)
+        _check_cluster(self.cluster)
+        if not len(self):
+            raise TraceError("there are no jobs; give at least one")
+        _check_links(self.jobs)
+        _check_jobs(self)
+        _check_tasks(self)
+        _check_edges(self)
+
+
+def _check_lengths(workload: TaskWorkload) -> None:
+    jobs, truth = workload.jobs, workload.truth
+    count, tasks, edges = len(jobs.submit_s), len(jobs.job_of), len(jobs.edge_from)
+    wanted = dict.fromkeys(jobs._fields[:10], count) | dict.fromkeys(("task_of", "edge_of"), count + 1)
+    wanted |= dict.fromkeys(("demand", "compute_s", "size_share", "is_server"), tasks)
+    wanted |= dict.fromkeys(("edge_to", "volume_mb"), edges)
+    found = {name: len(getattr(jobs, name)) for name in wanted}
+    found |= {"metric": len(truth.metric), "model_mb": len(truth.model_mb), "job_ids": len(workload.job_ids)}
+    wanted |= dict.fromkeys(("metric", "model_mb", "job_ids"), count)
+    if truth.iterations is not None:
+        found["true iterations"], wanted["true iterations"] = len(truth.iterations), count
+    for name, length in found.items():
+        if length != wanted[name]:
+            raise TraceError(f"column {name} of the jobs of tasks has {length} rows, not {wanted[name]}")
+
+
+def _check_cluster(cluster: TaskCluster) -> None:
+    servers, hosts = len(cluster.capacity), cluster.server_of
+    if not servers or not len(hosts):
+        raise TraceError("the cluster has no servers or no GPUs; give at least one of each")
+    if (np.diff(hosts) < 0).any() or hosts[0] < 0 or hosts[-1] >= servers:
+        raise TraceError(f"GPUs of the cluster name servers out of order, or beyond the {servers} that there are")
+    bad = ~(np.isfinite(cluster.capacity) & (cluster.capacity >= 0.0)).all(axis=1)
+    bad |= (cluster.capacity[:, 1:] <= 0.0).any(axis=1)
+    if bad.any():
+        server = int(np.argmax(bad))
+        raise TraceError(f"server {server} lacks cores, GB or MB/s: {cluster.capacity[server].tolist()}; give them all")
+
+
+def _check_links(jobs: TaskJobs) -> None:
+    for name, begins, last in (("task", jobs.task_of, len(jobs.job_of)), ("edge", jobs.edge_of, len(jobs.edge_from))):
+        if begins[0] != 0 or begins[-1] != last or (np.diff(begins) < (1 if name == "task" else 0)).any():
+            raise TraceError(f"column {name}_of does not tell where each job's {name}s begin; count from 0 to {last}")
+    if not np.array_equal(jobs.job_of, np.repeat(np.arange(len(jobs.submit_s)), np.diff(jobs.task_of))):
+        raise TraceError("column job_of does not agree with task_of; keep the tasks of a job together, in its order")
+
+
+def _check_jobs(workload: TaskWorkload) -> None:
+    jobs, truth, iterations = workload.jobs, workload.truth, workload.iterations
+    late = np.concatenate([[False], np.diff(jobs.submit_s) < 0.0])
+    slowest = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        positive = np.isfinite(jobs.iterations) & (jobs.iterations > 0.0) & (jobs.epoch_iterations > 0.0)
+        seen = np.where(positive, iterations / jobs.epoch_iterations, 0.0)
+    reach = np.maximum(np.ceil(seen - EPOCH_DUST), 1.0)
+    known = np.isfinite(truth.metric) | (np.arange(truth.metric.shape[1]) > reach[:, None])
+    rules: tuple[tuple[Bools, str], ...] = (
+        (~np.isfinite(jobs.submit_s) | late, "is submitted before the job above it, or never; sort by submission"),
+        (~positive, "has no iterations, or none an epoch; both must be above 0"),
+        (~((iterations > 0.0) & (iterations <= jobs.iterations)), "really runs 0 iterations, or more than it declares"),
+        (np.isnan(jobs.deadline_s), "has a deadline that is no number; infinity stands for none"),
+        (~(slowest > 0.0), "has no task that computes anything; give compute_s"),
+        (~(truth.model_mb >= 0.0), "has a model of less than 0 MB"),
+        (~known.all(axis=1) | (reach >= truth.metric.shape[1]), "lacks a metric for each epoch from 0 on"),
+    )
+    for bad, told in rules:
+        if bad.any():
+            raise TraceError(f"job {workload.job_ids[int(np.argmax(bad))]} {told}")
+
+
+def _check_tasks(workload: TaskWorkload) -> None:
+    jobs, cluster = workload.jobs, workload.cluster
+    memory, biggest = jobs.demand[:, MEMORY], cluster.capacity[:, MEMORY].max()
+    total = np.add.reduceat(memory, jobs.task_of[:-1])[jobs.job_of]
+    sound = np.asarray((np.isfinite(jobs.demand) & (jobs.demand >= 0.0)).all(axis=1))
+    rules: tuple[tuple[Bools, str], ...] = (
+        (~sound, "demands less than nothing, or no number"),
+        (jobs.demand[:, GPU] > 1.0, "demands more than one GPU; give a share"),
+        (jobs.is_server & (jobs.demand[:, GPU] > 0.0), "is a parameter server and demands a GPU; give 0"),
+        (~(np.isfinite(jobs.compute_s) & (jobs.compute_s >= 0.0)), "computes less than 0 s an iteration"),
+        (~((jobs.size_share >= 0.0) & (jobs.size_share <= 1.0)), "holds a share of the model beyond 0 to 1"),
+        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB)"),
+        (total > cluster.capacity[:, MEMORY].sum(), "and the job's others demand more memory than all servers have"),
+    )
+    for bad, told in rules:
+        if bad.any():
+            raise TraceError(f"{_task_name(workload, int(np.argmax(bad)))} {told}")
+
+
+def _check_edges(workload: TaskWorkload) -> None:
+    jobs = workload.jobs
+    if not len(jobs.edge_from):
+        return
+    whose = np.repeat(np.arange(len(workload)), np.diff(jobs.edge_of))
+    ends = np.column_stack([jobs.edge_from, jobs.edge_to])
+    low, high = jobs.task_of[whose][:, None], jobs.task_of[whose + 1][:, None]
+    outside = np.asarray(((ends < low) | (ends >= high)).any(axis=1))
+    inside = np.clip(jobs.edge_from, 0, len(jobs.job_of) - 1)
+    rules: tuple[tuple[Bools, str], ...] = (
+        (outside, "has an edge to a task that is not its own"),
+        (jobs.edge_from == jobs.edge_to, "has a task with an edge to itself"),
+        (~(np.isfinite(jobs.volume_mb) & (jobs.volume_mb >= 0.0)), "has an edge of less than 0 MB, or no number"),
+        ((jobs.volume_mb > 0.0) & (jobs.demand[inside, BANDWIDTH] <= 0.0), "sends from a task that demands no MB/s"),
+    )
+    for bad, told in rules:
+        if bad.any():
+            raise TraceError(f"job {workload.job_ids[int(whose[np.argmax(bad)])]} {told}")
+
+
+def _task_name(workload: TaskWorkload, task: int) -> str:
+    job = int(workload.jobs.job_of[task])
+    return f"task {task - int(workload.jobs.task_of[job])} of job {workload.job_ids[job]}"

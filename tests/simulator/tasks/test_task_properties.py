@@ -1,0 +1,155 @@
+"""What holds of every run of jobs of tasks, whatever a policy does."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.simulator.tasks.task_cases import loads_of, workload_of, workloads
+from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
+
+from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
+from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
+
+ROUND_S = 600.0
+FEW = settings(max_examples=25)
+
+
+def seconds_of(view, gpu_of, job):
+    """An iteration's seconds, recursively from what the domain says, loads at rest."""
+    jobs, capacity, hosts = view.jobs, view.cluster.capacity, view.cluster.server_of
+    load, gpu_load = loads_of(view.cluster, jobs.demand, gpu_of)
+    edges = range(jobs.edge_of[job], jobs.edge_of[job + 1])
+
+    def own(task):
+        host = hosts[gpu_of[task]]
+        shares = [1.0, capacity[host, CPU] / load[host, CPU]]
+        if jobs.demand[task, GPU] > 0:
+            shares.append(1.0 / gpu_load[gpu_of[task]])
+        return jobs.compute_s[task] / min(shares)
+
+    def sent(edge):
+        ends = [hosts[gpu_of[task]] for task in (jobs.edge_from[edge], jobs.edge_to[edge])]
+        if ends[0] == ends[1]:
+            return 0.0
+        shares = [1.0, *(capacity[host, BANDWIDTH] / load[host, BANDWIDTH] for host in ends)]
+        return jobs.volume_mb[edge] / (jobs.demand[jobs.edge_from[edge], BANDWIDTH] * min(shares))
+
+    def finish(task):
+        into = [e for e in edges if jobs.edge_to[e] == task and not jobs.is_server[jobs.edge_from[e]]]
+        return own(task) + max([0.0, *(finish(jobs.edge_from[e]) + sent(e) for e in into)])
+
+    broadcast = [sent(e) for e in edges if jobs.is_server[jobs.edge_from[e]]]
+    return max(finish(task) for task in range(jobs.task_of[job], jobs.task_of[job + 1])) + max([0.0, *broadcast])
+
+
+def after(view, decided):
+    """(n_tasks,) where tasks are after a decision."""
+    gpu_of = np.where(np.isin(view.jobs.job_of, decided.stop), QUEUED, view.gpu_of)
+    gpu_of[decided.tasks] = decided.gpus
+    return gpu_of
+
+
+@FEW
+@given(workloads(most_jobs=4, roomy=True), st.integers(0, 99))
+def test_iterations_done_are_the_rate_over_time(case, seed):
+    """Of jobs that a decision leaves alone and that do not end: nothing stands still for as long as a round."""
+    policy = Chaos(seed)
+    log = replay_tasks(workload_of(*case), policy, round_s=ROUND_S, fluctuation=0.0, seed=seed)
+    jobs, ends = case[0], [*policy.views[1:], None]
+    for view, decided, later in zip(policy.views, policy.decided, ends, strict=True):
+        gpu_of = after(view, decided)
+        for job in view.active:
+            here = slice(jobs.task_of[job], jobs.task_of[job + 1])
+            gained = (log if later is None else later).done[job] - view.done[job]
+            runs = (gpu_of[here] != QUEUED).all()
+            if not runs:
+                assert gained == 0.0 or log.end_s[job] == view.now_s
+                continue
+            most = ROUND_S / seconds_of(view, gpu_of, job)
+            ended = later is None or job not in later.active
+            touched = job in decided.stop or (gpu_of[here] != view.gpu_of[here]).any()
+            assert gained <= most * (1 + 1e-9) + 1e-9
+            if not ended and not touched:
+                assert gained == pytest.approx(most)
+    assert (log.done <= jobs.iterations).all()
+
+
+@FEW
+@given(workloads(roomy=True), st.integers(0, 99), st.sampled_from([0.0, 0.2]))
+def test_what_every_run_keeps_to(case, seed, fluctuation):
+    policy = Chaos(seed)
+    log = replay_tasks(workload_of(*case), policy, round_s=ROUND_S, fluctuation=fluctuation, seed=seed)
+    jobs, cluster = case
+    for view in policy.views:
+        assert (view.load[:, MEMORY] <= cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()
+        load, gpu_load = loads_of(cluster, view.task_load, view.gpu_of)
+        assert np.allclose(view.load, load)
+        assert np.allclose(view.gpu_load, gpu_load)
+        queued = view.gpu_of == QUEUED
+        assert np.array_equal(view.task_load[queued], jobs.demand[queued])
+        assert (np.diff(view.active) > 0).all()
+    held = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])
+    assert (log.end_s >= jobs.submit_s + log.done * held - 1e-6).all()
+    assert (log.waited_s + log.ran_s <= log.jct_s + 1e-6).all()
+    assert np.array_equal(log.done, policy_limits(policy, jobs))
+    assert (log.gpu_s <= log.ran_s * np.add.reduceat(jobs.demand[:, GPU], jobs.task_of[:-1]) * 1.4 + 1e-6).all()
+    assert log.gpu_s.sum() <= log.gpus * (log.end_s.max() - jobs.submit_s.min()) * (1 + 1e-9)
+    assert (log.deadline_accuracy <= log.accuracy + 1e-12).all()  # these curves rise
+    assert (log.accuracy == log.deadline_accuracy)[log.end_s <= jobs.deadline_s].all()
+    assert np.isfinite(log.end_s).all()
+
+
+def policy_limits(policy, jobs):
+    """(n_jobs,) the latest limits given."""
+    limits = jobs.iterations.copy()
+    for decided in policy.decided:
+        limits[decided.limited] = decided.limits
+    return limits
+
+
+@FEW
+@given(workloads(roomy=True), st.integers(0, 99))
+def test_one_seed_gives_one_run(case, seed):
+    logs = [replay_tasks(workload_of(*case), Chaos(seed), round_s=ROUND_S, seed=seed) for _ in range(2)]
+    for name in ("end_s", "done", "gpu_s", "edge_mb", "moved_mb", "migrations", "preemptions", "accuracy", "overloads"):
+        assert np.array_equal(getattr(logs[0], name), getattr(logs[1], name))
+
+
+def last_seen(jobs, shown, seen, epochs):
+    """A forecast: the metric shown last, and how many are shown."""
+    return shown[np.arange(len(jobs)), seen - 1], seen / epochs
+
+
+@FEW
+@given(workloads(most_jobs=5, roomy=True), st.integers(0, 99), st.floats(0.0, 1.0))
+def test_a_policy_cannot_see_what_is_to_come(case, seed, share):
+    """Other metrics beyond the epochs reached by an instant change nothing of what is seen up to it."""
+    workload = workload_of(*case)
+    first = Chaos(seed)
+    replay_tasks(workload, first, last_seen, round_s=ROUND_S, seed=seed)
+    until = int(share * (len(first.views) - 1))
+    reached = np.floor(first.views[until].done / case[0].epoch_iterations + 1e-9)
+    ended = ~np.isin(np.arange(len(workload)), first.views[until].active) & (first.views[until].done > 0)
+    later = np.arange(workload.truth.metric.shape[1]) > np.where(ended, inf, reached)[:, None]
+    other = workload_of(*case, metric=np.where(later, 0.123, workload.truth.metric))
+    again = Chaos(seed)
+    replay_tasks(other, again, last_seen, round_s=ROUND_S, seed=seed)
+    for one, two in zip(first.views[: until + 1], again.views, strict=False):
+        for name in COPIED:
+            assert np.array_equal(getattr(one, name), getattr(two, name), equal_nan=name.startswith(FLOATS)), name
+
+
+FLOATS = ("accuracy", "last_gain", "all_gain", "final")
+
+
+@FEW
+@given(workloads(roomy=True))
+def test_looking_and_going_on_is_a_replay(case):
+    """A run driven from outside, decision by decision, is the run that the policy's own decisions give."""
+    workload = workload_of(*case)
+    run = TaskReplay(workload, Fifo(), None, ROUND_S, 3, 0.2, 10.0, 0.1)
+    while (view := run.look()) is not None:
+        run.go_on(Fifo().decide(view))
+    assert np.array_equal(run.log().end_s, replay_tasks(workload, Fifo(), round_s=ROUND_S, seed=3).end_s)

@@ -1,0 +1,295 @@
+"""Runs of jobs of tasks, by hand: times, stand-stills, costs, and what policies see. MLFS, section 3."""
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
+from tests.simulator.tasks.task_policies import Fifo, Script
+
+from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED
+from jobcast.simulator.tasks.run import PATIENCE, replay_tasks
+
+TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
+LINEAR = np.linspace(0.0, 1.0, 11)[None]  # ten epochs
+
+
+def run(rows, script, *, cluster=TWO_SERVERS, fluctuation=0.0, metric=None, iterations=None, model_mb=500.0, **options):
+    """Log of a run by a script (or a policy), and the policy."""
+    policy = Script(script) if isinstance(script, dict) else script
+    workload = workload_of(rows, cluster, metric=metric, iterations=iterations, model_mb=model_mb)
+    return replay_tasks(workload, policy, fluctuation=fluctuation, **options), policy
+
+
+def test_a_job_alone_ends_after_all_its_iterations():
+    log, _ = run([TaskJob(submit_s=1000.0)], {0: {"put": [(0, 0)]}})
+    assert (log.start_s[0], log.end_s[0], log.ran_s[0], log.waited_s[0]) == (1000.0, 1100.0, 100.0, 0.0)
+    assert log.done[0] == 100.0
+    assert log.gpu_s[0] == 50.0  # half a GPU
+    assert (log.decisions, log.overloads) == (2, 0)
+
+
+def test_a_job_waits_for_the_tick_after_its_submission():
+    rows = [TaskJob(submit_s=1000.0), TaskJob(submit_s=1010.0)]
+    log, policy = run(rows, {0: {"put": [(0, 0)]}, 60: {"put": [(1, 2)]}})
+    assert log.end_s.tolist() == [1100.0, 1160.0]
+    assert log.waited_s.tolist() == [0.0, 50.0]
+    assert policy.seen[0]["active"].tolist() == [0]
+    assert policy.seen[1]["active"].tolist() == [0, 1]
+
+
+def test_a_job_submitted_at_a_tick_is_there():
+    rows = [TaskJob(submit_s=1.7e9 + 0.1), TaskJob(submit_s=1.7e9 + 60.1)]
+    log, _ = run(rows, {0: {"put": [(0, 0)]}, 60: {"put": [(1, 2)]}})
+    assert log.jct_s == pytest.approx([100.0, 100.0])
+
+
+def test_ticks_without_jobs_are_left_out():
+    rows = [TaskJob(submit_s=0.0), TaskJob(submit_s=86_401.0)]
+    log, policy = run(rows, {0: {"put": [(0, 0)]}, 86_460: {"put": [(1, 0)]}})
+    assert policy.at_s == [0.0, 60.0, 86_460.0, 86_520.0]
+    assert log.end_s[1] == 86_560.0
+
+
+def test_what_a_completion_frees_is_used_from_the_next_tick_on():
+    rows = [TaskJob(iterations=70.0, gpu=1.0), TaskJob(iterations=70.0, gpu=1.0)]
+    log, policy = run(rows, {0: {"put": [(0, 0)]}, 120: {"put": [(1, 0)]}})
+    assert log.end_s.tolist() == [70.0, 190.0]
+    assert policy.seen[2]["load"][0, GPU] == 0.0
+    assert log.waited_s[1] == 120.0
+
+
+@pytest.mark.parametrize(("gpu", "seconds"), [(2, 110.4), (1, 110.0)])
+def test_a_move_costs_a_restart_and_what_it_takes_along_to_another_server(gpu, seconds):
+    """500 MB at 1250 MB/s take 0.4 s; within a server nothing is sent."""
+    log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"put": [(0, gpu)]}})
+    assert log.end_s[0] == pytest.approx(seconds)
+    assert (log.migrations[0], log.preemptions[0]) == (1, 0)
+    assert log.moved_mb[0] == (500.0 if gpu == 2 else 0.0)
+    assert log.ran_s[0] == pytest.approx(seconds)
+
+
+def test_a_task_takes_along_its_share_of_the_model_and_the_slower_network_counts():
+    cluster = cluster_of(2, 2)
+    cluster.capacity[1, 3] = 100.0
+    rows = [TaskJob(workers=2, bandwidth=1.0, server=True)]
+    log, _ = run(rows, {0: {"put": [(0, 0), (1, 0), (2, 0)]}, 60: {"put": [(1, 2), (2, 2)]}}, cluster=cluster)
+    assert log.moved_mb[0] == 250.0  # half of it, and nothing for the parameter server
+    assert log.end_s[0] == pytest.approx(110.0 + 2.5)
+    assert log.migrations[0] == 2
+
+
+@pytest.mark.parametrize(("gpu", "moved_mb", "end_s"), [(0, 0.0, 170.0), (1, 0.0, 170.0), (3, 500.0, 170.4)])
+def test_a_stop_keeps_the_work_done_and_costs_a_restart(gpu, moved_mb, end_s):
+    script = {0: {"put": [(0, 0)]}, 60: {"stop": [0]}, 120: {"put": [(0, gpu)]}}
+    log, policy = run([TaskJob()], script)
+    assert policy.of("done") == pytest.approx({0: 0.0, 60: 60.0, 120: 60.0})
+    assert log.end_s[0] == pytest.approx(end_s)
+    assert (log.preemptions[0], log.migrations[0], log.moved_mb[0]) == (1, 0, moved_mb)
+    assert log.waited_s[0] == 60.0
+    assert log.ran_s[0] == pytest.approx(end_s - 60.0)
+
+
+def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
+    log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"stop": [0], "put": [(0, 0)]}})
+    assert log.end_s[0] == pytest.approx(110.0)
+    assert (log.preemptions[0], log.migrations[0], log.waited_s[0]) == (1, 0, 0.0)
+
+
+def test_a_task_back_in_the_queue_stops_its_job_which_neither_waits_nor_runs():
+    script = {0: {"put": [(0, 0), (1, 1)]}, 60: {"put": [(1, QUEUED)]}, 120: {"put": [(1, 1)]}}
+    log, policy = run([TaskJob(workers=2)], script)
+    assert log.end_s[0] == pytest.approx(170.0)
+    assert (log.preemptions[0], log.waited_s[0]) == (1, 0.0)
+    assert log.ran_s[0] == pytest.approx(110.0)
+    assert policy.seen[2]["load"][0, GPU] == 0.5
+
+
+def test_a_job_in_part_on_gpus_stands_still_and_its_first_start_is_free():
+    log, policy = run([TaskJob(workers=2)], {0: {"put": [(0, 0)]}, 60: {"put": [(1, 1)]}})
+    assert policy.of("done")[60] == 0.0
+    assert (log.start_s[0], log.end_s[0], log.preemptions[0], log.gpu_s[0]) == (60.0, 160.0, 0, 100.0)
+
+
+def test_a_second_move_stands_still_anew():
+    script = {0: {"put": [(0, 0)]}, 60: {"put": [(0, 1)]}, 120: {"put": [(0, 0)]}}
+    log, _ = run([TaskJob(iterations=200.0)], script, restart_s=90.0)
+    assert log.end_s[0] == pytest.approx(60.0 + 60.0 + 90.0 + 140.0)
+
+
+def test_a_quick_move_does_not_cut_a_slow_one_short():
+    """125,000 MB take 100 s, until second 170; a move within the server at second 120 changes nothing of that."""
+    script = {0: {"put": [(0, 0)]}, 60: {"put": [(0, 2)]}, 120: {"put": [(0, 3)]}}
+    log, _ = run([TaskJob()], script, model_mb=125_000.0)
+    assert log.end_s[0] == pytest.approx(170.0 + 40.0)
+
+
+def test_a_limit_ends_a_job_in_the_middle_or_at_once():
+    log, _ = run([TaskJob()], {0: {"put": [(0, 0)], "limited": [0], "limits": [75.5]}})
+    assert (log.end_s[0], log.done[0], log.accuracy[0]) == (75.5, 75.5, pytest.approx(0.9 * (1 - np.exp(-2.1))))
+    log, policy = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [60.0]}})
+    assert (log.end_s[0], log.done[0], policy.at_s) == (60.0, 60.0, [0.0, 60.0])
+    log, _ = run([TaskJob()], {60: {"limited": [0], "limits": [0.0]}})
+    assert (log.end_s[0], log.done[0], log.accuracy[0]) == (60.0, 0.0, 0.0)
+    assert np.isnan(log.start_s[0])
+
+
+def test_a_limit_may_be_taken_back():
+    script = {0: {"put": [(0, 0)], "limited": [0], "limits": [70.0]}, 60: {"limited": [0], "limits": [100.0]}}
+    log, _ = run([TaskJob()], script)
+    assert log.end_s[0] == 100.0
+
+
+def test_a_job_may_really_end_before_it_declares():
+    log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}}, iterations=np.array([42.0]), metric=LINEAR[:, :6])
+    assert (log.end_s[0], log.iterations[0]) == (42.0, 42.0)
+    assert log.accuracy[0] == pytest.approx(0.5)  # its fifth epoch is a short one
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "accuracy"), [(9.9, 0.0), (10.0, 0.1), (35.0, 0.3), (99.0, 0.9), (100.0, 1.0), (inf, 1.0)]
+)
+def test_accuracy_by_the_deadline_is_that_of_the_latest_epoch_by_then(deadline_s, accuracy):
+    log, _ = run([TaskJob(submit_s=5e8, deadline_s=5e8 + deadline_s)], {0: {"put": [(0, 0)]}}, metric=LINEAR)
+    assert log.deadline_accuracy[0] == pytest.approx(accuracy)
+    assert log.accuracy[0] == 1.0
+
+
+def test_accuracy_by_a_deadline_while_the_job_stands_still():
+    script = {0: {"put": [(0, 0)]}, 60: {"stop": [0]}, 120: {"put": [(0, 0)]}}
+    for deadline_s, accuracy in ((100.0, 0.6), (125.0, 0.6), (141.0, 0.7)):
+        log, _ = run([TaskJob(deadline_s=deadline_s)], script, metric=LINEAR)
+        assert log.deadline_accuracy[0] == pytest.approx(accuracy)
+
+
+def test_what_is_seen_of_a_metric_that_also_falls():
+    """Epochs of 40 s: after 60 s one is seen, after 120 s three, of which the third lost."""
+    metric = np.array([[0.1, 0.3, 0.7, 0.5, 0.6, 0.9]])
+    log, policy = run([TaskJob(epochs=5, iterations=200.0)], {0: {"put": [(0, 0)]}}, metric=metric)
+    assert policy.of("accuracy") == pytest.approx({0: nan, 60: 0.3, 120: 0.5, 180: 0.6}, nan_ok=True)
+    assert policy.of("last_gain") == pytest.approx({0: nan, 60: 0.2, 120: 0.0, 180: 0.1}, nan_ok=True)
+    assert policy.of("all_gain") == pytest.approx({0: nan, 60: 0.2, 120: 0.6, 180: 0.7}, nan_ok=True)
+    assert log.accuracy[0] == 0.9
+
+
+def test_traffic_between_servers_counts_by_iterations_done():
+    rows = [TaskJob(workers=2, chain=True, volume_mb=50.0)]
+    apart, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
+    beside, _ = run(rows, {0: {"put": [(0, 0), (1, 1)]}})
+    assert (apart.edge_mb[0], beside.edge_mb[0]) == (pytest.approx(5000.0), 0.0)
+    assert (apart.end_s[0], beside.end_s[0]) == (pytest.approx(250.0), pytest.approx(200.0))
+
+
+def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource():
+    rows = [TaskJob(workers=2, gpu=0.5, cpu=cpu, iterations=110.0) for cpu in (10.0, 14.4, 14.5)]
+    script = {0: {"put": [(0, 0), (1, 1)]}}
+    for row, overloads in zip(rows, (0, 0, 2), strict=True):  # 28.8 of 32 cores are 0.9
+        assert run([row], script)[0].overloads == overloads
+
+
+def test_a_gpu_is_never_used_beyond_what_it_has():
+    rows = [TaskJob(gpu=0.75, iterations=60.0), TaskJob(gpu=0.75, iterations=60.0)]
+    log, _ = run(rows, {0: {"put": [(0, 0), (1, 0)]}})
+    assert log.end_s.tolist() == [90.0, 90.0]
+    assert log.gpu_s.tolist() == [45.0, 45.0]
+
+
+def test_loads_fluctuate_every_five_minutes_but_memory_does_not():
+    row = TaskJob(workers=64, gpu=0.01, cpu=0.1, memory=1.0, iterations=6000.0)
+    put = [(task, task % 4) for task in range(64)]
+    log, policy = run([row], {0: {"put": put}}, fluctuation=0.2)
+    loads = np.array([seen["task_load"] for seen in policy.seen[1:]])
+    factors = loads[:, :, 0] / 0.01
+    assert (loads[:, :, MEMORY] == 1.0).all()
+    assert np.allclose(loads[:, :, 3] / 100.0, factors)
+    assert np.array_equal(factors[0], factors[3])
+    assert not np.isclose(factors[3], factors[4]).any()
+    apart = factors[4::5].ravel()  # a draw each
+    assert (apart.min() >= 0.6, apart.max() <= 1.4) == (True, True)
+    assert apart.mean() == pytest.approx(1.0, abs=0.02)
+    assert apart.std() == pytest.approx(0.2 * 0.959, abs=0.01)  # sd of a normal clipped to +-2
+    again, other = (run([row], {0: {"put": put}}, fluctuation=0.2, seed=seed)[1] for seed in (0, 1))
+    assert np.array_equal(again.seen[7]["task_load"], policy.seen[7]["task_load"])
+    assert not np.array_equal(other.seen[7]["task_load"], policy.seen[7]["task_load"])
+    assert log.done[0] == 6000.0
+
+
+def test_loads_are_those_of_the_tasks_that_are_there():
+    rows = [TaskJob(iterations=400.0), TaskJob(workers=3, gpu=(0.2, 0.9, 0.4), iterations=30.0)]
+    gpu_of = np.array([0, 0, 2, 3])
+    _, policy = run(rows, {0: {"put": list(enumerate(gpu_of))}}, fluctuation=0.3)
+    load, _ = loads_of(TWO_SERVERS, policy.seen[1]["task_load"], np.array([0, -1, -1, -1]))
+    assert np.allclose(policy.seen[1]["load"], load)
+    assert (policy.seen[1]["task_load"][1:, GPU] == [0.2, 0.9, 0.4]).all()  # over, and back to what is used at rest
+
+
+def test_progress_is_told_to_the_end():
+    told = []
+    rows = [TaskJob(iterations=60.0 * 450)]
+    run(rows, {0: {"put": [(0, 0)]}}, progress=lambda over, count: told.append((over, count)))
+    assert told == [(0, 1), (0, 1), (1, 1)]
+
+
+def wrong(script, *, rows=None, **options):
+    rows = rows or (TaskJob(), TaskJob(submit_s=600.0, workers=2))
+    with pytest.raises(DecisionError) as caught:
+        run(list(rows), script, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"put": [(9, 0)]}, "places task 9, which is not active"),
+        ({"put": [(-1, 0)]}, "places task -1, which is not active"),
+        ({"put": [(2, 0)]}, "places task 1 of job job-1, which is not active"),
+        ({"put": [(0, 4)]}, "puts task 0 of job job-0 on GPU 4, of which there are 4"),
+        ({"put": [(0, -2)]}, "puts task 0 of job job-0 on GPU -2, of which there are 4"),
+        ({"put": [(0, 0), (0, 1)]}, "places task 0 of job job-0 twice in one decision"),
+        ({"stop": [1]}, "stops job job-1, which is not active"),
+        ({"stop": [7]}, "stops job 7, which is not active"),
+        ({"limited": [1], "limits": [5.0]}, "limits job job-1, which is not active"),
+        ({"limited": [0], "limits": [101.0]}, "limits job job-0 to 101 iterations, more than its 100"),
+        ({"limited": [0], "limits": [nan]}, "limits job job-0 to nan iterations, of which it has done 0"),
+        ({"limited": [0], "limits": []}, "gives 0 GPUs for 0 tasks, 0 limits for 1 jobs"),
+    ],
+)
+def test_what_cannot_be_is_refused(said, told):
+    assert wrong({0: said}) == f"policy script at 0.000 s: {told}"
+
+
+def test_a_limit_below_what_is_done_is_refused():
+    told = wrong({0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [59.0]}})
+    assert told == "policy script at 60.000 s: limits job job-0 to 59 iterations, of which it has done 60"
+
+
+def test_more_memory_than_there_is_is_refused():
+    rows = (TaskJob(workers=3, memory=100.0),)
+    told = wrong({0: {"put": [(0, 0), (1, 1), (2, 0)]}}, rows=rows)
+    assert told == (
+        "policy script at 0.000 s: puts task 2 of job job-0 on server 0, which lacks the memory for it (244 GB in all)"
+    )
+    full, _ = run(rows, {0: {"put": [(0, 0), (1, 1), (2, 2)]}}, cluster=cluster_of(2, 2, memory=200.0))
+    assert full.end_s[0] == 100.0
+
+
+def test_a_job_that_is_over_is_not_active():
+    told = wrong({0: {"put": [(0, 0)]}, 120: {"put": [(0, 0)]}}, rows=(TaskJob(), TaskJob(submit_s=30.0)))
+    assert told == "policy script at 120.000 s: places task 0 of job job-0, which is not active"
+
+
+def test_jobs_left_for_ever_are_refused():
+    told = wrong({})
+    at_s = 600.0 + 60.0 * (PATIENCE - 1)  # patience begins with the last submission
+    assert told == (
+        f"policy script at {at_s + 60.0:.3f} s: leaves job job-0 and 1 others for ever: none got on in the last 1440 "
+        "decisions, and no more will arrive"
+    )
+
+
+@pytest.mark.parametrize("setting", ["round_s", "fluctuation", "restart_s", "forecast_every"])
+def test_settings_that_mean_nothing_are_refused(setting):
+    with pytest.raises(ConfigError, match=f"{setting} is -1"):
+        run([TaskJob()], Fifo(), **{setting: -1.0})

@@ -1,0 +1,207 @@
+"""MLFS's workload: training jobs split into tasks by model and data parallelism (MLFS, section 4.1).
+
+Run times are scaled by one factor, so that jobs offer the load that is set: the mean over jobs of (shares of GPUs of
+all tasks x run time) is load x 80 GPUs x one week / 620. A run time is that of all iterations where nothing holds a
+task up and nothing has to be sent. An iteration is as much work as lies between two exchanges of results: where a batch
+is so short that its communications would take more than the set part of it, batches are put together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
+from jobcast.traces.generators.job_columns import JobColumns, canonical_frame
+from jobcast.traces.generators.mlfs_arrivals import WEEK_S, Arrivals, arrivals_of
+from jobcast.traces.generators.mlfs_config import (
+    ALGORITHMS,
+    DATA_MB,
+    DEADLINE_H,
+    DEADLINE_SLACK,
+    PAPER,
+    PAPER_JOBS,
+    URGENCIES,
+    MlfsConfig,
+)
+from jobcast.traces.generators.mlfs_curves import DrawnCurves, draw_curves
+from jobcast.traces.generators.mlfs_errors import spread_of_error
+from jobcast.traces.generators.mlfs_tasks import JobTasks, tasks_of_jobs
+from jobcast.traces.job_curves import JobCurves
+from jobcast.traces.tasks import TaskTable
+
+POOL = "mlfs"
+MINUTE_S, HOUR_S = 60.0, 3600.0
+PAPER_GPUS = 80
+LEAST_ITERATION_S = 0.1
+"""No iteration is shorter; ours: an exchange between machines takes about as long."""
+HALVINGS = 80
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class MlfsDraw(NamedTuple):
+    """One draw of the workload.
+
+    Attributes
+    ----------
+    jobs, pools : canonical table and its one pool
+    tasks, curves : what belongs to its jobs
+    """
+
+    jobs: pl.DataFrame
+    pools: list[Pool]
+    tasks: TaskTable
+    curves: JobCurves
+
+
+class Lengths(NamedTuple):
+    """How long jobs are, (n_jobs,): epochs, iterations of each, seconds of an iteration."""
+
+    epochs: Ints
+    epoch_iterations: Ints
+    iteration_s: Floats
+
+    @property
+    def run_s(self) -> Floats:
+        """(n_jobs,) seconds of all iterations."""
+        return self.epochs * self.epoch_iterations * self.iteration_s
+
+
+def generate_mlfs(config: MlfsConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:
+    """Canonical table of one draw, and its one pool. Raises ConfigError and TraceError."""
+    drawn = draw_mlfs(config, rng)
+    return drawn.jobs, drawn.pools
+
+
+def mlfs_tasks(config: MlfsConfig, rng: np.random.Generator) -> tuple[TaskTable, JobCurves]:
+    """Tasks and curves of the draw of `generate_mlfs` from an equal generator. Raises ConfigError and TraceError."""
+    drawn = draw_mlfs(config, rng)
+    return drawn.tasks, drawn.curves
+
+
+def mlfs_notes(config: MlfsConfig) -> tuple[str, ...]:
+    """Where the jobs come from, and the load that they offer in the mean."""
+    load = config.load * config.jobs / PAPER_JOBS * PAPER_GPUS / config.gpus / config.weeks
+    arrivals = config.arrivals or "a Poisson process with a daily rhythm"
+    return f"arrivals: {arrivals}", f"offered load: {load:.3g} of {config.gpus} GPUs, in shares of GPUs"
+
+
+def draw_mlfs(config: MlfsConfig, rng: np.random.Generator) -> MlfsDraw:
+    """Draw all of it, each quantity from a stream of its own. Raises ConfigError and TraceError."""
+    of_arrival, of_task, of_length, of_curve, of_user, of_error = rng.spawn(6)
+    arrivals = arrivals_of(config, of_arrival)
+    algorithm = of_task.integers(0, len(ALGORITHMS), config.jobs)
+    gpus = of_task.choice(np.asarray(config.widths, dtype=np.int64), config.jobs)
+    tasks = tasks_of_jobs(algorithm, gpus, config, of_task)
+    lengths = _lengths(arrivals, algorithm, tasks, config, of_length)
+    curves = draw_curves(lengths.epochs, of_curve)
+    estimate_s = lengths.iteration_s * _errors(config, of_error)
+    frame = _jobs(arrivals, algorithm, gpus, lengths, curves, lengths.epochs * lengths.epoch_iterations * estimate_s,
+                  config, of_user)  # fmt: skip
+    ids = tuple(frame["job_id"].to_list())
+    table = _task_table(ids, tasks, lengths, estimate_s, _options(config, of_user))
+    known = JobCurves("generated", "", ids, curves.begin, curves.metric)
+    return MlfsDraw(frame, [Pool(POOL, config.gpus)], table, known)
+
+
+def _lengths(
+    arrivals: Arrivals, algorithm: Ints, tasks: JobTasks, config: MlfsConfig, rng: np.random.Generator
+) -> Lengths:
+    """Epochs and iterations at the one factor of run times that gives the load."""
+    batch_mb = np.array([one.batch_mb for one in ALGORITHMS.values()])[algorithm]
+    most = np.ceil(rng.uniform(*DATA_MB, config.jobs) / batch_mb)
+    epochs = rng.integers(config.epochs[0], config.epochs[1] + 1, config.jobs)
+    least_s = np.maximum(LEAST_ITERATION_S, tasks.sending_s / config.communication)
+    shortest_s = np.maximum(config.shortest_min * MINUTE_S, config.epochs[0] * least_s)
+    aim = config.load * PAPER_GPUS * WEEK_S / PAPER_JOBS * config.jobs
+    run_s = _scaled(arrivals.duration_s, shortest_s, config.longest_h * HOUR_S, tasks.gpu, aim)
+    epochs = np.clip(epochs, 1, np.maximum(config.epochs[0], (run_s / least_s).astype(np.int64)))
+    each = np.clip(np.floor(run_s / epochs / least_s * (1 + 1e-9)), 1.0, most).astype(np.int64)
+    return Lengths(epochs, each, run_s / (epochs * each))
+
+
+def _scaled(duration_s: Floats, shortest_s: Floats, longest_s: float, gpu: Floats, aim: float) -> Floats:
+    """Run times within their bounds whose work is the aim, by bisection. Raises ConfigError where none have it."""
+    low, high = 1e-6, 1e6
+    longest = np.maximum(longest_s, shortest_s)
+    if longest @ gpu < aim:
+        raise ConfigError("mlfs: jobs as long as longest_h do not make the load; raise longest_h or lower load")
+    if shortest_s @ gpu > aim:
+        raise ConfigError("mlfs: the shortest jobs are more than the load; raise load or communication")
+    for _ in range(HALVINGS):
+        factor = np.sqrt(low * high)
+        enough = np.clip(duration_s * factor, shortest_s, longest) @ gpu >= aim
+        low, high = (low, factor) if enough else (factor, high)
+    return np.clip(duration_s * low, shortest_s, longest)
+
+
+def _errors(config: MlfsConfig, rng: np.random.Generator) -> Floats:
+    """(n_jobs,) factors of estimates, lognormal around 1."""
+    return np.exp(spread_of_error(config.error) * rng.standard_normal(config.jobs))
+
+
+def _options(config: MlfsConfig, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """What users ask for, and the furthest that it may be changed to."""
+    if config.options == PAPER:
+        return np.full(config.jobs, OPT_STOP), np.full(config.jobs, TARGET_ONLY)
+    option = rng.integers(ALL_ITERATIONS, TARGET_ONLY + 1, config.jobs)
+    return option, rng.integers(option, TARGET_ONLY + 1)
+
+
+def _jobs(
+    arrivals: Arrivals,
+    algorithm: Ints,
+    gpus: Ints,
+    lengths: Lengths,
+    curves: DrawnCurves,
+    estimate_s: Floats,
+    config: MlfsConfig,
+    rng: np.random.Generator,
+) -> pl.DataFrame:
+    """Canonical table; deadlines by the estimated run times, targets by the accuracies that are reached at the end."""
+    of_deadline, of_urgency, of_target = rng.spawn(3)
+    count, begin_s = config.jobs, float(arrivals.submit_s[0])
+    allowed_s = of_deadline.uniform(*DEADLINE_H, count) * HOUR_S
+    text, no = np.full(count, ""), np.zeros(count, dtype=np.bool_)
+    columns = JobColumns(arrivals.submit_s - begin_s, lengths.run_s, gpus, no, np.full(count, POOL), text, text)
+    origin = pl.from_epoch(pl.Series([round(begin_s * 1e6)]), time_unit="us").dt.replace_time_zone("UTC")[0]
+    frame = canonical_frame(columns, origin).drop("user", "tag", "state")
+    within_us = np.ceil(np.maximum(DEADLINE_SLACK * estimate_s, allowed_s) * 1e6).astype(np.int64)
+    names = list(ALGORITHMS)
+    return frame.with_columns(
+        pl.Series("model", [names[at] for at in algorithm.tolist()]),
+        pl.Series("epochs", lengths.epochs),
+        (pl.col("submit_time") + pl.Series(within_us).cast(pl.Duration("us"))).alias("deadline"),
+        pl.Series("weight", of_urgency.integers(URGENCIES[0], URGENCIES[1] + 1, count).astype(np.float64)),
+        pl.Series("target_accuracy", of_target.uniform(config.target[0], config.target[1], count) * curves.final),
+    )
+
+
+def _task_table(
+    ids: tuple[str, ...], tasks: JobTasks, lengths: Lengths, estimate_s: Floats, options: tuple[Ints, Ints]
+) -> TaskTable:
+    """The tasks with their seconds: units of time become those of the jobs' iterations."""
+    job = np.repeat(np.arange(len(ids)), np.diff(tasks.task_of))
+    return TaskTable(
+        path="generated",
+        sha256="",
+        job_ids=ids,
+        task_of=tasks.task_of,
+        edge_of=tasks.edge_of,
+        demand=tasks.demand,
+        compute_s=tasks.compute * lengths.iteration_s[job],
+        size_share=tasks.size_share,
+        is_server=tasks.is_server,
+        edge_from=tasks.edge_from,
+        edge_to=tasks.edge_to,
+        volume_mb=tasks.volume_mb,
+        model_mb=tasks.model_mb,
+        epoch_iterations=lengths.epoch_iterations,
+        iteration_s=estimate_s,
+        option=options[0],
+        may_become=options[1],
+    )

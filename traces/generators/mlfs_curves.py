@@ -1,0 +1,146 @@
+"""Accuracy by epoch of MLFS's jobs: shapes of several families, so that no one model of curves is right, with noise.
+
+Every shape rises from 0 before training to 1 after the last epoch. Its one free parameter is solved for the share of
+the gain that is there after a fifth of the epochs: that share was .57 to .90 in training curves of CIFAR-10,
+DeepSpeech2 and NCF (Qiao et al., OSDI 2021), and is uniform in .5 to .95 here. The noise of those curves was .0004 to
+.03 of the gain. All else is ours: final accuracies, a step in a quarter of the curves, where the learning rate is cut,
+and a fifth of the curves that lose some of what they had gained.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+EARLY = 0.2
+EARLY_GAIN = (0.5, 0.95)
+FINAL = (0.5, 0.99)
+BEGINNING = (0.02, 0.4)
+"""Accuracy before training, as a share of the final one."""
+NOISE = (0.0005, 0.02)
+"""Standard deviation of an epoch's metric, as a share of the gain; log-uniform."""
+STEPPED, STEP_AT, STEP = 0.25, (0.4, 0.8), (0.03, 0.15)
+"""Share of curves with a step, where it lies as a share of the epochs, and its height as a share of the gain."""
+FALLING, PEAK_AT, FALL = 0.2, (0.5, 0.9), (0.005, 0.04)
+"""Share of curves that fall after a peak, where that is, and what they lose of the gain."""
+LOG_LOW, LOG_HIGH, HALVINGS = -30.0, 60.0, 100
+"""Bounds of the logarithm of a shape's parameter, and steps of the search in them."""
+Shape = Callable[[Floats, Floats], Floats]
+
+
+def exponential(u: Floats, log_k: Floats) -> Floats:
+    """1 - exp(-k u)."""
+    return -np.expm1(-np.exp(log_k) * u)
+
+
+def power(u: Floats, log_k: Floats) -> Floats:
+    """1 - (1 + k u)^-1/2 (pow3, moved to 0)."""
+    return 1.0 - (1.0 + np.exp(log_k) * u) ** -0.5
+
+
+def logarithm(u: Floats, log_k: Floats) -> Floats:
+    """log(1 + k u)."""
+    return np.log1p(np.exp(log_k) * u)
+
+
+def hill(u: Floats, log_k: Floats) -> Floats:
+    """u^1.5 / (1/k + u^1.5) (Hill3)."""
+    risen = np.exp(log_k) * u**1.5
+    return risen / (1.0 + risen)
+
+
+def weibull(u: Floats, log_k: Floats) -> Floats:
+    """1 - exp(-k u^0.6) (Weibull, Janoschek)."""
+    return -np.expm1(-np.exp(log_k) * u**0.6)
+
+
+SHAPES: dict[str, Shape] = {
+    "exponential": exponential,
+    "power": power,
+    "logarithm": logarithm,
+    "hill": hill,
+    "weibull": weibull,
+}
+"""Each rises from 0 at u = 0, ever slower the larger its parameter."""
+
+
+class DrawnCurves(NamedTuple):
+    """Curves of all jobs.
+
+    Attributes
+    ----------
+    family : (n_jobs,) index into `SHAPES`
+    begin : (n_jobs + 1,) where a job's epochs begin in `metric`
+    metric : by epoch from 0 on
+    final : (n_jobs,) the last metric
+    """
+
+    family: Ints
+    begin: Ints
+    metric: Floats
+    final: Floats
+
+
+def draw_curves(epochs: Ints, rng: np.random.Generator) -> DrawnCurves:
+    """Draw a curve for each job.
+
+    Parameters
+    ----------
+    epochs : (n_jobs,) at least 1
+    rng : of all that is drawn
+    """
+    count = len(epochs)
+    family = rng.integers(0, len(SHAPES), count)
+    early, final, low = (rng.uniform(*bounds, count) for bounds in (EARLY_GAIN, FINAL, BEGINNING))
+    log_k = _solved(family, early)
+    begin = np.concatenate([[0], np.cumsum(epochs + 1)])
+    job = np.repeat(np.arange(count), epochs + 1)
+    u = (np.arange(begin[-1]) - begin[job]) / epochs[job]
+    shape = _shapes(family[job], u, log_k[job]) / _shapes(family, np.ones(count), log_k)[job]
+    shape = _with_steps(shape, u, job, count, rng)
+    shape = _with_falls(shape, u, job, count, rng)
+    noise = np.exp(rng.uniform(math.log(NOISE[0]), math.log(NOISE[1]), count))[job] * rng.standard_normal(len(job))
+    gain = final * (1.0 - low)
+    metric = np.clip((final * low)[job] + gain[job] * (shape + noise * (u > 0)), 0.0, 1.0)
+    return DrawnCurves(family, begin, metric, metric[begin[1:] - 1])
+
+
+def _shapes(family: Ints, u: Floats, log_k: Floats) -> Floats:
+    """Each entry by its own family."""
+    values = np.empty(len(u))
+    for number, shape in enumerate(SHAPES.values()):
+        mine = family == number
+        values[mine] = shape(u[mine], log_k[mine])
+    return values
+
+
+def _solved(family: Ints, early: Floats) -> Floats:
+    """(n_jobs,) parameters at which `early` of the gain is there after a fifth of the epochs, by bisection."""
+    low: Floats = np.full(len(early), LOG_LOW)
+    high: Floats = np.full(len(early), LOG_HIGH)
+    fifth, whole = np.full(len(early), EARLY), np.ones(len(early))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        less = _shapes(family, fifth, middle) < early * _shapes(family, whole, middle)
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return low
+
+
+def _with_steps(shape: Floats, u: Floats, job: Ints, count: int, rng: np.random.Generator) -> Floats:
+    """A step up at one epoch of some curves; what comes before it is scaled down, so that the end stays 1."""
+    chosen, at, height = rng.random(count) < STEPPED, rng.uniform(*STEP_AT, count), rng.uniform(*STEP, count)
+    step = np.where(chosen, height, 0.0)
+    stepped: Floats = shape * (1.0 - step[job]) + step[job] * (u > at[job])
+    return stepped
+
+
+def _with_falls(shape: Floats, u: Floats, job: Ints, count: int, rng: np.random.Generator) -> Floats:
+    """A slow fall after a peak of some curves."""
+    chosen, at, depth = rng.random(count) < FALLING, rng.uniform(*PEAK_AT, count), rng.uniform(*FALL, count)
+    fall = np.where(chosen, depth, 0.0)
+    fallen: Floats = shape - fall[job] * np.maximum(0.0, u - at[job]) / (1.0 - at[job])
+    return fallen

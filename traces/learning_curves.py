@@ -1,0 +1,216 @@
+"""Training curves: a run's validation metric by epoch, read from CSV."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.csv_table import read_csv
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.table import Floats
+from jobcast.traces.typed import LARGEST_COUNT, numbers_of
+
+Ints = NDArray[np.int64]
+NEEDED = ("app", "batch_size", "epoch", "metric")
+EXTRA = ("progress", "iteration", "grad_sqr", "grad_var")
+"""Columns that a file may have: samples and iterations done, squared norm and variance of the gradient."""
+MILESTONES = "lr_milestones"
+WHOLE = "epochs"
+"""Column of how many epochs a run is to have in all, where its rows are only the first of them."""
+PARQUET = b"PAR1"
+ROW = "row"
+MOST_EPOCHS = 100_000
+"""Larger numbers count steps, not epochs."""
+BETWEEN = re.compile(r"[\s,;]+")
+"""Between milestones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningCurve:
+    """Validation metric of one training run by epoch.
+
+    Attributes
+    ----------
+    app : what is trained
+    batch_size : samples a step
+    epoch : (n,) ascending from 1 or later, with gaps where the metric was not measured
+    metric : (n,) of validation; accuracies rise, error rates and losses fall
+    lr_milestones : epochs after which the learning rate is cut, known in advance
+    grad_sqr, grad_var : (n,) squared norm and variance of the gradient
+    progress : (n,) samples done, scaled by what a step of that batch size is worth
+    iteration : (n,) steps done
+    """
+
+    app: str
+    batch_size: int
+    epoch: Ints
+    metric: Floats
+    lr_milestones: tuple[int, ...] = ()
+    grad_sqr: Floats | None = None
+    grad_var: Floats | None = None
+    progress: Floats | None = None
+    iteration: Floats | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.epoch)
+
+    @property
+    def epochs(self) -> int:
+        """The last epoch that was measured."""
+        return int(self.epoch[-1])
+
+    def prefix(self, seen: int) -> "LearningCurve":
+        """The first `seen` rows; all of them where there are no more.
+
+        >>> curve = LearningCurve("LM", 32, np.array([1, 2, 4]), np.array([0.1, 0.4, 0.5]))
+        >>> curve.prefix(2).metric.tolist(), curve.prefix(9).epochs
+        ([0.1, 0.4], 4)
+        """
+        extra: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[:seen] for name in EXTRA
+        }
+        return replace(self, epoch=self.epoch[:seen], metric=self.metric[:seen], **extra)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveTable:
+    """Training curves of a file, by app and batch size.
+
+    Attributes
+    ----------
+    path, sha256, rows : the file, its hash and how many rows it has
+    curves : one a pair of app and batch size
+    epochs : (n_curves,) epochs that each run is to have in all, None where the file does not say
+    notes : what a reader of results should know
+    """
+
+    path: str
+    sha256: str
+    rows: int
+    curves: tuple[LearningCurve, ...]
+    epochs: tuple[int | None, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_learning_curves(path: PathLike) -> CurveTable:
+    """Read a CSV of app, batch_size, epoch, metric, and if there progress, iteration, grad_sqr, grad_var,
+    lr_milestones and epochs; one curve for each pair of app and batch size, rows in any order.
+
+    Milestones stand between spaces, commas or semicolons, or as a JSON list, the same on all rows of a curve.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, misses a column, or a row of it cannot be used; the line names the first such row.
+    """
+    file = read_file(path)
+    if file.data.startswith(PARQUET):
+        raise TraceError(f"{file.path}: is a Parquet file; give training curves as CSV ({', '.join(NEEDED)})")
+    frame, place = read_csv(file)
+    _require_columns(frame, place)
+    table, notes = _typed(frame, place)
+    return _table(file, table, place, notes)
+
+
+def _require_columns(frame: pl.DataFrame, place: Place) -> None:
+    missing = [name for name in NEEDED if name not in frame.columns]
+    if missing:
+        raise TraceError(
+            f"{place.path}: no training curves, {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} "
+            f"missing, found {', '.join(frame.columns)}; give a row an epoch with {', '.join(NEEDED)}"
+        )
+    if frame.is_empty():
+        raise TraceError(f"{place.path}: only a header, no rows; give a row an epoch with {', '.join(NEEDED)}")
+
+
+def _typed(frame: pl.DataFrame, place: Place) -> tuple[pl.DataFrame, list[str]]:
+    """The columns that are read, as numbers, in the file's order."""
+    app = frame["app"]
+    place.refuse((app.str.strip_chars() == "").fill_null(True), app, "must name an application", "fill it in")
+    batch_size = _counts(frame["batch_size"], place, LARGEST_COUNT)
+    epoch = _counts(frame["epoch"], place)
+    metric = numbers_of(frame["metric"], place)
+    place.refuse(~metric.is_finite().fill_null(False), metric, "must be a finite number", REMEDY)
+    columns = [app, batch_size, epoch, metric]
+    for name in EXTRA:
+        if name in frame.columns:
+            values = numbers_of(frame[name], place).fill_nan(None)
+            place.refuse(values.is_infinite(), values, "must be a finite number or empty", REMEDY)
+            columns.append(values)
+    if WHOLE in frame.columns:
+        whole = _counts(frame[WHOLE], place, missing=True)
+        place.refuse(whole < epoch, whole, "must not be less than the row's epoch", REMEDY)
+        columns.append(whole)
+    if MILESTONES in frame.columns:
+        given = frame[MILESTONES].to_list()
+        found = [_milestones(text, index, place) for index, text in enumerate(given)]
+        columns.append(pl.Series(MILESTONES, found, dtype=pl.List(pl.Int64)))
+    unread = [name for name in frame.columns if name not in (*NEEDED, *EXTRA, WHOLE, MILESTONES)]
+    return pl.DataFrame(columns), [f"columns not read: {', '.join(unread)}"] if unread else []
+
+
+def _counts(values: pl.Series, place: Place, most: float = MOST_EPOCHS, missing: bool = False) -> pl.Series:
+    """Whole numbers from 1; nothing passes where it may be missing."""
+    numbers = numbers_of(values, place)
+    whole = numbers.is_finite() & (numbers >= 1) & (numbers <= most) & (numbers == numbers.floor())
+    limit = f" and <= {most:,}" if most == MOST_EPOCHS else ""
+    place.refuse(~whole.fill_null(missing), values, f"must be a whole number >= 1{limit}", REMEDY)
+    return numbers.cast(pl.Int64)
+
+
+def _milestones(text: str | None, index: int, place: Place) -> list[int]:
+    """Epochs in a field, ascending, each once."""
+    stripped = (text or "").strip()
+    try:
+        given: Sequence[object] = json.loads(stripped) if stripped.startswith("[") else BETWEEN.split(stripped)
+        numbers = [float(str(part)) for part in given if part != ""]
+    except ValueError:
+        numbers = [0.0]
+    if any(not 1 <= number <= MOST_EPOCHS or number != int(number) for number in numbers):
+        what = "must be whole epochs >= 1 between spaces, commas or semicolons"
+        place.fail(index, MILESTONES, what, text, "correct it or empty the field")
+    return sorted({int(number) for number in numbers})
+
+
+def _table(file: FileBytes, table: pl.DataFrame, place: Place, notes: list[str]) -> CurveTable:
+    """Curves of the typed rows; only what concerns several rows of a curve is left to check."""
+    table = table.with_row_index(ROW)
+    repeated = table.select(pl.struct("app", "batch_size", "epoch").is_first_distinct().not_()).to_series()
+    remedy = "keep one row an epoch, and tell runs at one batch size apart by app"
+    place.refuse(repeated, table["epoch"], "is there twice for one app and batch size", remedy)
+    runs = table.sort("app", "batch_size", "epoch").partition_by("app", "batch_size", maintain_order=True)
+    curves = tuple(_curve(rows, place) for rows in runs)
+    whole = tuple(_one_of(rows, WHOLE, place) for rows in runs)
+    for name in EXTRA:
+        holes = sum(0 < rows[name].null_count() < rows.height for rows in runs) if name in table.columns else 0
+        if holes:
+            notes.append(f"{name}: left out of {holes} curves, which have it on some of their rows only")
+    return CurveTable(file.path, file.sha256, table.height, curves, whole, tuple(notes))
+
+
+def _curve(rows: pl.DataFrame, place: Place) -> LearningCurve:
+    """The curve of its rows, which are in order of epochs."""
+    extra = {name: np.array(rows[name]) for name in EXTRA if name in rows.columns and not rows[name].null_count()}
+    milestones = tuple(_one_of(rows, MILESTONES, place) or ())
+    epoch, metric = np.array(rows["epoch"]), np.array(rows["metric"])
+    return LearningCurve(str(rows["app"][0]), int(rows["batch_size"][0]), epoch, metric, milestones, **extra)
+
+
+def _one_of(rows: pl.DataFrame, name: str, place: Place) -> Any:
+    """What a column holds on all rows of a curve; None where there is no such column."""
+    if name not in rows.columns:
+        return None
+    first: Any = rows[name].to_list()[0]
+    for index, value in zip(rows[ROW], rows[name].to_list(), strict=True):
+        if value != first:
+            shown = " ".join(map(str, value)) if isinstance(value, list) else value
+            place.fail(index, name, "must be the same on all rows of a curve", shown or None, "repeat it on each row")
+    return first

@@ -1,0 +1,243 @@
+"""Tasks of jobs that are split over servers: a row a task, what it uses and whom it sends to in an iteration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import TraceError
+from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
+from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.files import PathLike
+from jobcast.traces.job_curves import numbers_by, refuse_gaps
+from jobcast.traces.plain_tables import counts_in, floats_in, names_in, read_plain, write_plain
+from jobcast.traces.table import Floats
+from jobcast.traces.task_edges import TaskEdges, edges_of, edges_text
+from jobcast.traces.typed import FLAGS
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+DEMANDS = ("gpu", "cpu", "memory_gb", "bandwidth_mb_s")
+OF_TASK = ("job_id", "task", "server", *DEMANDS, "compute_s", "size_share", "sends_to", "volume_mb")
+OF_JOB = ("model_mb", "epoch_iterations", "iteration_s")
+"""The same on all rows of a job, as are the two columns of options, which may be missing."""
+OPTION, MAY_BECOME = "option", "may_become"
+OPTIONS = {"all": ALL_ITERATIONS, "opt_stop": OPT_STOP, "target": TARGET_ONLY}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskTable:
+    """Tasks of jobs by column, jobs in the file's order, tasks of a job by number.
+
+    Attributes
+    ----------
+    path, sha256 : the file
+    job_ids : (n_jobs,)
+    task_of, edge_of : (n_jobs + 1,) where a job's tasks and edges begin
+    demand : (n_tasks, 4) share of a GPU, cores, GB, MB/s
+    compute_s : (n_tasks,) seconds an iteration where nothing holds it up
+    size_share : (n_tasks,) share of the model's parameters
+    is_server : (n_tasks,) whether it is a parameter server
+    edge_from, edge_to : (n_edges,) tasks, counted over the whole table
+    volume_mb : (n_edges,) MB an iteration
+    model_mb : (n_jobs,) size of the model
+    epoch_iterations : (n_jobs,) iterations an epoch
+    iteration_s : (n_jobs,) estimate of an iteration's seconds
+    option, may_become : (n_jobs,) as of `domain.tasks.TaskJobs`
+    row_of : job id -> its number
+    """
+
+    path: str
+    sha256: str
+    job_ids: tuple[str, ...]
+    task_of: Ints
+    edge_of: Ints
+    demand: Floats
+    compute_s: Floats
+    size_share: Floats
+    is_server: Bools
+    edge_from: Ints
+    edge_to: Ints
+    volume_mb: Floats
+    model_mb: Floats
+    epoch_iterations: Ints
+    iteration_s: Floats
+    option: Ints
+    may_become: Ints
+    row_of: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row_of", {name: row for row, name in enumerate(self.job_ids)})
+
+    def of_jobs(self, job_ids: Sequence[str]) -> "TaskTable":
+        """The rows of these jobs, in this order. Raises TraceError for a job that has none."""
+        for job_id in job_ids:
+            if job_id not in self.row_of:
+                raise TraceError(f"{self.path}: no tasks of job {job_id}; add a row for each of them")
+        rows = np.array([self.row_of[job_id] for job_id in job_ids], dtype=np.int64)
+        tasks, task_of = _ranges(self.task_of, rows)
+        edges, edge_of = _ranges(self.edge_of, rows)
+        moved = np.repeat(task_of[:-1] - self.task_of[rows], np.diff(edge_of))
+        return TaskTable(
+            path=self.path,
+            sha256=self.sha256,
+            job_ids=tuple(job_ids),
+            task_of=task_of,
+            edge_of=edge_of,
+            edge_from=self.edge_from[edges] + moved,
+            edge_to=self.edge_to[edges] + moved,
+            volume_mb=self.volume_mb[edges],
+            demand=self.demand[tasks],
+            compute_s=self.compute_s[tasks],
+            size_share=self.size_share[tasks],
+            is_server=self.is_server[tasks],
+            model_mb=self.model_mb[rows],
+            epoch_iterations=self.epoch_iterations[rows],
+            iteration_s=self.iteration_s[rows],
+            option=self.option[rows],
+            may_become=self.may_become[rows],
+        )
+
+
+def read_tasks(path: PathLike) -> TaskTable:
+    """Read a CSV or Parquet file of tasks, rows in any order; see `docs/tasks.md` for the columns.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, misses a column, or a row of it cannot be used; the line names the first such row.
+    """
+    frame, place, file = read_plain(path, (*OF_TASK, *OF_JOB))
+    job_id = names_in(frame["job_id"], place)
+    ids = job_id.unique(maintain_order=True)
+    job, task = numbers_by(job_id, ids), counts_in(frame["task"], place, 0)
+    order = np.lexsort((task, job))
+    task_of = np.searchsorted(job[order], np.arange(len(ids) + 1))
+    refuse_gaps(task, "task", order, task_of, ids, place)
+    server = _servers(frame["server"], place)
+    _refuse_servers(server, job, frame["server"], place)
+    demand = _demands(frame, server, place)
+    compute_s = _of_workers("compute_s", frame, server, place)
+    size_share = floats_in(frame["size_share"], place, 0.0, 1.0)
+    edges = edges_of(frame, order, task_of, place)
+    _refuse_silent(edges, demand[order], order, frame, place)
+    known = _of_jobs(frame, order, task_of, ids, place)
+    return TaskTable(
+        path=file.path,
+        sha256=file.sha256,
+        job_ids=tuple(ids.to_list()),
+        task_of=task_of,
+        demand=demand[order],
+        compute_s=compute_s[order],
+        size_share=size_share[order],
+        is_server=server[order],
+        edge_of=edges.edge_of,
+        edge_from=edges.edge_from,
+        edge_to=edges.edge_to,
+        volume_mb=edges.volume_mb,
+        **known,
+    )
+
+
+def write_tasks(table: TaskTable, path: PathLike) -> None:
+    """Write a file that `read_tasks` reads. Raises ConfigError if it cannot be written."""
+    counts = np.diff(table.task_of)
+    job = np.repeat(np.arange(len(counts)), counts)
+    words = pl.Series([*OPTIONS])
+    sends_to, volume_mb = edges_text(table.task_of, job, table.edge_from, table.edge_to, table.volume_mb)
+    columns = [
+        pl.Series("job_id", table.job_ids, dtype=pl.String).gather(job),
+        pl.Series("task", np.arange(len(job)) - table.task_of[job]),
+        pl.Series("server", table.is_server),
+        *(pl.Series(name, table.demand[:, at]) for at, name in enumerate(DEMANDS)),
+        pl.Series("compute_s", table.compute_s),
+        pl.Series("size_share", table.size_share),
+        sends_to.alias("sends_to"),
+        volume_mb.alias("volume_mb"),
+        *(pl.Series(name, getattr(table, name)[job]) for name in OF_JOB),
+        *(words.gather(getattr(table, name)[job] - 1).alias(name) for name in (OPTION, MAY_BECOME)),
+    ]
+    write_plain(pl.DataFrame(columns), path)
+
+
+def _ranges(begin: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Entries of some jobs one after another, and (n + 1,) where each job begins among them."""
+    counts = begin[rows + 1] - begin[rows]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    return np.arange(first[-1]) + np.repeat(begin[rows] - first[:-1], counts), first
+
+
+def _servers(values: pl.Series, place: Place) -> Bools:
+    if values.dtype == pl.Boolean:
+        flags = values
+    else:
+        words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
+        flags = words.replace_strict(FLAGS, default=None, return_dtype=pl.Boolean)
+    place.refuse(flags.is_null(), values, "must be true or false", REMEDY)
+    return flags.to_numpy()
+
+
+def _refuse_servers(server: Bools, job: Ints, values: pl.Series, place: Place) -> None:
+    """A job has a worker, and one parameter server at most."""
+    seen = pl.DataFrame({"job": job, "server": server})
+    second = seen.select((pl.col("server").cum_sum().over("job") > 1) & pl.col("server")).to_series()
+    place.refuse(second, values, "is the job's second parameter server", "keep one")
+    alone = seen.select(pl.col("server").all().over("job")).to_series()
+    place.refuse(alone, values, "is the job's only task; a job needs a worker", "add its workers")
+
+
+def _demands(frame: pl.DataFrame, server: Bools, place: Place) -> Floats:
+    """(n_rows, 4)."""
+    gpu = frame["gpu"]
+    share = floats_in(gpu, place, 0.0, 1.0)
+    place.refuse(pl.Series(server & (share > 0)), gpu, "must be 0 for a parameter server, which uses no GPU", REMEDY)
+    place.refuse(pl.Series(~server & (share == 0)), gpu, "must be above 0 for a worker", REMEDY)
+    return np.column_stack([share, *(floats_in(frame[name], place) for name in DEMANDS[1:])])
+
+
+def _of_workers(name: str, frame: pl.DataFrame, server: Bools, place: Place) -> Floats:
+    """Numbers that are above 0 for workers."""
+    values = floats_in(frame[name], place)
+    place.refuse(pl.Series(~server & (values == 0)), frame[name], "must be above 0 for a worker", REMEDY)
+    return values
+
+
+def _refuse_silent(edges: TaskEdges, demand: Floats, order: Ints, frame: pl.DataFrame, place: Place) -> None:
+    """A task that sends needs bandwidth."""
+    silent = edges.edge_from[demand[edges.edge_from, 3] == 0]
+    if len(silent):
+        row = int(order[silent[0]])
+        place.fail(row, DEMANDS[3], "must be above 0 for a task that sends", frame[DEMANDS[3]][row], REMEDY)
+
+
+def _of_jobs(frame: pl.DataFrame, order: Ints, task_of: Ints, ids: pl.Series, place: Place) -> dict[str, NDArray[Any]]:
+    """Columns of jobs, (n_jobs,) each."""
+    option = _options(frame[OPTION], place) if OPTION in frame.columns else np.full(len(order), ALL_ITERATIONS)
+    becomes = _options(frame[MAY_BECOME], place) if MAY_BECOME in frame.columns else option
+    if MAY_BECOME in frame.columns:
+        remedy = f"order is {', '.join(OPTIONS)}"
+        place.refuse(pl.Series(becomes < option), frame[MAY_BECOME], "must not ask for more than option", remedy)
+    columns = {
+        "model_mb": floats_in(frame["model_mb"], place),
+        "epoch_iterations": counts_in(frame["epoch_iterations"], place, 1),
+        "iteration_s": floats_in(frame["iteration_s"], place, above=True),
+        OPTION: option,
+        MAY_BECOME: becomes,
+    }
+    first = np.repeat(task_of[:-1], np.diff(task_of))
+    for name, values in columns.items():
+        wrong = np.flatnonzero(values[order] != values[order][first])
+        if len(wrong):
+            row = int(order[wrong[0]])
+            place.fail(row, name, "must be the same on all rows of a job", frame[name][row], "repeat it on each row")
+    return {name: values[order][task_of[:-1]] for name, values in columns.items()}
+
+
+def _options(values: pl.Series, place: Place) -> Ints:
+    words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
+    found = words.replace_strict(OPTIONS, default=None, return_dtype=pl.Int64)
+    place.refuse(found.is_null(), values, f"must be {', '.join(OPTIONS)}", REMEDY)
+    return found.to_numpy()
