@@ -158,16 +158,20 @@ SERVED: Mapping[str, Any] = {
     RegimePrior.name: ServedRegimePrior,
 }
 """Served form of each predictor, by the predictor's name."""
+SERVED_ON_DEMAND: Mapping[str, str] = {"accuracy-curve": "jobcast.models.curves.served:ServedAccuracyCurve"}
+"""Module and class of those that are imported when they are asked for alone; see `predictors.ON_DEMAND`."""
 
 
 def served(folder: Path) -> Served:
     """The served form of the predictor in a folder that is named after it."""
-    from jobcast.models.predictors import load_predictor
+    from jobcast.models.predictors import load_predictor, on_demand
 
     name = folder.name
-    if name not in SERVED:
-        raise RegistryError(f"{folder}: named after no predictor; choose from {', '.join(SERVED)}")
-    made: Served = SERVED[name](load_predictor(name, folder))
+    if name not in SERVED and name not in SERVED_ON_DEMAND:
+        known = ", ".join((*SERVED, *SERVED_ON_DEMAND))
+        raise RegistryError(f"{folder}: named after no predictor; choose from {known}")
+    form = SERVED[name] if name in SERVED else on_demand(SERVED_ON_DEMAND[name])
+    made: Served = form(load_predictor(name, folder))
     return made
 
 

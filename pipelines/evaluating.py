@@ -14,7 +14,7 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
-from jobcast.pipelines.predictor_names import check_known
+from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.sources import apart_in_time, refuse_overlap
 from jobcast.pipelines.times import iso
@@ -77,7 +77,7 @@ def evaluate_version(
     Raises RegistryError, OverlapError for a version that cannot be used, TrainingError when nothing can be scored,
     ConfigError for wishes that cannot be granted.
     """
-    check_known("evaluate", reference[0], SCORERS)
+    check_known("evaluate", reference[0], SCORERS, (CURVES, JCT))
     registry = open_registry(home)
     version = registry.resolve(*reference)
     sha256 = trace.source.sha256

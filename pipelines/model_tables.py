@@ -6,6 +6,13 @@ from typing import Any
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.times import iso
 
+NO_CALENDAR = "-"
+
+
+def has_calendar(version: ModelVersion) -> bool:
+    """Whether a version was trained on a stretch of time; training curves have none."""
+    return version.train_from_s < version.train_until_s
+
 
 def version_row(version: ModelVersion) -> dict[str, Any]:
     """What there is to say of a version, JSON-ready."""
@@ -14,8 +21,8 @@ def version_row(version: ModelVersion) -> dict[str, Any]:
         "version": version.version,
         "aliases": list(version.aliases),
         "algorithm": version.algorithm,
-        "trained_from": iso(version.train_from_s),
-        "trained_until": iso(version.train_until_s),
+        "trained_from": iso(version.train_from_s) if has_calendar(version) else None,
+        "trained_until": iso(version.train_until_s) if has_calendar(version) else None,
         "trace": version.trace_name,
         "trace_sha256": version.trace_sha256,
         "content_sha256": version.content_sha256,
@@ -27,10 +34,10 @@ def version_row(version: ModelVersion) -> dict[str, Any]:
 
 def versions_table(versions: Iterable[ModelVersion]) -> str:
     """A line a version."""
-    lines = [f"{'model':<20}{'version':>7}  {'aliases':<24}{'algorithm':<16}{'trace':<14}trained until"]
+    lines = [f"{'model':<20}{'version':>7}  {'aliases':<24}{'algorithm':<16}{'trace':<14} trained until"]
     lines += [
         f"{version.name:<20}{version.version:>7}  {', '.join(version.aliases):<24}{version.algorithm:<16}"
-        f"{version.trace_name:<14}{iso(version.train_until_s)}"
+        f"{version.trace_name:<14} {iso(version.train_until_s) if has_calendar(version) else NO_CALENDAR}"
         for version in versions
     ]
     return (

@@ -15,7 +15,7 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.predictor_names import check_known
+from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
 from jobcast.pipelines.times import iso
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
@@ -92,7 +92,7 @@ def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: P
     Raises ConfigError for a predictor that answers no such question, RegistryError for a version that is not there,
     TraceError when the trace holds no job up to the instant.
     """
-    check_known("predict", reference[0], ANSWERS)
+    check_known("predict", reference[0], ANSWERS, (CURVES, JCT))
     registry = open_registry(home)
     version = registry.resolve(*reference)
     known = trace.between(None, float(np.nextafter(at_s, np.inf)))

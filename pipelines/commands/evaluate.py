@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.pipelines.commands.curve_options import evaluate_curves, is_curves, prefix_option, refuse_curve_options
 from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
 from jobcast.pipelines.commands.options import (
     check_places,
@@ -34,6 +35,7 @@ DRAWS = 400
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
 @place_options
 @click.option("--every-job", "every", type=click.IntRange(min=1), help="jct: score each Nth job; default some 300.")
+@prefix_option
 @set_option
 @seed_option
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
@@ -52,6 +54,7 @@ def command(
     ablation: bool,
     paper_recipe: bool,
     draws: int,
+    prefix: float | None,
     pairs: tuple[str, ...],
     seed: int,
     out: Path | None,
@@ -64,12 +67,20 @@ def command(
 
     With `jct`: coverage and width of intervals of completion times under an elastic policy.
 
+    With `accuracy-curve`: the error of the final metric, forecast from the first SHARE of each curve's epochs, and
+    coverage and width of the intervals of the later ones.
+
     \b
     Example:
       jobcast evaluate will-jobs-arrive@challenger --trace jobs.parquet --from 2017-11-06 --json -
       jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
+      jobcast evaluate accuracy-curve@challenger --trace curves.csv --prefix 0.2
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
+    if is_curves(predictor):
+        evaluate_curves(ctx, predictor, trace_path, prefix, allow_overlap, json_to)
+        return
+    refuse_curve_options(predictor, {"prefix": prefix})
     if predictor == JCT:
         from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
 

@@ -8,9 +8,9 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import Command, Finite
+from jobcast.pipelines.predictor_names import JCT
 
-JCT = "jct"
-"""Completion times are forecast by replaying a policy, not by a registered version."""
+__all__ = ["JCT", "place_options", "question_options", "refuse_options", "whole_numbers"]
 
 
 def place_options(command: Command) -> Command:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.pipelines.commands.curve_options import is_curves, promote_curves
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
@@ -106,6 +107,9 @@ def promote_model(
     sia. It is refused when its main figure is worse beyond doubt, or sia slows more than 0.5 percentage points more of
     the jobs, or loses more than 5 % of its speedup.
 
+    accuracy-curve is compared on a file of curves that neither version has seen, and refused when its error is larger
+    beyond doubt.
+
     \b
     Example:
       jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
@@ -113,8 +117,10 @@ def promote_model(
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
     from jobcast.pipelines.lifecycle.promotion_table import promotion_table
+    from jobcast.pipelines.predictor_names import check_known
     from jobcast.traces.readers import read_trace
 
     model, ref = parse_reference(name)
@@ -124,6 +130,11 @@ def promote_model(
     if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
         raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
     check_places(json_to, (trace_path, pools_path))
+    if trace_path is not None and is_curves(name):
+        promote_curves(ctx, (model, ref), trace_path, alias, force, allow_overlap, json_to)
+        return
+    if trace_path is not None:
+        check_known("models promote --trace", model, PREDICTORS)
     console, window = console_of(ctx), None
     if trace_path is not None:
         window = Window(read_trace(trace_path), from_s, until_s, pools_path, allow_overlap)

@@ -1,10 +1,11 @@
-"""`jobcast predict`: a registered predictor at one instant of a trace, or a job's completion time."""
+"""`jobcast predict`: a predictor at an instant of a trace, when a job completes, or where training runs will end."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from jobcast.pipelines.commands.curve_options import is_curves, predict_curves, refuse_curve_options, run_options
 from jobcast.pipelines.commands.jct_options import JCT, place_options, question_options, refuse_options
 from jobcast.pipelines.commands.options import (
     Instant,
@@ -22,10 +23,11 @@ from jobcast.pipelines.commands.options import (
 @click.command(name="predict")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
 @trace_option()
-@click.option("--at", "at_s", type=Instant(), required=True, help="The instant; nothing after it is read.")
+@click.option("--at", "at_s", type=Instant(), help="The instant; nothing after it is read. Not of accuracy-curve.")
 @click.option("--from", "from_s", type=Instant(), help="jct: the replay's beginning; earlier jobs are history.")
 @place_options
 @question_options
+@run_options
 @set_option
 @seed_option
 @json_option
@@ -35,8 +37,10 @@ def command(
     /,
     predictor: str,
     trace_path: Path,
-    at_s: float,
+    at_s: float | None,
     from_s: float | None,
+    epochs: int | None,
+    target: float | None,
     pairs: tuple[str, ...],
     seed: int,
     json_to: str | None,
@@ -47,13 +51,23 @@ def command(
     With `jct`: when a job finishes under an elastic policy, as a point and as 50 % and 90 % intervals over futures in
     which sizes and arrivals are drawn from what was seen before.
 
+    With `accuracy-curve`: the final metric of running jobs with a 90 % interval, and with --target the probability
+    that it is reached by the end, and the epoch when. FILE holds what was seen of each job; it needs no --at.
+
     \b
     Example:
       jobcast predict will-jobs-arrive --trace jobs.parquet --at 2017-11-20T09:00:00Z
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job 4711 --policy srsf --gpus 64
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job new --ask-gpus 4,8 --size-s 36000 \\
           --policy pcs --gpus 64 --set config=config.json --plot when.svg
+      jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
     """
+    if is_curves(predictor):
+        predict_curves(ctx, predictor, trace_path, epochs, target, json_to)
+        return
+    refuse_curve_options(predictor, {"epochs": epochs, "target": target})
+    if at_s is None:
+        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
     if predictor == JCT:
         from jobcast.pipelines.elastic.predict_command import predict_jct
 

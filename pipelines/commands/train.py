@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.curve_options import is_curves, train_curves
 from jobcast.pipelines.commands.options import (
     Finite,
     check_places,
@@ -31,7 +32,8 @@ FIRST_WEEKS = 3.0
 
 ALGORITHMS = (
     "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average; new-load: auto, quantile, sliding-max; "
-    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n; regime: hierarchical"
+    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n; regime: hierarchical; "
+    "accuracy-curve: combination, bayes"
 )
 """What the recipes know, the default first; written down here, for importing them would make help slow."""
 
@@ -84,7 +86,9 @@ def command(
     seed: int,
     json_to: str | None,
 ) -> None:
-    """Train PREDICTOR (will-jobs-arrive, new-load, job-duration, regime) on [from, until) and register a new version.
+    """Train PREDICTOR on [from, until) and register a new version.
+
+    PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -96,12 +100,19 @@ def command(
     regime learns from jobs that were over at --until, and reads --set throughputs=FILE and --set regimes=FILE (and
     datasets, gpu_type, jitter, calibration); it does not walk.
 
+    accuracy-curve learns from a CSV of app, batch_size, epoch, metric (and lr_milestones): all of it, for curves have
+    no calendar. bayes learns its priors with PyMC, a minute and more for each application and once for all.
+
     \b
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
       jobcast train regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv
+      jobcast train accuracy-curve --trace curves.csv
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
+    if is_curves(predictor):
+        train_curves(ctx, trace_path, algorithm, seed, json_to)
+        return
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
     from jobcast.traces.readers import read_trace

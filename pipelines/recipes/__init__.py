@@ -9,6 +9,7 @@ from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.predictor_names import CURVES
 from jobcast.pipelines.recipes import arrivals, durations, loads, regimes
 from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
 
@@ -49,7 +50,7 @@ def check_tune(predictor: str, algorithm: str | None, tune: int) -> None:
 def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:
     """Algorithm and recipe; ConfigError lists what there is."""
     if predictor not in RECIPES:
-        raise ConfigError(f"{predictor!r} is no predictor; choose from {', '.join(RECIPES)}")
+        raise ConfigError(f"{predictor!r} is no predictor; choose from {', '.join((*RECIPES, CURVES))}")
     algorithms, recipe = RECIPES[predictor]
     if algorithm is not None and algorithm not in algorithms:
         raise ConfigError(f"--algorithm {algorithm}: {predictor} knows {', '.join(algorithms)}")

@@ -15,4 +15,4 @@ def device_rl(networks: Networks, filled: float = 1.0) -> MlfRl:
     networks : trained with completion times as the only reward
     filled : share up to which servers and GPUs are filled
     """
-    return MlfRl(networks, NAME, MlfHSettings(overload=filled, move_at=filled, migration=False))
+    return MlfRl(networks, NAME, MlfHSettings(overload=filled, move_at=filled, migration=False, preempt=False))

@@ -7,7 +7,8 @@ import numpy as np
 from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.hosts import IDEAL, Limits
 from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
-from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.packing import Packing, limits_of, pack, placement, room_of, wants_of
+from jobcast.schedulers.tasks.preempting import HOLD, displace
 from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
 
 OVERLOAD = 0.9
@@ -31,6 +32,8 @@ class MlfHSettings:
     migration : whether tasks leave overloaded servers. MLFS, Figure 8
     evict : whether a job goes back to the queue when no server takes a task that should leave; else it stays
     part : whether a leaving task may go where it is further from the tasks that it communicates with
+    preempt : whether running jobs give way to waiting ones of higher priority
+    hold : how many times the priority of a running job a waiting one must have for that
     """
 
     weights: Weights = field(default_factory=Weights)
@@ -41,6 +44,13 @@ class MlfHSettings:
     migration: bool = True
     evict: bool = True
     part: bool = False
+    preempt: bool = True
+    hold: float = HOLD
+
+    @property
+    def packing(self) -> Packing:
+        """How jobs are packed."""
+        return Packing(IDEAL, self.bandwidth, self.evict, self.part)
 
     @property
     def limits(self) -> Limits:
@@ -57,24 +67,19 @@ class MlfH:
         self.settings = MlfHSettings() if settings is None else settings
 
     def decide(self, view: TaskView) -> TaskDecision:
-        """Place waiting jobs, and move tasks from overloaded servers, in one queue by priority."""
+        """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
         if not len(view.active):
             return decision()
         rank = task_priorities(view, self.settings.weights)
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
         order = job_order(view, rank)
-        placed = place_jobs(
-            view,
-            order[waits[order]],
-            limits=self.settings.limits,
-            rule=IDEAL,
-            moving=moving,
-            rank=rank,
-            bandwidth=self.settings.bandwidth,
-            evict=self.settings.evict,
-            part=self.settings.part,
-        )
+        chosen, order = self.settings, order[waits[order]]
+        room, wants = room_of(view), wants_of(view, rank)
+        pack(room, chosen.limits, wants, chosen.packing, order, moving)
+        if chosen.preempt:
+            displace(view, room, wants, chosen.limits, chosen.packing, order, rank, chosen.hold)
+        placed = placement(view, room)
         return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
 
     def leaving(self, view: TaskView, rank: Floats) -> Bools:

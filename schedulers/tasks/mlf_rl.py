@@ -6,6 +6,8 @@ network of jobs picks the next waiting job among those that find places, and the
 task of it; or it picks to leave the rest in the queue, as long as some job runs. Scores of jobs do not depend on
 earlier picks, so that picking the best one again and again is one order by score, down to that of leaving the rest.
 
+Who has to give way to whom among running and waiting jobs is MLF-H's choice (`preempting`).
+
 `device_rl` is the same with other weights: it reads nothing of deadlines, urgency and accuracy, and leaves overloaded
 servers alone (section 4.1, RL).
 """
@@ -16,12 +18,13 @@ import numpy as np
 
 from jobcast.domain.tasks import Ints, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
-from jobcast.schedulers.tasks.hosting import move_tasks, place_in_order
+from jobcast.schedulers.tasks.hosting import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.hosts import EPSILON
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import Networks, scores_of
-from jobcast.schedulers.tasks.packing import placement, room_of, wants_of
-from jobcast.schedulers.tasks.priorities import task_priorities
+from jobcast.schedulers.tasks.packing import Room, Wants, placement, room_of, wants_of
+from jobcast.schedulers.tasks.preempting import displace
+from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +58,25 @@ class MlfRl:
                 least = scores_of(self.networks.jobs, hold_row(seen, len(waiting)))[0]
                 order = order[: np.count_nonzero(scores >= least)]
             place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
+        if self.settings.preempt and len(waiting):
+            make_room(view, room, wants, self.settings)
         placed = placement(view, room)
         return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
+
+
+def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:
+    """Let those in for whom running jobs give way by MLF-H's rule; changes the room.
+
+    Jobs that fit without were left in the queue on purpose.
+    """
+    waiting = jobs_with_queued_tasks(plain_view(view))
+    crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
+    if not len(crowded):
+        return
+    rank = task_priorities(view, settings.weights)
+    order = job_order(view, rank)
+    order = order[np.isin(order, crowded)]
+    displace(view, room, wants, settings.limits, settings.packing, order, rank, settings.hold)
 
 
 def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:

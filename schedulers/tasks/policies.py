@@ -61,6 +61,21 @@ def weight(value: object) -> float:
     return number
 
 
+def at_least_one(value: object) -> float:
+    """A setting that is a factor of 1 or more.
+
+    >>> at_least_one("2")
+    2.0
+    """
+    try:
+        number = at_least_zero(value)
+    except ValueError:
+        number = 0.0
+    if number < 1.0:
+        raise ValueError(f"must be a number >= 1, got {value}")
+    return number
+
+
 def probability(value: object) -> float:
     """A setting that is a probability at which something is believed.
 
@@ -97,6 +112,8 @@ HEURISTIC: Readers = MappingProxyType(
         "migration": flag,
         "evict": one_of(*EVICT),
         "part": flag,
+        "preempt": flag,
+        "hold": at_least_one,
     }
 )
 """Settings of MLF-H. `move_at` is `h_r` where it is not set."""
@@ -122,6 +139,8 @@ def heuristic_settings(read: Mapping[str, Any]) -> Any:
         migration=read.get("migration", defaults.migration),
         evict=read["evict"] == "queue" if "evict" in read else defaults.evict,
         part=read.get("part", defaults.part),
+        preempt=read.get("preempt", defaults.preempt),
+        hold=read.get("hold", defaults.hold),
     )
 
 

@@ -1,0 +1,232 @@
+"""AccuracyCurve: a run's validation metric at future epochs from its first ones. Domhan et al., IJCAI 2015."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.errors import TraceError, TrainingError
+from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.forecast import CurveForecast
+from jobcast.models.curves.known_apps import KnownApps, known_apps
+from jobcast.models.curves.metrics import bounds, limits, prefix_directions
+from jobcast.models.curves.milestones import cuts_of, stretch_of
+from jobcast.models.curves.numbers import CurveNumbers
+from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.traces.learning_curves import LearningCurve
+
+Floats = NDArray[np.float64]
+
+
+class AccuracyCurve:
+    """Weighted families of learning curves with priors learnt from whole curves.
+
+    Parameters
+    ----------
+    seed : kept for the registry; nothing here is drawn at random
+    prior : of the families' parameters, instead of the one learnt from curves; see `CurvePrior`
+
+    Attributes
+    ----------
+    numbers_ : all that was learnt
+    apps_ : applications that it has learnt from
+    curves_ : how many curves these had
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch; curves have no times
+    """
+
+    name: ClassVar[str] = "accuracy-curve"
+    algorithm: ClassVar[str] = "families"
+
+    def __init__(self, seed: int = 0, prior: CurvePrior | None = None) -> None:
+        self.seed, self.prior = seed, prior
+
+    def fit(self, curves: Sequence[LearningCurve], from_s: float = 0.0, until_s: float = 0.0) -> Self:
+        """Learn from whole curves of one or more applications.
+
+        Raises
+        ------
+        TrainingError
+            There is no curve of two values that differ.
+        TraceError
+            A curve cannot be used.
+        """
+        from jobcast.models.curves.pooling import learn_numbers
+
+        for curve in curves:
+            require_curve(curve)
+        usable = [curve for curve in curves if len(curve.metric) > 1 and np.ptp(curve.metric) > 0]
+        if not usable:
+            raise TrainingError(f"{self.name}: no curve of two values that differ; train on longer curves")
+        self.numbers_ = learn_numbers(usable, self.prior)
+        self.apps_, self.curves_ = tuple(sorted({curve.app for curve in usable})), len(usable)
+        self.trained_from_s_, self.trained_until_s_ = from_s, until_s
+        return self
+
+    @classmethod
+    def from_numbers(cls, numbers: CurveNumbers | None = None, seed: int = 0) -> Self:
+        """A model that was not fitted: of given numbers, or of what is assumed before any curve is seen."""
+        model = cls(seed)
+        model.numbers_ = CurveNumbers.default() if numbers is None else numbers
+        model.apps_, model.curves_ = tuple(sorted(model.numbers_.apps)), 0
+        model.trained_from_s_ = model.trained_until_s_ = 0.0
+        return model
+
+    def forecast(self, prefixes: Sequence[LearningCurve], epochs: Sequence[int]) -> CurveForecast:
+        """Where curves are going.
+
+        Parameters
+        ----------
+        prefixes : what is seen of each run, at least one value
+        epochs : how many epochs each whole run has, at least as many as are seen
+
+        Raises
+        ------
+        TraceError
+            A curve cannot be used: no values, one that is not finite, epochs that do not ascend from 1 or more.
+        """
+        for curve in prefixes:
+            require_curve(curve)
+        seen = np.array([int(curve.epoch[-1]) for curve in prefixes], np.int64)
+        metric = np.full((len(prefixes), int(seen.max(initial=1))), np.nan)
+        for row, curve in enumerate(prefixes):
+            metric[row, curve.epoch - 1] = curve.metric
+        apps = [curve.app for curve in prefixes]
+        known = self.numbers_.apps
+        direction = np.array([known[app].direction if app in known else 0.0 for app in apps])
+        schedules = [curve.lr_milestones for curve in prefixes]
+        return self.forecast_arrays(metric, seen, epochs, direction, schedules, apps)
+
+    def forecast_arrays(
+        self,
+        metric: ArrayLike,
+        seen: ArrayLike,
+        epochs: ArrayLike,
+        direction: ArrayLike | None = None,
+        lr_milestones: Sequence[Sequence[int]] | None = None,
+        apps: Sequence[str] = (),
+    ) -> CurveForecast:
+        """Where n curves are going, from arrays, for loops that ask for thousands at a time.
+
+        Parameters
+        ----------
+        metric : (n, L) metric of epoch column + 1, NaN where it was not measured; what is past `seen` is not read
+        seen : (n,) the last epoch that is seen
+        epochs : (n,) epochs of each whole run
+        direction : (n,) 1 where the metric rises, -1 where it falls, 0 where what is seen shall tell; None is 0
+        lr_milestones : n schedules, the epochs after which the learning rate is cut; empty where none is declared
+        apps : (n,) names of applications, so that what was learnt of one helps its other runs
+
+        Raises
+        ------
+        TraceError
+            A curve has no value, one that is infinite, or is longer than its run.
+        """
+        table, now, whole = _checked(metric, seen, epochs)
+        n = len(now)
+        schedules: Sequence[Sequence[int]] = lr_milestones if lr_milestones is not None else ((),) * n
+        told = np.zeros(n) if direction is None else np.sign(np.asarray(direction, np.float64))
+        told = np.where(told == 0, prefix_directions(table), told)
+        sure = told != 0
+        ways = np.where(sure, told, 1.0)
+        bound = bounds(table, ways)
+        begin, until = _stretches(table, now, whole, schedules)
+        stretches = Stretches(table, begin, now, until, ways, bound)
+        return self._combined(stretches, whole, sure, schedules, apps)
+
+    def _combined(
+        self,
+        stretches: Stretches,
+        epochs: NDArray[np.int64],
+        sure: NDArray[np.bool_],
+        schedules: Sequence[Sequence[int]],
+        apps: Sequence[str],
+    ) -> CurveForecast:
+        from jobcast.models.curves.columns import BASE, LEVEL, PER_V
+        from jobcast.models.curves.combination import family_weights
+
+        numbers = self.numbers_
+        fits = fit_stretches(stretches, numbers.prior, numbers.rate)
+        weights = np.empty_like(fits.evidence)
+        family_weights(fits.evidence, numbers.prior.arrays()[2], weights)
+        low, high = limits(stretches.metric)
+        level = fits.scale[:, BASE] + fits.scale[:, PER_V] * fits.scale[:, LEVEL]
+        known: KnownApps = known_apps(apps, level, numbers.apps)
+        cuts = cuts_of(
+            stretches.seen.tolist(), epochs.tolist(), schedules, stretches.bound, numbers.cut_sizes, numbers.cut_sds
+        )
+        return CurveForecast(
+            numbers, fits, weights, stretches.seen, epochs, stretches.direction, sure, low, high, cuts, known
+        )  # fmt: skip
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
+        told: dict[str, Any] = {
+            "seed": self.seed,
+            "prior": None if self.prior is None else self.prior.told(),
+            "numbers": self.numbers_.told(),
+            "apps": list(self.apps_),
+            "curves": self.curves_,
+            "trained_from_s": self.trained_from_s_,
+            "trained_until_s": self.trained_until_s_,
+        }
+        write_metadata(folder, self.name, told)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such model."""
+        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+        model = cls(told["seed"], None if told["prior"] is None else CurvePrior.read(told["prior"]))
+        model.numbers_ = CurveNumbers.read(told["numbers"])
+        model.apps_, model.curves_ = tuple(told["apps"]), told["curves"]
+        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        return model
+
+
+def require_curve(curve: LearningCurve) -> None:
+    """TraceError where a curve cannot be used; names application, batch size and epoch."""
+    where = f"curve of {curve.app} at batch size {curve.batch_size}"
+    if len(curve.metric) == 0 or len(curve.metric) != len(curve.epoch):
+        raise TraceError(f"{where}: {len(curve.metric)} values at {len(curve.epoch)} epochs; give one value an epoch")
+    bad = ~np.isfinite(curve.metric)
+    if bad.any():
+        row = int(bad.argmax())
+        raise TraceError(
+            f"{where}, epoch {curve.epoch[row]}: metric {curve.metric[row]} is not a finite number; leave the epoch out"
+        )
+    if curve.epoch[0] < 1 or (np.diff(curve.epoch) <= 0).any():
+        raise TraceError(f"{where}: epochs must ascend from 1; sort the rows and drop repeated ones")
+
+
+def _checked(
+    metric: ArrayLike, seen: ArrayLike, epochs: ArrayLike
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """The arrays, what is past `seen` blanked; see `AccuracyCurve.forecast_arrays`."""
+    table = np.array(metric, np.float64, ndmin=2)
+    now, whole = np.asarray(seen, np.int64).ravel(), np.asarray(epochs, np.int64).ravel()
+    if not len(table) == len(now) == len(whole):
+        raise TraceError(f"curves: {len(table)} rows, {len(now)} seen, {len(whole)} epochs; give one of each a curve")
+    table[np.arange(table.shape[1]) >= now[:, None]] = np.nan
+    for wrong, what in (
+        (np.isnan(table).all(axis=1), "no value up to the epoch seen; give at least one"),
+        (np.isinf(table).any(axis=1), "an infinite metric; leave the epoch out"),
+        (now > whole, "more epochs seen than the run has; give the length of the whole run"),
+    ):
+        if wrong.any():
+            raise TraceError(f"curve {int(wrong.argmax())}: {what}")
+    return table, now, whole
+
+
+def _stretches(
+    table: Floats, seen: NDArray[np.int64], epochs: NDArray[np.int64], schedules: Sequence[Sequence[int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(n,) first and last of each curve's stretch; the whole run where nothing was measured in it yet."""
+    begin, until = np.zeros(len(seen), np.int64), epochs.copy()
+    for row, cuts in enumerate(schedules):
+        if len(cuts):
+            begin[row], until[row] = stretch_of(int(seen[row]), int(epochs[row]), cuts)
+            if np.isnan(table[row, begin[row] : seen[row]]).all():
+                begin[row] = 0
+    return begin, until

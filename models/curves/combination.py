@@ -1,0 +1,115 @@
+"""Families, usual progress and annealing combined to one forecast; compiled.
+
+Three things tell what is left of a run: the weighted families (Domhan et al., section 3.2, here weighted by evidence),
+the share of its rise that runs usually have left by then, and its noise: a metric that jumps from epoch to epoch is
+trained at a high learning rate, and gains when that is annealed.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from jobcast.models.curves.columns import ANNEALED, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
+from jobcast.models.curves.scaling import FREE
+
+njit: Any = numba.njit
+Floats = NDArray[np.float64]
+TEMPER = 0.3
+"""Power of the evidence: points of a curve hang together, so that they tell less than as many independent ones."""
+FAMILY_VARIANCE = 6.0
+"""Times Laplace's variance, for the same reason; more where hardly more points than parameters are seen."""
+PROGRESS_SD = 1.0
+"""Standard deviation of what is left of a run, as a share of what usually is, over the number of values seen."""
+LEAST_SD = 0.005
+"""Least standard deviation of a forecast, as a share of the rise."""
+MOST_ANNEALED = 0.25
+"""Most that annealing gives back, as a share of what was gained so far."""
+ANNEALING_SD = 0.5
+"""Standard deviation of what annealing gives back, as a share of it."""
+CUT_SD = 0.32
+"""Jumps by cuts of the learning rate that nobody declared, as a share of the rise so far, or of the way to the bound if
+that is less; with the power 3/2 of the share of epochs that is left, and the root of that which is ahead: the later,
+the fewer are still to come, and the smaller."""
+LATE_SD = 0.1
+"""Standard deviation of where a run ends that has not begun to move, as a share of the way to the bound."""
+_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
+_I1 = types.Array(types.int64, 1, "C")
+
+
+@njit(types.void(_F2, _F1, _F2), cache=True)  # type: ignore[untyped-decorator]
+def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> None:
+    """Posterior weights (n, 11) of families from log evidence (n, 11) and log prior weights (11,), written."""
+    for row in range(evidence.shape[0]):
+        top = -math.inf
+        for family in range(evidence.shape[1]):
+            weights[row, family] = TEMPER * evidence[row, family] + log_weight[family]
+            top = max(top, weights[row, family])
+        total = 0.0
+        for family in range(evidence.shape[1]):
+            weights[row, family] = math.exp(weights[row, family] - top)
+            total += weights[row, family]
+        for family in range(evidence.shape[1]):
+            weights[row, family] /= total
+
+
+@njit(types.void(_F2, _I1, _I1, _F2, _F3, _F3, _F2, _F2, types.float64, _F1, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+def combine(
+    scale: Floats,
+    measured: NDArray[np.int64],
+    points: NDArray[np.int64],
+    weights: Floats,
+    value: Floats,
+    variance: Floats,
+    rise: Floats,
+    rise_variance: Floats,
+    annealing: float,
+    cut_sd: Floats,
+    share: Floats,
+    mean: Floats,
+    sd: Floats,
+    jump_sd: Floats,
+) -> None:
+    """Mean, standard deviation, and that of jumps and late starts for the better, in v, at times p of the stretch.
+
+    Parameters
+    ----------
+    scale, measured, points : see `Fits`
+    weights : (n, 11) of families
+    value, variance : (n, 11, e) of families
+    rise, rise_variance : (n, e) see `rates`
+    annealing : standard deviations of noise that annealing gives back, times the root of the share of epochs ahead
+    cut_sd : (n,) see CUT_SD; 0 where cuts are declared
+    share : (n, e)
+    mean, sd, jump_sd : (n, e) written
+    """
+    for row in range(scale.shape[0]):
+        known = scale[row]
+        jump = cut_sd[row] * max(1.0 - known[SHARE], 0.0) ** 1.5 * min(known[ROOM], max(known[LEVEL] - 1.0, 0.0))
+        unmoved = max(known[REACHED] - (known[LEVEL] - 1.0), 0.0) / max(known[REACHED], 1e-9)
+        late = LATE_SD * unmoved * known[ROOM] * max(1.0 - known[SHARE], 0.0) ** 0.5
+        doubt = FAMILY_VARIANCE * points[row] / max(points[row] - FREE, 1)
+        noise = known[NOISE_SD] ** 2 * (1.0 + 1.0 / known[RECENT])
+        for column in range(share.shape[1]):
+            place, ahead, squares = share[row, column], 0.0, 0.0
+            for family in range(weights.shape[1]):
+                ahead += weights[row, family] * value[row, family, column]
+            for family in range(weights.shape[1]):
+                apart = value[row, family, column] - ahead
+                squares += weights[row, family] * (doubt * variance[row, family, column] + apart * apart)
+            squares += LEAST_SD * LEAST_SD
+            usual = rise[row, column]
+            usual_sd = PROGRESS_SD * abs(usual) / measured[row]
+            usual_sd = math.sqrt((LEAST_SD + usual_sd) ** 2 + rise_variance[row, column])
+            trust = squares / (squares + usual_sd * usual_sd)
+            left = (1.0 - trust) * (ahead - known[LEVEL]) + trust * usual
+            spread = trust * usual_sd * usual_sd + noise
+            given_back = annealing * known[ANNEALED] * math.sqrt(max(place - known[SHARE], 0.0))
+            given_back = min(given_back, MOST_ANNEALED * max(known[LEVEL] - 1.0, 0.0))
+            spread += (ANNEALING_SD * max(given_back - left, 0.0)) ** 2
+            mean[row, column] = known[LEVEL] + max(left, given_back)
+            sd[row, column] = math.sqrt(spread)
+            jump_sd[row, column] = math.hypot(jump, late) * math.sqrt(max(place - known[SHARE], 0.0))

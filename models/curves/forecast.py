@@ -1,0 +1,202 @@
+"""CurveForecast: where many training curves are going, with intervals, from fits of their seen parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.models.curves.columns import BASE, LENGTH, ORIGIN, PER_V
+from jobcast.models.curves.families import NAMES
+from jobcast.models.curves.fitting import Fits
+from jobcast.models.curves.known_apps import KnownApps
+from jobcast.models.curves.milestones import Cuts
+from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEVEL = 0.9
+GRID = 65
+"""Epochs at which it is asked when a target is reached, evenly spaced from the last seen to the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class CurveForecast:
+    """Forecasts of n curves: a normal distribution at each epoch, wider on the one side than on the other.
+
+    Attributes
+    ----------
+    numbers : learnt
+    fits : of the stretches that the curves are in
+    weights : (n, 11) of families
+    seen, epochs : (n,) the last epoch seen, and the last of the whole run
+    direction : (n,) 1 where the metric rises, -1 where it falls
+    sure : (n,) whether the direction is known; with one value of an unknown application it is not
+    low, high : (n,) least and largest possible metric, infinite where unknown
+    cuts : declared cuts of the learning rate that are still to come
+    known : what is known of the applications
+    """
+
+    numbers: CurveNumbers
+    fits: Fits
+    weights: Floats
+    seen: Ints
+    epochs: Ints
+    direction: Floats
+    sure: NDArray[np.bool_]
+    low: Floats
+    high: Floats
+    cuts: Cuts
+    known: KnownApps
+
+    def __len__(self) -> int:
+        """Number of curves."""
+        return len(self.seen)
+
+    def at(self, epochs: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Forecasts at some epochs.
+
+        Parameters
+        ----------
+        epochs : (n, e) epochs of each curve, later than those seen
+
+        Returns
+        -------
+        mean, below, above : (n, e) the mean, and the standard deviations of lower and of higher values
+        """
+
+        epoch = np.atleast_2d(np.asarray(epochs, np.float64))
+        metric, sd, worse, better = self.parts(epoch)
+        spread = np.interp(self.seen / self.epochs, SPREAD_SHARES, self.numbers.spread)[:, None] * sd
+        lower, upper = np.hypot(spread, worse), np.hypot(spread, better)
+        metric, lower, upper = self.known.combined(epoch, metric, lower, upper, self.seen, self.epochs)
+        metric, below, above = self._either_way(metric, lower, upper)
+        return np.clip(metric, self.low[:, None], self.high[:, None]), below, above
+
+    def parts(self, epoch: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """What `at` is made of: the mean, its standard deviation, and those that cuts add for the worse and better."""
+        from jobcast.models.curves.combination import CUT_SD, TEMPER, combine
+        from jobcast.models.curves.rates import rises_ahead
+
+        fits, scale = self.fits, self.fits.scale
+        within = np.minimum(epoch, self.cuts.until[:, None])
+        share = np.clip((within - 1 - scale[:, ORIGIN, None]) / scale[:, LENGTH, None], 0.0, 1.0)
+        share = np.ascontiguousarray(share)
+        value, variance = fits.families_at(share)
+        mean, sd, jump_sd, rise, rise_variance = (np.empty(share.shape) for _ in range(5))
+        rises_ahead(
+            fits.points, fits.x, fits.v, fits.weight, scale, self.numbers.rate, TEMPER, share, rise, rise_variance
+        )
+        cut_sd = np.where(self.cuts.declared, 0.0, CUT_SD)
+        combine(
+            scale, fits.measured, fits.points, self.weights, value, variance, rise, rise_variance,
+            self.numbers.annealing, cut_sd, share, mean, sd, jump_sd,
+        )  # fmt: skip
+        unit = np.abs(scale[:, PER_V, None])
+        metric = scale[:, BASE, None] + scale[:, PER_V, None] * mean
+        metric, sd, declared = self.cuts.added(epoch, metric, unit * sd, self.direction)
+        return metric, sd, declared, np.hypot(declared, unit * jump_sd)
+
+    def _either_way(self, metric: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats, Floats]:
+        """Better and worse turned into higher and lower; where the direction is not known, both are possible."""
+        up = self.direction[:, None] > 0
+        below, above = np.where(up, lower, upper), np.where(up, upper, lower)
+        if self.sure.all():
+            return metric, below, above
+        last = self.fits.scale[:, BASE, None] + self.fits.scale[:, PER_V, None]
+        change, rising = np.abs(metric - last), self.numbers.rising
+        either = np.hypot(change, np.maximum(lower, upper))
+        unsure = ~self.sure[:, None]
+        return (
+            np.where(unsure, last + (2 * rising - 1) * change, metric),
+            np.where(unsure, either, below),
+            np.where(unsure, either, above),
+        )
+
+    @cached_property
+    def _final(self) -> tuple[Floats, Floats, Floats]:
+        mean, below, above = self.at(self.epochs[:, None])
+        return mean[:, 0], below[:, 0], above[:, 0]
+
+    @property
+    def final_mean(self) -> Floats:
+        """(n,) mean of the metric at the last epoch."""
+        return self._final[0]
+
+    @cached_property
+    def _final_interval(self) -> tuple[Floats, Floats]:
+        low, high = self.interval(LEVEL)
+        return low[:, 0], high[:, 0]
+
+    @property
+    def final_low(self) -> Floats:
+        """(n,) lower end of the 90 % interval of the metric at the last epoch."""
+        return self._final_interval[0]
+
+    @property
+    def final_high(self) -> Floats:
+        """(n,) upper end of it."""
+        return self._final_interval[1]
+
+    def interval(self, level: float = LEVEL, epochs: ArrayLike | None = None) -> tuple[Floats, Floats]:
+        """Central interval that holds the metric with some probability, both ends (n, e).
+
+        Parameters
+        ----------
+        level : probability, in (0, 1)
+        epochs : (n, e); None asks for the last, (n, 1)
+        """
+        from scipy.special import ndtri
+
+        mean, below, above = self.at(self.epochs[:, None] if epochs is None else epochs)
+        z = float(ndtri(0.5 + level / 2))
+        low, high = self.low[:, None], self.high[:, None]
+        return np.clip(mean - z * below, low, high), np.clip(mean + z * above, low, high)
+
+    def probability_at(self, epochs: ArrayLike, target: ArrayLike) -> Floats:
+        """(n, e) probability that the metric is as good as a target (scalar or (n,)) at some epochs (n, e)."""
+        from scipy.special import ndtr
+
+        mean, below, above = self.at(epochs)
+        wanted = np.broadcast_to(np.asarray(target, np.float64), (len(self),))[:, None]
+        sd = np.where(wanted < mean, below, above)
+        at_least = ndtr((mean - wanted) / np.maximum(sd, np.finfo(float).tiny))
+        found: Floats = np.where(self.direction[:, None] > 0, at_least, 1 - at_least)
+        return found
+
+    def reach_probability(self, target: ArrayLike) -> Floats:
+        """(n,) probability that the target is reached by the last epoch; a scalar or (n,)."""
+        return self._reached_by(target)[1][:, -1]
+
+    def reach_epoch(self, target: ArrayLike, quantile: float = 0.5) -> Floats:
+        """(n,) first epoch by which the target is reached with probability `quantile`; inf if by none of the run.
+
+        What was seen before does not count: a run whose metric was at the target already is at it again at once.
+        """
+        epoch, reached = self._reached_by(target)
+        enough = reached >= quantile
+        first = enough.argmax(axis=1)
+        rows = np.arange(len(self))
+        found = epoch[rows, first]
+        before = np.maximum(first - 1, 0)
+        rise = reached[rows, first] - reached[rows, before]
+        part = np.where(rise > 0, (quantile - reached[rows, before]) / np.where(rise > 0, rise, 1.0), 1.0)
+        between = epoch[rows, before] + np.clip(part, 0.0, 1.0) * (found - epoch[rows, before])
+        return np.where(enough.any(axis=1), np.ceil(np.where(first > 0, between, found)), np.inf)
+
+    def _reached_by(self, target: ArrayLike) -> tuple[Floats, Floats]:
+        """Epochs (n, GRID) and the probability that the target was reached by then."""
+        start = np.minimum(self.seen + 1, self.epochs).astype(float)
+        epoch = np.linspace(start, self.epochs, GRID, axis=1)
+        return epoch, np.maximum.accumulate(self.probability_at(epoch, target), axis=1)
+
+    @cached_property
+    def family_finals(self) -> Mapping[str, Floats]:
+        """Family -> (n,) the metric at the last epoch by its fit alone, without cuts and without other applications."""
+        scale = self.fits.scale
+        value, _ = self.fits.families_at(np.ones((len(self), 1)))
+        metric = np.clip(
+            scale[:, BASE, None] + scale[:, PER_V, None] * value[:, :, 0], self.low[:, None], self.high[:, None]
+        )
+        return {name: metric[:, row] for row, name in enumerate(NAMES)}

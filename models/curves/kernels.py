@@ -1,0 +1,273 @@
+"""Compiled values and gradients of the families, and fits of all of them to many curves. See `families`."""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+njit: Any = numba.njit
+Floats = NDArray[np.float64]
+_F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
+_I1 = types.Array(types.int64, 1, "C")
+POW3, POW4, LOGLOG, VAPOR, HILL3, MMF, EXP4, JANOSCHEK, WEIBULL, LOG_POWER, ILOG2 = range(11)
+FAMILY_COUNT = 11
+LARGEST_EXPONENT = 30.0
+"""Exponents are held within this, so that no step of a fit overflows."""
+SMALLEST = 1e-9
+STEPS = 12
+"""Of Levenberg-Marquardt at most; fits of these curves settle in six to ten."""
+SETTLED = 1e-4
+"""Share of its cost that a fit must gain by a step to go on."""
+FIRST_DAMPING, LESS, MORE, GIVE_UP = 1e-2, 0.2, 6.0, 1e6
+"""Levenberg-Marquardt's damping: the first, after a good step, after a bad one, and the end."""
+HUBER = 2.0
+"""Residuals beyond as many standard deviations count linearly, so that outliers cost little (Huber, 1964)."""
+
+
+@njit("float64(float64)", cache=True)  # type: ignore[untyped-decorator]
+def _exp(value: float) -> float:
+    return float(math.exp(min(max(value, -LARGEST_EXPONENT), LARGEST_EXPONENT)))
+
+
+@njit(types.float64(types.int64, types.float64, types.float64, _F1, _F1), cache=True)  # type: ignore[untyped-decorator]
+def value_and_gradient(family: int, x: float, log_x: float, p: Floats, slope: Floats) -> float:
+    """The scaled metric at one x, log x given; writes the gradient by the parameters p into `slope`, both (4,)."""
+    if family == POW3:
+        alpha = _exp(p[2])
+        fall = _exp(p[1] - alpha * log_x)
+        slope[0], slope[1], slope[2] = 1.0, -fall, fall * alpha * log_x
+        return float(p[0] - fall)
+    if family == POW4:
+        alpha, grown = _exp(p[3]), _exp(p[1] + log_x)
+        base = grown + _exp(p[2])
+        log_base = math.log(base)
+        fall = _exp(-alpha * log_base)
+        slope[0], slope[1] = 1.0, alpha * fall * grown / base
+        slope[2], slope[3] = alpha * fall * (base - grown) / base, fall * alpha * log_base
+        return float(p[0] - fall)
+    if family == LOGLOG:
+        grown, start = _exp(p[0]) * log_x, _exp(p[1])
+        slope[0], slope[1] = grown / (grown + start), start / (grown + start)
+        return float(math.log(max(grown + start, SMALLEST)))
+    if family == VAPOR:
+        value = _exp(p[0] + p[1] / x + p[2] * log_x)
+        slope[0], slope[1], slope[2] = value, value / x, value * log_x
+        return float(value)
+    if family == HILL3:
+        top, eta = _exp(p[0]), _exp(p[1])
+        lag = log_x - p[2]
+        share = 1.0 / (1.0 + _exp(-eta * lag))
+        bend = top * share * (1.0 - share)
+        slope[0], slope[1], slope[2] = top * share, bend * eta * lag, -bend * eta
+        return float(top * share)
+    if family == MMF:
+        delta = _exp(p[3])
+        lag = p[2] + log_x
+        left = 1.0 / (1.0 + _exp(delta * lag))
+        bend = (p[0] - p[1]) * left * (1.0 - left) * delta
+        slope[0], slope[1], slope[2], slope[3] = 1.0 - left, left, bend, bend * lag
+        return float(p[0] - (p[0] - p[1]) * left)
+    if family == EXP4:
+        alpha = _exp(p[2])
+        grown = _exp(p[1] + alpha * log_x)
+        fall = _exp(p[3] - grown)
+        slope[0], slope[1], slope[2], slope[3] = 1.0, fall * grown, fall * grown * alpha * log_x, -fall
+        return float(p[0] - fall)
+    if family == JANOSCHEK:
+        delta = _exp(p[3])
+        grown = _exp(p[2] + delta * log_x)
+        left = _exp(-grown)
+        bend = (p[0] - p[1]) * left * grown
+        slope[0], slope[1], slope[2], slope[3] = 1.0 - left, left, bend, bend * delta * log_x
+        return float(p[0] - (p[0] - p[1]) * left)
+    if family == WEIBULL:
+        delta = _exp(p[3])
+        lag = p[2] + log_x
+        grown = _exp(delta * lag)
+        left = _exp(-grown)
+        bend = (p[0] - p[1]) * left * grown * delta
+        slope[0], slope[1], slope[2], slope[3] = 1.0 - left, left, bend, bend * lag
+        return float(p[0] - (p[0] - p[1]) * left)
+    if family == LOG_POWER:
+        top, c = _exp(p[0]), _exp(p[2])
+        lag = log_x - p[1]
+        share = 1.0 / (1.0 + _exp(-c * lag))
+        bend = top * share * (1.0 - share)
+        slope[0], slope[1], slope[2] = top * share, -bend * c, bend * c * lag
+        return float(top * share)
+    fall = _exp(p[1]) / math.log(x + 1.0)
+    slope[0], slope[1] = 1.0, -fall
+    return float(p[0] - fall)
+
+
+@njit(types.boolean(_F2, _F1, _F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
+def _solve(matrix: Floats, right: Floats, found: Floats, size: int) -> bool:
+    """Solve by Cholesky, destroying the lower half of the matrix; its factor stays there. False if not positive."""
+    for i in range(size):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            if i == j:
+                if not total > 0.0:
+                    return False
+                matrix[i, i] = math.sqrt(total)
+            else:
+                matrix[i, j] = total / matrix[j, j]
+    for i in range(size):
+        total = right[i]
+        for k in range(i):
+            total -= matrix[i, k] * found[k]
+        found[i] = total / matrix[i, i]
+    for i in range(size - 1, -1, -1):
+        total = found[i]
+        for k in range(i + 1, size):
+            total -= matrix[k, i] * found[k]
+        found[i] = total / matrix[i, i]
+    return True
+
+
+@njit(  # type: ignore[untyped-decorator]
+    types.float64(types.int64, types.int64, types.int64, _F1, _F1, _F1, _F1, _F1, _F1, _F1, _F2, _F1, _F1), cache=True
+)
+def _linearise(
+    family: int,
+    size: int,
+    points: int,
+    x: Floats,
+    log_x: Floats,
+    v: Floats,
+    weight: Floats,
+    p: Floats,
+    mean: Floats,
+    precision: Floats,
+    hessian: Floats,
+    downhill: Floats,
+    slope: Floats,
+) -> float:
+    """Twice the negative log posterior at p, Huber's loss; fills its Gauss-Newton matrix and downhill direction."""
+    cost = 0.0
+    for i in range(size):
+        off = p[i] - mean[i]
+        cost += precision[i] * off * off
+        downhill[i] = -precision[i] * off
+        for j in range(i):
+            hessian[i, j] = 0.0
+        hessian[i, i] = precision[i]
+    for row in range(points):
+        off = v[row] - value_and_gradient(family, x[row], log_x[row], p, slope)
+        deviation, w = abs(off) * math.sqrt(weight[row]), weight[row]
+        if deviation > HUBER:
+            cost += HUBER * (2.0 * deviation - HUBER)
+            w *= HUBER / deviation
+        else:
+            cost += deviation * deviation
+        for i in range(size):
+            downhill[i] += w * off * slope[i]
+            for j in range(i + 1):
+                hessian[i, j] += w * slope[i] * slope[j]
+    return cost
+
+
+@njit(  # type: ignore[untyped-decorator]
+    types.void(_I1, _F2, _F2, _F2, _F2, _I1, _F2, _F2, types.int64, _F3, types.Array(types.float64, 4, "C"), _F2),
+    cache=True,
+)
+def fit_families(
+    points: NDArray[np.int64],
+    x: Floats,
+    log_x: Floats,
+    v: Floats,
+    weight: Floats,
+    sizes: NDArray[np.int64],
+    mean: Floats,
+    precision: Floats,
+    steps: int,
+    fitted: Floats,
+    factor: Floats,
+    evidence: Floats,
+) -> None:
+    """Maximum a posteriori of every family for every curve by Levenberg-Marquardt, and Laplace's approximation there.
+
+    Parameters
+    ----------
+    points : (n,) how many points of each curve are used
+    x, log_x, v, weight : (n, m) points: place, its logarithm, scaled metric, 1 / variance
+    sizes : (11,) parameters of each family
+    mean, precision : (11, 4) of the prior
+    steps : at most
+    fitted : (n, 11, 4) parameters, written
+    factor : (n, 11, 4, 4) lower Cholesky factor of the Hessian at these, written
+    evidence : (n, 11) log evidence by Laplace, up to a constant of the curve, written
+    """
+    hessian, trial, damped = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((4, 4))
+    downhill, trial_downhill, step, slope, p = np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4)
+    for curve in range(points.size):
+        cx, cl, cv, cw, used = x[curve], log_x[curve], v[curve], weight[curve], points[curve]
+        for family in range(FAMILY_COUNT):
+            size, best = sizes[family], fitted[curve, family]
+            for i in range(4):
+                best[i] = mean[family, i]
+            m, q = mean[family], precision[family]
+            cost = _linearise(family, size, used, cx, cl, cv, cw, best, m, q, hessian, downhill, slope)
+            damping = FIRST_DAMPING
+            for _ in range(steps):
+                for i in range(size):
+                    for j in range(i + 1):
+                        damped[i, j] = hessian[i, j]
+                    damped[i, i] = hessian[i, i] * (1.0 + damping)
+                if not _solve(damped, downhill, step, size):
+                    break
+                for i in range(size):
+                    p[i] = best[i] + step[i]
+                found = _linearise(family, size, used, cx, cl, cv, cw, p, m, q, trial, trial_downhill, slope)
+                if found < cost:
+                    gained = cost - found
+                    cost = found
+                    for i in range(size):
+                        best[i] = p[i]
+                    hessian, trial = trial, hessian
+                    downhill, trial_downhill = trial_downhill, downhill
+                    damping *= LESS
+                    if gained < SETTLED * (1.0 + cost):
+                        break
+                else:
+                    damping *= MORE
+                    if damping > GIVE_UP:
+                        break
+            log_prior, log_posterior = 0.0, 0.0
+            _solve(hessian, downhill, step, size)
+            for i in range(size):
+                log_prior += math.log(q[i])
+                log_posterior += 2.0 * math.log(hessian[i, i])
+                for j in range(i + 1):
+                    factor[curve, family, i, j] = hessian[i, j]
+            evidence[curve, family] = 0.5 * (log_prior - log_posterior - cost)
+
+
+@njit(types.void(_F2, _I1, _F3, types.Array(types.float64, 4, "C"), _F3, _F3), cache=True)  # type: ignore[untyped-decorator]
+def predict_families(
+    x: Floats, sizes: NDArray[np.int64], fitted: Floats, factor: Floats, value: Floats, variance: Floats
+) -> None:
+    """Means and variances of all families by Laplace's approximation at places x (n, e), both (n, 11, e), written."""
+    slope, solved = np.zeros(4), np.zeros(4)
+    for curve in range(x.shape[0]):
+        for column in range(x.shape[1]):
+            place = x[curve, column]
+            log_place = math.log(place)
+            for family in range(FAMILY_COUNT):
+                size, lower = sizes[family], factor[curve, family]
+                value[curve, family, column] = value_and_gradient(
+                    family, place, log_place, fitted[curve, family], slope
+                )
+                total = 0.0
+                for i in range(size):
+                    left = slope[i]
+                    for k in range(i):
+                        left -= lower[i, k] * solved[k]
+                    solved[i] = left / lower[i, i]
+                    total += solved[i] * solved[i]
+                variance[curve, family, column] = total

@@ -1,0 +1,169 @@
+"""What whole curves teach: priors, annealing and jumps after cuts, pooled over applications.
+
+Applications are few, so each counts once, however many runs it has, and defaults count as applications too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.models.curves.columns import ANNEALED, BASE, LEVEL, PER_V, SHARE
+from jobcast.models.curves.families import FAMILIES
+from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.known_apps import app_curve
+from jobcast.models.curves.metrics import bounds
+from jobcast.models.curves.numbers import ANNEALING, CUT_SIZE_SD, CUT_SIZES, CurveNumbers
+from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.shape import end_level
+from jobcast.traces.learning_curves import LearningCurve
+
+Floats = NDArray[np.float64]
+ByApp = Mapping[str, Sequence[LearningCurve]]
+PRIOR_APPS = 2.0
+"""Applications that the defaults of families count as."""
+ANNEALING_APPS, MOST_ANNEALING = 1.0, 10.0
+ANNEALING_SHARES = (0.35, 0.5, 0.65)
+"""Shares of the epochs after which what is still gained is compared with the noise."""
+CUT_APPS = 2.0
+LEAST_POINTS = 5
+"""Values of a curve from which on it tells of families."""
+
+
+def learn_numbers(curves: Sequence[LearningCurve], prior: CurvePrior | None) -> CurveNumbers:
+    """All numbers from whole curves, intervals calibrated on applications left out one by one."""
+    from jobcast.models.curves.calibration import calibrated_spread
+
+    by_app = grouped(curves)
+    numbers = core_numbers(by_app, prior)
+    spread = calibrated_spread(by_app, prior)
+    apps = {
+        app: app_curve(app_direction(runs), [run.epoch / run.epoch[-1] for run in runs], [run.metric for run in runs])
+        for app, runs in by_app.items()
+    }
+    return replace(numbers, spread=spread, apps=apps)
+
+
+def grouped(curves: Sequence[LearningCurve]) -> dict[str, list[LearningCurve]]:
+    """Application -> its curves, in the order of names."""
+    found: dict[str, list[LearningCurve]] = {}
+    for curve in sorted(curves, key=lambda one: (one.app, one.batch_size)):
+        found.setdefault(curve.app, []).append(curve)
+    return found
+
+
+def app_direction(runs: Sequence[LearningCurve]) -> float:
+    """1 where most of an application's runs rise, else -1."""
+    return 1.0 if sum(np.sign(end_level(run.metric) - run.metric[0]) for run in runs) >= 0 else -1.0
+
+
+def core_numbers(by_app: ByApp, prior: CurvePrior | None) -> CurveNumbers:
+    """Numbers without calibrated intervals and without single applications' curves."""
+    numbers = CurveNumbers.default()
+    plain = {app: [run for run in runs if not run.lr_milestones] for app, runs in by_app.items()}
+    if prior is None:
+        prior = learn_prior(plain, numbers)
+    rising = sum(app_direction(runs) > 0 for runs in by_app.values())
+    sizes, sds = learn_cuts(by_app)
+    return replace(
+        numbers,
+        prior=prior,
+        annealing=learn_annealing(plain, numbers),
+        rising=(1 + rising) / (2 + len(by_app)),
+        cut_sizes=sizes,
+        cut_sds=sds,
+    )
+
+
+def whole_stretches(runs: Sequence[LearningCurve], seen: Sequence[int]) -> Stretches:
+    """Whole runs, of which the first rows are seen."""
+    last = np.array([int(run.epoch[rows - 1]) for run, rows in zip(runs, seen, strict=True)], np.int64)
+    metric = np.full((len(runs), int(last.max())), np.nan)
+    for row, (run, rows) in enumerate(zip(runs, seen, strict=True)):
+        metric[row, run.epoch[:rows] - 1] = run.metric[:rows]
+    way = np.full(len(runs), app_direction(runs))
+    until = np.array([int(run.epoch[-1]) for run in runs], np.int64)
+    return Stretches(metric, np.zeros(len(runs), np.int64), last, until, way, bounds(metric, way))
+
+
+def learn_prior(by_app: ByApp, numbers: CurveNumbers) -> CurvePrior:
+    """Means and standard deviations of the families' parameters over applications and the default."""
+    found: list[Floats] = []
+    for runs in by_app.values():
+        long = [run for run in runs if len(run.metric) >= LEAST_POINTS]
+        if long:
+            whole = whole_stretches(long, [len(run.metric) for run in long])
+            found.append(fit_stretches(whole, numbers.prior, numbers.rate).parameters)
+    means, sds = {}, {}
+    for row, (name, family) in enumerate(FAMILIES.items()):
+        used, default, default_sd = len(family.parameters), np.array(family.mean), np.array(family.sd)
+        app_means = np.array([one[:, row, :used].mean(axis=0) for one in found]).reshape(-1, used)
+        within = np.array([one[:, row, :used].var(axis=0) for one in found]).reshape(-1, used)
+        count = PRIOR_APPS + len(found)
+        mean = (app_means.sum(axis=0) + PRIOR_APPS * default) / count
+        apart = ((app_means - mean) ** 2 + within).sum(axis=0)
+        spread = apart + PRIOR_APPS * (default_sd**2 + (default - mean) ** 2)
+        means[name], sds[name] = tuple(mean.tolist()), tuple(np.sqrt(spread / count).tolist())
+    return CurvePrior(means, sds, numbers.prior.weight)
+
+
+def learn_annealing(by_app: ByApp, numbers: CurveNumbers) -> float:
+    """Standard deviations of noise that runs gained by annealing, the median of each application's, and the default."""
+    total, count = ANNEALING_APPS * ANNEALING, ANNEALING_APPS
+    for runs in by_app.values():
+        ratios: list[float] = []
+        for share in ANNEALING_SHARES:
+            rows = [max(1, int(np.searchsorted(run.epoch, round(share * run.epoch[-1]), "right"))) for run in runs]
+            if runs:
+                fits = fit_stretches(whole_stretches(runs, rows), numbers.prior, numbers.rate)
+                ratios += _annealing_ratios(runs, fits.scale)
+        if ratios:
+            total += float(np.clip(np.median(ratios), 0.0, MOST_ANNEALING))
+            count += 1
+    return total / count
+
+
+def _annealing_ratios(runs: Sequence[LearningCurve], scale: Floats) -> list[float]:
+    final = (np.array([run.metric[-1] for run in runs]) - scale[:, BASE]) / scale[:, PER_V]
+    noise = scale[:, ANNEALED] * np.sqrt(1 - scale[:, SHARE])
+    told = noise > 0
+    return list((final - scale[:, LEVEL])[told] / noise[told])
+
+
+def learn_cuts(by_app: ByApp) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Jumps after the first, second, ... declared cut as shares of the way to the bound, and their deviations."""
+    found: list[list[float]] = [[] for _ in CUT_SIZES]
+    for runs in by_app.values():
+        own: list[list[float]] = [[] for _ in CUT_SIZES]
+        for run in runs:
+            for order, size in enumerate(jumps(run)):
+                own[min(order, len(own) - 1)].append(size)
+        for order, sizes in enumerate(own):
+            if sizes:
+                found[order].append(float(np.mean(sizes)))
+    sizes, sds = [], []
+    for default, seen in zip(CUT_SIZES, found, strict=True):
+        count = CUT_APPS + len(seen)
+        size = (CUT_APPS * default + sum(seen)) / count
+        apart = sum((one - size) ** 2 for one in seen)
+        spread = CUT_APPS * ((CUT_SIZE_SD * default) ** 2 + (default - size) ** 2) + apart
+        sizes.append(size)
+        sds.append(float(np.sqrt(spread / count)))
+    return tuple(sizes), tuple(sds)
+
+
+def jumps(run: LearningCurve) -> list[float]:
+    """What a run gained by each declared cut, until the next, as a share of its way to the bound before it."""
+    way = app_direction([run])
+    bound = bounds(run.metric[None], np.array([way]))[0]
+    cuts = [cut for cut in sorted(run.lr_milestones) if run.epoch[0] <= cut < run.epoch[-1]]
+    found = []
+    for cut, end in zip(cuts, [*cuts[1:], int(run.epoch[-1])][: len(cuts)], strict=True):
+        before = run.metric[run.epoch <= cut]
+        after = run.metric[(run.epoch > cut) & (run.epoch <= end)]
+        level = before[-max(1, round(0.1 * before.size)) :].mean()
+        gap = way * (bound - level)
+        if gap > 0 and after.size:
+            found.append(float(way * (end_level(after) - level) / gap))
+    return found

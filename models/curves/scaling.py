@@ -1,0 +1,155 @@
+"""Prefixes of curves in the scale that all families share, thinned to few points; compiled.
+
+A stretch of training is a whole run, or what lies between two cuts of its learning rate. Its time p runs from 0 at the
+first value that was measured in it to 1 at its last epoch; families see x = 1 + 100 p. Its metric is scaled so that the
+first value is v = 1 and the last is expected at v = 2.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from jobcast.models.curves.columns import (
+    ANNEALED,
+    BASE,
+    CENTER,
+    LAST,
+    LENGTH,
+    LEVEL,
+    NOISE_SD,
+    ORIGIN,
+    PER_V,
+    REACHED,
+    RECENT,
+    ROOM,
+    SHARE,
+)
+
+njit: Any = numba.njit
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MOST_POINTS = 16
+"""A long prefix is averaged into as many bins, evenly spaced in log x."""
+MISFIT, MISFIT_AGE = 0.02, 1.0
+"""Standard deviation of what no family can follow, as a share of the whole rise: at the last value seen, and how much
+of that is added by each unit of distance in log x, so that a fit follows what came last."""
+NOISE, NOISE_POINTS = 0.03, 4.0
+"""Noise of a metric as a share of the whole rise before it is seen, and the number of values that this counts as."""
+LEAST_ANNEALED = 12
+"""Values seen from which on noise is told from curvature well enough to say what annealing will give back."""
+LEAST_RISE = 0.05
+"""Least rise expected of a run, as a share of the way to the bound: a run that has not moved yet may still."""
+ONE_POINT_RISE = 0.4
+"""Whole rise of a run of which one value is seen, as a share of the way to the bound."""
+FREE = 3
+"""Parameters of a rise: as many points say nothing of how well it fits."""
+LEAST_PROGRESS = 0.02
+"""Least share of the rise that what was seen counts as."""
+MEDIAN_TO_SD = 1.4826
+_F1, _F2 = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
+_I1 = types.Array(types.int64, 1, "C")
+
+
+@njit(types.float64(_F1, types.float64), cache=True)  # type: ignore[untyped-decorator]
+def progress_at(progress: Floats, share: float) -> float:
+    """Progress at a share of the epochs, linear between knots."""
+    place = min(max(share, 0.0), 1.0) * (progress.size - 1)
+    left = min(int(place), progress.size - 2)
+    return float(progress[left] + (place - left) * (progress[left + 1] - progress[left]))
+
+
+@njit(types.float64(_F1, _F1, types.int64), cache=True)  # type: ignore[untyped-decorator]
+def noise_variance(values: Floats, steps: Floats, count: int) -> float:
+    """Variance of noise from second differences of the later half, by their median; `steps` is room to work in."""
+    first = 1 + (count - 2) // 2
+    for i in range(first, count - 1):
+        steps[i - first] = abs(values[i] - 0.5 * (values[i - 1] + values[i + 1]))
+    inside = count - 1 - first
+    steps[:inside].sort()
+    middle = 0.5 * (steps[(inside - 1) // 2] + steps[inside // 2])
+    return float((MEDIAN_TO_SD * middle) ** 2 / 1.5)
+
+
+@njit(types.void(_F2, _I1, _I1, _I1, _F1, _F1, _F1, _I1, _I1, _F2, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+def scale_prefixes(
+    metric: Floats,
+    begin: Ints,
+    seen: Ints,
+    until: Ints,
+    direction: Floats,
+    bound: Floats,
+    progress: Floats,
+    measured: Ints,
+    points: Ints,
+    x: Floats,
+    log_x: Floats,
+    v: Floats,
+    weight: Floats,
+    scale: Floats,
+) -> None:
+    """Scale and thin the epochs begin + 1 ... seen of a stretch of training that ends at epoch `until`.
+
+    Parameters
+    ----------
+    metric : (n, L) metric of epoch column + 1, NaN where not measured; at least one of each row's is
+    begin, seen, until : (n,) epochs before the stretch, the last that is seen, the last of the stretch
+    direction : (n,) 1 where the metric rises, -1 where it falls
+    bound : (n,) best value that the metric can have
+    progress : (KNOTS,) see `shape`
+    measured, points : (n,) values seen, points kept, written
+    x, log_x, v, weight : (n, MOST_POINTS) points, written
+    scale : (n, SCALE_WIDTH) written, see the columns above
+    """
+    values, shares, steps = np.empty(metric.shape[1]), np.empty(metric.shape[1]), np.empty(metric.shape[1])
+    for row in range(metric.shape[0]):
+        count, length, sign, origin = 0, 1.0, direction[row], 0
+        for column in range(begin[row], seen[row]):
+            if not math.isnan(metric[row, column]):
+                if count == 0:
+                    origin, length = column, max(until[row] - column - 1.0, 1.0)
+                values[count], shares[count] = metric[row, column], (column - origin) / length
+                count += 1
+        first, recent = values[0], int(math.sqrt(count) + 0.5)
+        gained, reached, center = 0.0, 0.0, 0.0
+        for i in range(count - recent, count):
+            gained += sign * (values[i] - first) / recent
+            reached += progress_at(progress, shares[i]) / recent
+            center += shares[i] / recent
+        room = max(sign * (bound[row] - first), 0.0)
+        least = max(LEAST_RISE * room, 1e-9 * (1.0 + abs(first)))
+        rise = max(gained / max(reached, LEAST_PROGRESS) if count > 1 else ONE_POINT_RISE * room, least)
+        prior, found = (NOISE * rise) ** 2, 0.0
+        if count >= 3:
+            found = noise_variance(values, steps, count)
+        told = max(count - 2, 0)
+        noise = math.sqrt((NOISE_POINTS * prior + told * found) / (NOISE_POINTS + told)) / rise
+        scale[row, BASE], scale[row, PER_V] = first - sign * rise, sign * rise
+        scale[row, NOISE_SD], scale[row, LAST] = noise, values[count - 1]
+        scale[row, LEVEL], scale[row, REACHED] = 1.0 + gained / rise, reached
+        scale[row, SHARE] = shares[count - 1]
+        scale[row, ANNEALED] = math.sqrt(found) / rise if count >= LEAST_ANNEALED else 0.0
+        scale[row, ORIGIN], scale[row, LENGTH] = origin, length
+        scale[row, ROOM], scale[row, RECENT] = max(room - gained, 0.0) / rise, recent
+        scale[row, CENTER] = center
+        measured[row] = count
+        wide = max(math.log(1.0 + 100.0 * shares[count - 1]), 1e-12)
+        last_bin, kept, inside = -1, -1, 0
+        for i in range(count):
+            place = math.log(1.0 + 100.0 * shares[i])
+            here = i if count <= MOST_POINTS else min(int(place / wide * MOST_POINTS), MOST_POINTS - 1)
+            if here != last_bin:
+                kept, inside, last_bin = kept + 1, 0, here
+                log_x[row, kept], v[row, kept] = 0.0, 0.0
+            inside += 1
+            log_x[row, kept] += (place - log_x[row, kept]) / inside
+            v[row, kept] += (1.0 + sign * (values[i] - first) / rise - v[row, kept]) / inside
+            weight[row, kept] = inside
+        points[row] = kept + 1
+        for i in range(kept + 1):
+            x[row, i] = math.exp(log_x[row, i])
+            misfit = MISFIT * (1.0 + MISFIT_AGE * (log_x[row, kept] - log_x[row, i]))
+            weight[row, i] = 1.0 / (misfit * misfit + noise * noise / weight[row, i])

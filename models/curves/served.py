@@ -1,0 +1,88 @@
+"""AccuracyCurve as MLflow serves it: one row a running job."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.curves.accuracy_curve import AccuracyCurve
+from jobcast.traces.learning_curves import LearningCurve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEDIAN = 0.5
+
+
+class ServedAccuracyCurve:
+    """Columns: `app`, `batch_size`; `metric`, JSON, validation metric of the epochs seen so far; `epoch`, JSON, their
+    numbers (empty: 1, 2, ...); `epochs` of the whole run; `lr_milestones`, JSON, epochs after which the learning rate
+    is cut (empty: none); `target`, a metric to reach (not a number: none).
+
+    Answers the final metric, an interval that holds it with 90 %, the probability that the target is reached by the
+    end, and the median of the epoch when (not a number: never, or no target).
+    """
+
+    inputs: Mapping[str, str] = {
+        "app": "string",
+        "batch_size": "long",
+        "epoch": "string",
+        "metric": "string",
+        "epochs": "long",
+        "lr_milestones": "string",
+        "target": "double",
+    }
+    outputs: Mapping[str, str] = {
+        "final": "double",
+        "low": "double",
+        "high": "double",
+        "reach_probability": "double",
+        "reach_epoch": "double",
+    }
+
+    def __init__(self, predictor: AccuracyCurve) -> None:
+        self.predictor = predictor
+
+    def example(self) -> "pd.DataFrame":
+        """A run of 100 epochs that has seen four."""
+        import pandas as pd
+
+        row = ["cifar10", 128, "[1, 2, 3, 4]", "[0.45, 0.6, 0.66, 0.75]", 100, "[]", 0.9]
+        return pd.DataFrame([row], columns=list(self.inputs))
+
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """Answers, one row for each job asked, in that order."""
+        import pandas as pd
+
+        if not len(frame):
+            return pd.DataFrame(columns=list(self.outputs), index=frame.index, dtype=np.float64)
+        rows: list[Any] = list(frame[list(self.inputs)].itertuples(index=False))
+        curves, epochs = [_curve(row) for row in rows], [int(row.epochs) for row in rows]
+        forecast = self.predictor.forecast(curves, epochs)
+        chance, when = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        targets = frame["target"].to_numpy(np.float64)
+        for target in np.unique(targets[np.isfinite(targets)]):
+            asked = targets == target
+            chance[asked] = np.asarray(forecast.reach_probability(float(target)))[asked]
+            when[asked] = np.asarray(forecast.reach_epoch(float(target), MEDIAN))[asked]
+        when[~np.isfinite(when)] = np.nan
+        answers = (forecast.final_mean, forecast.final_low, forecast.final_high, chance, when)
+        return pd.DataFrame(dict(zip(self.outputs, answers, strict=True)), index=frame.index)
+
+
+def _curve(row: Any) -> LearningCurve:
+    """What a row tells of a job. Raises RegistryError where that cannot be read."""
+    try:
+        metric = np.array(json.loads(row.metric), dtype=np.float64)
+        epoch = np.array(json.loads(row.epoch or "[]") or range(1, metric.size + 1), dtype=np.int64)
+        milestones = tuple(sorted({int(one) for one in json.loads(row.lr_milestones or "[]")}))
+    except (ValueError, TypeError) as error:
+        raise RegistryError(f"accuracy-curve: a row cannot be read ({error}); see the example") from error
+    steps = np.diff(epoch, prepend=0)
+    if metric.ndim != 1 or not metric.size or not np.isfinite(metric).all():
+        raise RegistryError("accuracy-curve: metric must be a list of finite numbers, one at least")
+    if epoch.shape != metric.shape or (steps < 1).any() or int(row.epochs) < epoch[-1]:
+        raise RegistryError("accuracy-curve: epoch must ascend from 1 or later to at most epochs, one for each metric")
+    return LearningCurve(str(row.app), int(row.batch_size), epoch, metric, milestones)

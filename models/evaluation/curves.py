@@ -1,0 +1,162 @@
+"""How good forecasts of training curves are: figures of `evaluate accuracy-curve`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import TrainingError
+from jobcast.traces.learning_curves import LearningCurve
+
+LEVEL = 0.9
+LEAST_EPOCHS = 3
+"""Of an application that is left out: of two epochs, half of them seen, the whole range is what is still to come."""
+Floats = NDArray[np.float64]
+CurveFigures = dict[str, Any]
+
+
+class CurveModel(Protocol):
+    """What is scored; `curves.AccuracyCurve` is one."""
+
+    def fit(self, curves: Sequence[LearningCurve]) -> Any:
+        """Learn from whole curves."""
+        ...
+
+    def forecast(self, prefixes: Sequence[LearningCurve], epochs: Sequence[int]) -> Any:
+        """A `CurveForecast`."""
+        ...
+
+
+def seen_epochs(epochs: int, prefix: float) -> int:
+    """Epochs that are seen of a run: a share, at least one.
+
+    >>> seen_epochs(100, 0.2), seen_epochs(2, 0.2)
+    (20, 1)
+    """
+    return max(1, round(prefix * epochs))
+
+
+def score_curves(model: CurveModel, curves: Sequence[LearningCurve], prefix: float) -> CurveFigures:
+    """Figures of a fitted model on whole curves, each seen up to epoch max(1, round(prefix * epochs)).
+
+    Parameters
+    ----------
+    model : fitted
+    curves : whole runs
+    prefix : share of the epochs that is seen, in (0, 1)
+
+    Returns
+    -------
+    curves : how many were scored
+    mae : mean over curves of |last value - forecast of it| / (max - min of the whole curve)
+    mae_last_value : the same for the last value seen
+    coverage_90, width_90 : share of later epochs of all curves within the interval, and its mean width in that unit
+    families : family -> mae of it alone
+
+    Raises
+    ------
+    TrainingError
+        The share is not in (0, 1), or no curve varies and goes on after it.
+    """
+    return pooled([curve_errors(model, curves, prefix)])
+
+
+def curve_errors(model: CurveModel, curves: Sequence[LearningCurve], prefix: float) -> dict[str, Any]:
+    """What `score_curves` averages: (n,) errors, (n,) lists of later epochs covered and of widths, by family too."""
+    if not 0 < prefix < 1:
+        raise TrainingError(f"--prefix {prefix}: not between 0 and 1; give the share of the epochs that is seen")
+    picked = [(curve, _rows_seen(curve, prefix)) for curve in curves]
+    picked = [(curve, seen) for curve, seen in picked if seen < len(curve.metric) and np.ptp(curve.metric) > 0]
+    if not picked:
+        raise TrainingError("no curve varies and goes on after the share that is seen; give longer curves")
+    whole = [curve for curve, _ in picked]
+    forecast = model.forecast([curve.prefix(seen) for curve, seen in picked], [int(c.epoch[-1]) for c in whole])
+    span = np.array([np.ptp(curve.metric) for curve in whole])
+    last = np.array([curve.metric[-1] for curve in whole])
+    known = np.array([curve.metric[seen - 1] for curve, seen in picked])
+    covered, width = _later(forecast, picked, span)
+    families = {name: np.abs(last - final) / span for name, final in forecast.family_finals.items()}
+    return {
+        "mae": np.abs(last - forecast.final_mean) / span,
+        "mae_last_value": np.abs(last - known) / span,
+        "covered": covered,
+        "width": width,
+        "families": families,
+    }
+
+
+def _rows_seen(curve: LearningCurve, prefix: float) -> int:
+    """Rows up to the epoch; at least one, which counts where epochs were not measured."""
+    return max(1, int(np.searchsorted(curve.epoch, seen_epochs(int(curve.epoch[-1]), prefix), side="right")))
+
+
+def _later(
+    forecast: Any, picked: Sequence[tuple[LearningCurve, int]], span: Floats
+) -> tuple[list[Floats], list[Floats]]:
+    """By curve: whether each later epoch's metric is in the interval, and how wide that is."""
+    most = max(len(curve.metric) - seen for curve, seen in picked)
+    epoch = np.empty((len(picked), most))
+    for row, (curve, seen) in enumerate(picked):
+        later = curve.epoch[seen:]
+        epoch[row, : later.size], epoch[row, later.size :] = later, later[-1]
+    low, high = forecast.interval(LEVEL, epoch)
+    covered, width = [], []
+    for row, (curve, seen) in enumerate(picked):
+        actual = curve.metric[seen:]
+        below, above = low[row, : actual.size], high[row, : actual.size]
+        covered.append(((below <= actual) & (actual <= above)).astype(float))
+        width.append((above - below) / span[row])
+    return covered, width
+
+
+def pooled(parts: Sequence[dict[str, Any]]) -> CurveFigures:
+    """Figures over the curves of all parts together."""
+    mae, last = (np.concatenate([part[name] for part in parts]) for name in ("mae", "mae_last_value"))
+    covered, width = (np.concatenate([row for part in parts for row in part[name]]) for name in ("covered", "width"))
+    names = parts[0]["families"]
+    return {
+        "curves": len(mae),
+        "mae": float(mae.mean()),
+        "mae_last_value": float(last.mean()),
+        "coverage_90": float(covered.mean()),
+        "width_90": float(width.mean()),
+        "families": {name: float(np.concatenate([part["families"][name] for part in parts]).mean()) for name in names},
+    }
+
+
+def leave_one_app_out(
+    curves: Sequence[LearningCurve], prefix: float, make_model: Callable[[], CurveModel]
+) -> CurveFigures:
+    """Figures over all curves, each application's forecast by a model that learnt from the others only.
+
+    Applications whose runs are all shorter than three epochs are learnt from, not scored.
+
+    Parameters
+    ----------
+    curves : whole runs of several applications
+    prefix : share of the epochs that is seen
+    make_model : gives a model that is not fitted
+
+    Returns
+    -------
+    As `score_curves`, and `apps`: application -> its own figures.
+
+    Raises
+    ------
+    TrainingError
+        Fewer than two applications, or see `score_curves`.
+    """
+    apps = sorted({curve.app for curve in curves})
+    if len(apps) < 2:
+        raise TrainingError("leaving an application out needs two; give curves of more applications")
+    parts = {}
+    for app in apps:
+        own = [curve for curve in curves if curve.app == app and len(curve.metric) >= LEAST_EPOCHS]
+        if own:
+            model = make_model()
+            model.fit([curve for curve in curves if curve.app != app])
+            parts[app] = curve_errors(model, own, prefix)
+    if not parts:
+        raise TrainingError(f"no application has runs of {LEAST_EPOCHS} epochs; give longer curves")
+    return {**pooled(list(parts.values())), "apps": {app: pooled([part]) for app, part in parts.items()}}

@@ -1,0 +1,196 @@
+"""How the networks of a learned scheduler learn: from another's choices, then by policy gradient. PyTorch.
+
+After MLFS, section 3.4. The gradient is that of clipped PPO (Schulman et al. 2017, equation 7). One thread, 64 bits
+and PyTorch's deterministic kernels: equal seeds give equal weights.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import ConfigError
+from jobcast.models.scheduling.picks import Picks
+
+Floats = NDArray[np.float64]
+HEADS = ("jobs", "hosts")
+LAYERS = ("first", "first_bias", "second", "second_bias", "last")
+HIDDEN: Mapping[str, int] = {"jobs": 32, "hosts": 16}
+"""Units of each hidden layer."""
+CLIP = 0.2
+ENTROPY = 0.003
+"""Share of the choices' entropy that is added to what is maximised."""
+MOST_NORM = 0.5
+"""Of a gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well choices are told: mean cross-entropy, and the share whose highest score is the one chosen."""
+
+    loss: float
+    accuracy: float
+
+
+def need_torch() -> Any:
+    """PyTorch, made deterministic; ConfigError where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ConfigError(
+            "training a scheduler needs the extra rl: pip install 'jobcast[rl]', with the CPU build of PyTorch: "
+            "--extra-index-url https://download.pytorch.org/whl/cpu"
+        ) from error
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    return torch
+
+
+class Learner:
+    """Two scoring networks and their optimiser.
+
+    Parameters
+    ----------
+    features : by head, how many columns its rows have
+    blank : columns of the jobs' rows that are not read
+    seed : of the first weights
+
+    Raises ConfigError without PyTorch.
+    """
+
+    def __init__(self, features: Mapping[str, int], *, blank: Sequence[int] = (), seed: int = 0) -> None:
+        self._torch = torch = need_torch()
+        rng = np.random.default_rng(seed)
+        self._blank = tuple(blank)
+        self._weights: dict[str, Any] = {}
+        for head in HEADS:
+            for name, values in _first_weights(features[head], HIDDEN[head], rng).items():
+                if head == "jobs" and name == "first":
+                    values[list(self._blank)] = 0.0
+                self._weights[f"{head}.{name}"] = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        self._optimiser = torch.optim.Adam(list(self._weights.values()))
+
+    def arrays(self) -> dict[str, Floats]:
+        """Weights by name, `jobs.first` to `hosts.last`."""
+        return {name: values.detach().numpy().copy() for name, values in self._weights.items()}
+
+    def assign(self, arrays: Mapping[str, Floats]) -> None:
+        """Take weights over; the optimiser forgets its moments."""
+        with self._torch.no_grad():
+            for name, values in self._weights.items():
+                values.copy_(self._torch.tensor(arrays[name], dtype=self._torch.float64))
+        self._optimiser = self._torch.optim.Adam(list(self._weights.values()))
+
+    def imitate(self, picks: Mapping[str, Picks], rate: float) -> dict[str, Fit]:
+        """One step towards another's choices: cross-entropy, the mean over each head's choices."""
+        found: dict[str, Fit] = {}
+        total = self._torch.zeros((), dtype=self._torch.float64)
+        for head in HEADS:
+            if len(picks[head]):
+                chances = self._log_chances(head, picks[head])
+                loss = -chances.taken.mean()
+                total = total + loss
+                found[head] = Fit(loss.item(), chances.right)
+        self._step(total, rate)
+        return found
+
+    def fit_of(self, head: str, picks: Picks) -> Fit:
+        """How well choices are told, nothing learnt."""
+        with self._torch.no_grad():
+            chances = self._log_chances(head, picks)
+            return Fit(-chances.taken.mean().item(), chances.right)
+
+    def log_chances(self, head: str, picks: Picks) -> Floats:
+        """Log-probability of each choice, (n,)."""
+        with self._torch.no_grad():
+            return self._log_chances(head, picks).taken.numpy().copy() if len(picks) else np.empty(0)
+
+    def improve(
+        self, picks: Mapping[str, Picks], before: Mapping[str, Floats], advantage: Mapping[str, Floats], rate: float
+    ) -> None:
+        """One step of clipped PPO.
+
+        Parameters
+        ----------
+        before : by head, (n,) log-probability of each choice when it was made
+        advantage : by head, (n,) how much better it went than expected
+        rate : Adam's learning rate
+        """
+        torch, count = self._torch, 0
+        gain = torch.zeros((), dtype=torch.float64)
+        for head in HEADS:
+            if not len(picks[head]):
+                continue
+            chances = self._log_chances(head, picks[head])
+            ratio = torch.exp(chances.taken - torch.tensor(before[head]))
+            good = torch.tensor(advantage[head])
+            kept = torch.clamp(ratio, 1.0 - CLIP, 1.0 + CLIP)
+            gain = gain + torch.minimum(ratio * good, kept * good).sum() + ENTROPY * chances.entropy.sum()
+            count += len(picks[head])
+        if count:
+            self._step(-gain / count, rate)
+
+    def save(self, path: Path) -> None:
+        """Weights and the optimiser's moments, so that training goes on as if it had not stopped."""
+        state = {"weights": {name: values.detach() for name, values in self._weights.items()}}
+        self._torch.save(state | {"optimiser": self._optimiser.state_dict()}, path)
+
+    def restore(self, path: Path) -> None:
+        """Take over what `save` wrote."""
+        state = self._torch.load(path, weights_only=True)
+        self.assign({name: values.numpy() for name, values in state["weights"].items()})
+        self._optimiser.load_state_dict(state["optimiser"])
+
+    def _log_chances(self, head: str, picks: Picks) -> "_Chances":
+        torch = self._torch
+        rows = torch.tensor(picks.rows)
+        weight = {name: self._weights[f"{head}.{name}"] for name in LAYERS}
+        low = torch.tanh(rows @ weight["first"] + weight["first_bias"])
+        scores = torch.tanh(low @ weight["second"] + weight["second_bias"]) @ weight["last"]
+        plain = scores.detach().numpy()
+        highest = np.maximum.reduceat(plain, picks.begins[:-1])
+        choice = torch.tensor(np.repeat(np.arange(len(picks)), picks.sizes))
+        shifted = scores - torch.tensor(highest)[choice]
+        sums = torch.zeros(len(picks), dtype=torch.float64).index_add(0, choice, torch.exp(shifted))
+        logs = shifted - torch.log(sums)[choice]
+        spread = torch.zeros(len(picks), dtype=torch.float64).index_add(0, choice, -torch.exp(logs) * logs)
+        at = picks.begins[:-1] + picks.chosen
+        return _Chances(logs[torch.tensor(at)], spread, float(np.mean(plain[at] >= highest)))
+
+    def _step(self, loss: Any, rate: float) -> None:
+        for group in self._optimiser.param_groups:
+            group["lr"] = rate
+        self._optimiser.zero_grad()
+        loss.backward()
+        if self._blank:
+            self._weights["jobs.first"].grad[list(self._blank)] = 0.0
+        self._torch.nn.utils.clip_grad_norm_(list(self._weights.values()), MOST_NORM)
+        self._optimiser.step()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chances:
+    """Of choices: log-probability of what was taken, entropy, and how often the highest score was taken."""
+
+    taken: Any
+    entropy: Any
+    right: float
+
+
+def _first_weights(features: int, hidden: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Glorot's uniform draws; the last layer near zero, so that at first all choices are about as likely."""
+
+    def drawn(rows: int, columns: int) -> Floats:
+        most = np.sqrt(6.0 / (rows + columns))
+        return rng.uniform(-most, most, (rows, columns))
+
+    return {
+        "first": drawn(features, hidden),
+        "first_bias": np.zeros(hidden),
+        "second": drawn(hidden, hidden),
+        "second_bias": np.zeros(hidden),
+        "last": drawn(hidden, 1)[:, 0] / 10.0,
+    }

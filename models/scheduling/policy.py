@@ -1,0 +1,117 @@
+"""MlfPolicy and DevicePolicy: networks that schedule tasks, as the registry keeps them. MLFS, sections 3.4 and 4.1."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.models.metadata import read_metadata, write_metadata
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a policy reached on workloads that it had not seen, as a change against MLF-H on the same ones.
+
+    Attributes
+    ----------
+    workloads : how many were compared
+    means : mean change by name, such as `mean_jct` as a share, `deadline_ratio` as a difference
+    lows, highs : the ends of its confidence interval of 95 %
+    """
+
+    workloads: int
+    means: Mapping[str, float]
+    lows: Mapping[str, float]
+    highs: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a policy was trained with: reward weights, rounds, seed, servers; and how well MLF-H was imitated."""
+
+    seed: int
+    iterations: int
+    betas: tuple[float, ...]
+    servers: int
+    jobs: int
+    imitation: Mapping[str, float] = field(default_factory=dict)
+
+
+class SchedulingPolicy:
+    """Weights of two scoring networks, what they read, and whether they were measured to be better than MLF-H.
+
+    Attributes
+    ----------
+    arrays_ : weights by name, `jobs.first` to `hosts.last`
+    columns_ : by head, the names of what it reads, in order
+    training_ : what it was trained with
+    measured_ : the comparison with MLF-H; None where there was none
+    better_ : whether it was measured to be better; `mlfs` uses it only then
+    trained_from_s_, trained_until_s_ : submissions of the jobs that the workloads were drawn from
+    """
+
+    name: ClassVar[str]
+    algorithm: ClassVar[str] = "ppo"
+
+    def set(
+        self,
+        arrays: Mapping[str, Floats],
+        columns: Mapping[str, tuple[str, ...]],
+        training: Training,
+        measured: Measured | None = None,
+        better: bool = False,
+        from_s: float = 0.0,
+        until_s: float = 0.0,
+    ) -> Self:
+        """Take over what training gave; see the attributes."""
+        self.arrays_ = {name: np.asarray(values, dtype=np.float64) for name, values in arrays.items()}
+        self.columns_ = {head: tuple(names) for head, names in columns.items()}
+        self.training_, self.measured_, self.better_ = training, measured, better
+        self.trained_from_s_, self.trained_until_s_ = from_s, until_s
+        return self
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`, weights included; equal policies, equal bytes."""
+        told: dict[str, Any] = {
+            "weights": {name: values.tolist() for name, values in self.arrays_.items()},
+            "columns": {head: list(names) for head, names in self.columns_.items()},
+            "training": asdict(self.training_),
+            "measured": None if self.measured_ is None else asdict(self.measured_),
+            "better": self.better_,
+            "trained_from_s": self.trained_from_s_,
+            "trained_until_s": self.trained_until_s_,
+        }
+        write_metadata(folder, self.name, told)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such policy."""
+        told = read_metadata(folder, cls.name)
+        training = told["training"]
+        measured = told["measured"]
+        return cls().set(
+            {name: np.array(values) for name, values in told["weights"].items()},
+            {head: tuple(names) for head, names in told["columns"].items()},
+            Training(**(training | {"betas": tuple(training["betas"])})),
+            None if measured is None else Measured(**measured),
+            told["better"],
+            told["trained_from_s"],
+            told["trained_until_s"],
+        )
+
+
+class MlfPolicy(SchedulingPolicy):
+    """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7."""
+
+    name: ClassVar[str] = "mlf-policy"
+
+
+class DevicePolicy(SchedulingPolicy):
+    """Device RL: completion times alone, and no column that tells of accuracy, deadlines or urgency. Section 4.1."""
+
+    name: ClassVar[str] = "device-rl"

@@ -1,0 +1,49 @@
+"""A learned scheduler as MLflow serves it: rows of waiting jobs in, scores out."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.models.scheduling.policy import SchedulingPolicy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+JOBS = "jobs"
+
+
+def scores(arrays: Mapping[str, Floats], rows: Floats) -> Floats:
+    """Score of each row (n, n_features) of a waiting job, (n,); two hidden layers with tanh."""
+    low = np.tanh(rows @ arrays["jobs.first"] + arrays["jobs.first_bias"])
+    high = np.tanh(low @ arrays["jobs.second"] + arrays["jobs.second_bias"])
+    return np.asarray(high @ arrays["jobs.last"])
+
+
+class ServedSchedulingPolicy:
+    """One row a waiting job, with the columns that the policy reads of it (`columns_["jobs"]`).
+
+    Answers `score`, and `probability`: that the policy picks the job first out of those of the table, while it learns.
+    """
+
+    outputs: Mapping[str, str] = {"score": "double", "probability": "double"}
+
+    def __init__(self, predictor: SchedulingPolicy) -> None:
+        self.predictor = predictor
+        self.inputs = dict.fromkeys(predictor.columns_[JOBS], "double")
+
+    def example(self) -> "pd.DataFrame":
+        """Two rows, all columns zero."""
+        import pandas as pd
+
+        return pd.DataFrame({name: [0.0, 0.0] for name in self.inputs})
+
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """See `models.pyfunc.Served`."""
+        import pandas as pd
+
+        found = scores(self.predictor.arrays_, frame[list(self.inputs)].to_numpy(np.float64))
+        weights = np.exp(found - found.max(initial=-np.inf))
+        return pd.DataFrame({"score": found, "probability": weights / weights.sum()}, index=frame.index)

@@ -1,0 +1,170 @@
+"""Options of the predictor `accuracy-curve`, and which of a command's others go with it."""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.options import Command, Finite, check_places, console_of, table_or_json
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.predictor_names import CURVES
+
+PREFIX = 0.2
+"""Share of the epochs that `evaluate` shows, where nothing else is asked for."""
+COMMON = frozenset({"predictor", "trace_path", "json_to"})
+WHY: Mapping[str, str] = {
+    "pools_path": "nothing is replayed",
+    "from_s": "curves have no calendar",
+    "until_s": "curves have no calendar",
+    "at_s": "curves have no calendar, a running job's file holds what was seen of it",
+    "tune": "it has no settings to search",
+    "retrain": "it does not walk through a trace",
+    "pairs": "it reads no settings",
+    "out": "use --json FILE",
+    "log": "use --json FILE",
+}
+"""Why an option does not go with curves, where there is more to say than that."""
+
+
+def prefix_option(command: Command) -> Command:
+    """`--prefix SHARE`."""
+    return click.option(
+        "--prefix",
+        type=Finite(0, 1, min_open=True, max_open=True),
+        metavar="SHARE",
+        help=f"{CURVES}: of each curve's epochs that is seen; default {PREFIX:g}.",
+    )(command)
+
+
+def run_options(command: Command) -> Command:
+    """`--epochs N` and `--target X`."""
+    command = click.option(
+        "--target", type=float, callback=_finite, metavar="X", help=f"{CURVES}: will the metric reach it, and when?"
+    )(command)
+    return click.option(
+        "--epochs", type=click.IntRange(min=1), metavar="N", help=f"{CURVES}: of a whole run; or a column epochs."
+    )(command)
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no finite number.", ctx, param)
+    return value
+
+
+def is_curves(reference: str) -> bool:
+    """Whether PREDICTOR[@ALIAS|:VERSION] means curves.
+
+    >>> is_curves("accuracy-curve:3"), is_curves("new-load")
+    (True, False)
+    """
+    return re.split("[@:]", reference, maxsplit=1)[0] == CURVES
+
+
+def refuse_others(ctx: click.Context, allowed: Collection[str]) -> None:
+    """Raise ConfigError for an option that was given and that does not go with curves."""
+    for param in ctx.command.params:
+        name = str(param.name)
+        if name in COMMON or name in allowed or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        why = f" ({WHY[name]})" if name in WHY else ""
+        raise ConfigError(f"{param.opts[0]}: does not go with the predictor {CURVES}{why}; leave it out")
+
+
+def refuse_curve_options(predictor: str, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option of curves given to another predictor."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"--{name}: goes with the predictor {CURVES}, not with {predictor}; leave it out")
+
+
+def train_curves(ctx: click.Context, trace_path: Path, algorithm: str | None, seed: int, json_to: str | None) -> None:
+    """`jobcast train accuracy-curve`."""
+    refuse_others(ctx, ("algorithm", "seed"))
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.learning_curves.tables import training_table
+    from jobcast.pipelines.learning_curves.training import train_and_register_curves
+    from jobcast.traces.learning_curves import read_learning_curves
+
+    console, home = console_of(ctx), find_home()
+    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    table = read_learning_curves(trace_path)
+    with console.progress(f"train {CURVES}") as step:
+        result = train_and_register_curves(table, algorithm, seed, home=home, progress=step)
+    _tell(result, json_to, training_table(result), console)
+
+
+def evaluate_curves(
+    ctx: click.Context, reference: str, trace_path: Path, prefix: float | None, allowed: bool, json_to: str | None
+) -> None:
+    """`jobcast evaluate accuracy-curve`."""
+    refuse_others(ctx, ("prefix", "allow_overlap", "seed"))
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.learning_curves.evaluating import score_version
+    from jobcast.pipelines.learning_curves.tables import evaluation_table
+    from jobcast.traces.learning_curves import read_learning_curves
+
+    console, parsed = console_of(ctx), parse_reference(reference)
+    check_places(json_to, (trace_path,))
+    table = read_learning_curves(trace_path)
+    share = PREFIX if prefix is None else prefix
+    result = score_version(parsed, table, share, home=find_home(), allow_overlap=allowed)
+    _tell(result, json_to, evaluation_table(result), console)
+
+
+def predict_curves(
+    ctx: click.Context,
+    reference: str,
+    trace_path: Path,
+    epochs: int | None,
+    target: float | None,
+    json_to: str | None,
+) -> None:
+    """`jobcast predict accuracy-curve`."""
+    refuse_others(ctx, ("epochs", "target", "seed"))
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.learning_curves.predicting import forecast_runs
+    from jobcast.pipelines.learning_curves.tables import prediction_table
+    from jobcast.traces.learning_curves import read_learning_curves
+
+    console, parsed = console_of(ctx), parse_reference(reference)
+    check_places(json_to, (trace_path,))
+    result = forecast_runs(parsed, read_learning_curves(trace_path), epochs, target, home=find_home())
+    _tell(result, json_to, prediction_table(result), console)
+
+
+def promote_curves(
+    ctx: click.Context,
+    version: tuple[str, int],
+    trace_path: Path,
+    alias: str,
+    force: bool,
+    allowed: bool,
+    json_to: str | None,
+) -> None:
+    """`jobcast models promote accuracy-curve:N --trace FILE`."""
+    refuse_others(ctx, ("name", "alias", "force", "allow_overlap"))
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.learning_curves.promoting import promote_curves, promotion_table, refuse
+    from jobcast.traces.learning_curves import read_learning_curves
+
+    table, console = read_learning_curves(trace_path), console_of(ctx)
+    told = promote_curves(*version, alias, table, force=force, allow_overlap=allowed, home=find_home())
+    if not told["compared"]:
+        console.note(f"nothing was compared: it is {alias} already")
+    table_or_json(told, json_to, promotion_table(told), console)
+    refuse(told)
+
+
+def _tell(result: dict[str, Any], json_to: str | None, table: str, console: Console) -> None:
+    """Notes on stderr, figures where asked."""
+    for note in result["notes"]:
+        console.note(f"{result['inputs']['trace']['path']}: {note}")
+    table_or_json(result, json_to, table, console)

@@ -1,0 +1,93 @@
+"""`jobcast evaluate accuracy-curve`: a version on curves that it has not seen."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import OverlapError, TrainingError
+from jobcast.models.evaluation.curves import score_curves
+from jobcast.models.registry import Registry, open_registry
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.folders import DATA_FOLDER
+from jobcast.models.registry.references import Ref
+from jobcast.pipelines.learning_curves.fingerprints import fingerprint, read_trained
+from jobcast.pipelines.learning_curves.training import apps_of, counts, source_of
+from jobcast.traces.learning_curves import CurveTable, LearningCurve
+
+FLAT = "{} curves were not scored: they do not vary, or end with what is seen"
+
+
+def score_version(
+    reference: tuple[str, Ref], table: CurveTable, prefix: float, *, home: Path, allow_overlap: bool = False
+) -> dict[str, Any]:
+    """Figures of a version that sees the first share of each curve; see `models.evaluation.curves.score_curves`.
+
+    Raises RegistryError for a version that is not there, OverlapError where it was trained on curves of the file,
+    TrainingError where no curve goes on after its prefix.
+    """
+    registry = open_registry(home)
+    version = registry.resolve(*reference)
+    overlap = refuse_trained(registry, version, table, allow_overlap)
+    model = registry.load(version)
+    figures = _scored(model, table, prefix)
+    left = len(table.curves) - int(figures["curves"])
+    return {
+        "predictor": version.name,
+        "prefix": prefix,
+        **figures,
+        "by_app": _by_app(model, table.curves, prefix),
+        "version": version.version,
+        "aliases": list(version.aliases),
+        "algorithm": version.algorithm,
+        "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
+        "scored": {**counts(table.curves), "apps": apps_of(table.curves)},
+        "overlap_allowed": overlap,
+        "inputs": {"trace": source_of(table)},
+        "notes": [*table.notes, *_unfinished(table), *([FLAT.format(left)] if left else [])],
+        "simulated": False,
+        "jobcast": __version__,
+    }
+
+
+def _scored(model: Any, table: CurveTable, prefix: float) -> dict[str, Any]:
+    try:
+        return score_curves(model, table.curves, prefix)
+    except TrainingError as error:
+        raise TrainingError(f"{table.path}: {error}") from error
+
+
+def _by_app(model: Any, curves: Sequence[LearningCurve], prefix: float) -> dict[str, dict[str, Any]]:
+    """Figures of each application; those without a curve that can be scored are left out."""
+    found = {}
+    for app in apps_of(curves):
+        with suppress(TrainingError):
+            found[app] = score_curves(model, [curve for curve in curves if curve.app == app], prefix)
+    return found
+
+
+def trained_on(registry: Registry, version: ModelVersion, curves: Sequence[LearningCurve]) -> int:
+    """How many of the curves a version was trained on."""
+    trained = read_trained(registry.folder(version) / DATA_FOLDER / version.name)
+    return sum(fingerprint(curve) in trained for curve in curves)
+
+
+def refuse_trained(registry: Registry, version: ModelVersion, table: CurveTable, allowed: bool) -> bool:
+    """Whether a version was trained on curves of a file; OverlapError unless that is allowed."""
+    known = trained_on(registry, version, table.curves)
+    if known and not allowed:
+        some = f"{known} of the {len(table.curves)} curves" if known < len(table.curves) else "all curves"
+        raise OverlapError(
+            f"{table.path}: {version.name} version {version.version} was trained on {some} in it; "
+            "leave them out, or pass --allow-overlap to score it all the same"
+        )
+    return known > 0
+
+
+def _unfinished(table: CurveTable) -> list[str]:
+    """A note on runs that the file says are to go on: their last value counts as the final one."""
+    short = sum(
+        whole is not None and whole > curve.epochs for curve, whole in zip(table.curves, table.epochs, strict=True)
+    )
+    return [f"{short} curves end before their epochs; their last value was taken for the final one"] if short else []

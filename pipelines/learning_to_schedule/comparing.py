@@ -1,0 +1,68 @@
+"""A learned policy against MLF-H on workloads that it has not seen, pair by pair. MLFS, section 3.4: when to switch."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from jobcast.domain.tasks import AccuracyForecast, Floats, TaskPolicy
+from jobcast.models.scheduling.policy import Measured
+from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.tasks.run import replay_tasks
+from jobcast.simulator.tasks.workload import TaskWorkload
+
+CONFIDENCE = 0.95
+SHARES = ("mean_jct_s", "bandwidth_tb")
+"""Figures whose change is told as a share of MLF-H's."""
+DIFFERENCES = ("deadline_ratio", "accuracy_ratio", "accuracy_mean")
+"""Those whose change is told as a difference."""
+FIGURES = (*SHARES, *DIFFERENCES)
+
+
+def compare(
+    learned: TaskPolicy,
+    heuristic: TaskPolicy,
+    workloads: Sequence[TaskWorkload],
+    seeds: Sequence[int],
+    *,
+    forecast: AccuracyForecast | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measured:
+    """Replay each workload, decision by decision a minute, under both; mean changes and their intervals of 95 %.
+
+    Parameters
+    ----------
+    workloads, seeds : of replays, as many of both; two at least
+    """
+    changes = []
+    for number, (workload, seed) in enumerate(zip(workloads, seeds, strict=True)):
+        told = [task_metrics(replay_tasks(workload, policy, forecast, seed=seed)) for policy in (learned, heuristic)]
+        changes.append(change(told[0], told[1]))
+        if progress is not None:
+            progress(number + 1, len(workloads))
+    return measured(np.array(changes))
+
+
+def change(mine: dict[str, float], theirs: dict[str, float]) -> Floats:
+    """Change of each of `FIGURES`."""
+    shares = [mine[name] / theirs[name] - 1.0 if theirs[name] else 0.0 for name in SHARES]
+    return np.array([*shares, *(mine[name] - theirs[name] for name in DIFFERENCES)])
+
+
+def measured(changes: Floats) -> Measured:
+    """Means and Student's intervals of changes (n, figures)."""
+    from scipy.stats import t
+
+    count = len(changes)
+    mean = changes.mean(axis=0)
+    half = t.ppf(0.5 + CONFIDENCE / 2.0, count - 1) * changes.std(axis=0, ddof=1) / np.sqrt(count)
+
+    def named(values: Floats) -> dict[str, float]:
+        return dict(zip(FIGURES, values.tolist(), strict=True))
+
+    return Measured(count, named(mean), named(mean - half), named(mean + half))
+
+
+def is_better(found: Measured) -> bool:
+    """Mean completion times measurably shorter, and neither deadlines nor accuracies kept measurably less often."""
+    worse = any(found.highs[name] < 0.0 for name in ("deadline_ratio", "accuracy_ratio"))
+    return found.highs["mean_jct_s"] < 0.0 and not worse

@@ -1,0 +1,102 @@
+"""A trained scheduler becomes a registered version."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.tasks import AccuracyForecast
+from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelCard, ModelVersion
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
+from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, train_scheduler
+from jobcast.pipelines.tasks.scene import TaskScene
+from jobcast.traces.table import Source
+
+
+def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -> ModelCard:
+    """What the registry is told: how it was trained, and what it reached against MLF-H on jobs that it had not seen."""
+    policy, training, found = trained.predictor, trained.predictor.training_, trained.predictor.measured_
+    metrics: dict[str, object] = {"imitation": dict(training.imitation)}
+    if found is not None:
+        metrics["against_mlf_h"] = {"mean": dict(found.means), "low": dict(found.lows), "high": dict(found.highs)}
+    verdict = "measured to be better than" if policy.better_ else "not measured to be better than"
+    return ModelCard(
+        name=policy.name,
+        algorithm=policy.algorithm,
+        seed=training.seed,
+        trace_name=trace_name,
+        trace_sha256=source.sha256,
+        trace_rows=source.rows,
+        train_from_s=policy.trained_from_s_,
+        train_until_s=policy.trained_until_s_,
+        feature_names=policy.columns_["jobs"],
+        parameters={
+            "iterations": training.iterations,
+            "jobs": training.jobs,
+            "servers": training.servers,
+            "better": policy.better_,
+            **{f"beta_{number}": beta for number, beta in enumerate(training.betas, start=1)},
+        },
+        metrics=metrics,
+        series={
+            "reward": tuple(step["reward"] for step in trained.history),
+            "check": tuple(value for _, value in trained.checks),
+        },
+        description=f"{policy.algorithm}, trained on {training.jobs} jobs of {trace_name}; {verdict} MLF-H",
+    )
+
+
+def register_scheduler(home: Path, trained: TrainedScheduler, trace_name: str, source: Source) -> ModelVersion:
+    """Save and register a trained scheduler as a new version. Raises RegistryError for a store that cannot be used."""
+    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
+        folder = Path(room) / trained.predictor.name
+        trained.predictor.save(folder)
+        return open_registry(home).register(folder, scheduler_card(trained, trace_name, source))
+
+
+def train_and_register_scheduler(
+    name: str,
+    scene: TaskScene,
+    *,
+    home: Path,
+    folder: Path,
+    seed: int = 0,
+    settings: SchedulerSettings | None = None,
+    forecast: AccuracyForecast | None = None,
+    progress: Step | None = None,
+    note: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Train `mlf-policy` or `device-rl` on a window of jobs of tasks and register it; what to tell the user.
+
+    Parameters
+    ----------
+    folder : for checkpoints; a training that was interrupted there goes on
+    settings, forecast, progress, note : as of `train_scheduler`
+
+    Raises ConfigError and TrainingError as `train_scheduler`, RegistryError for a store that cannot be used.
+    """
+    trained = train_scheduler(
+        name, scene.workload, folder, seed=seed, settings=settings, forecast=forecast, progress=progress, note=note
+    )
+    version = register_scheduler(home, trained, scene.trace.name, scene.trace.source)
+    policy = trained.predictor
+    return {
+        "predictor": name,
+        "version": version.version,
+        "aliases": list(version.aliases),
+        "run_id": version.run_id,
+        "algorithm": policy.algorithm,
+        "seed": seed,
+        "training": asdict(policy.training_),
+        "tried": [dict(each) for each in trained.tried],
+        "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
+        "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
+        "better": policy.better_,
+        "inputs": scene.provenance(),
+        "home": str(home),
+        "jobcast": __version__,
+    }

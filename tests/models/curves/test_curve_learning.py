@@ -1,0 +1,160 @@
+"""Priors learned with PyMC, on the formulas and the compiled residuals that they stand on; one curve's posterior."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.models.curves.families import FAMILIES, NAMES, WIDEST
+from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
+from jobcast.models.curves.fitting import parameter_counts
+from jobcast.models.curves.kernels import STEPS, fit_families, predict_families, value_and_gradient
+from jobcast.models.curves.learning import learn_prior, posterior_draws
+from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.symbolic import FORMULAS
+from jobcast.traces.learning_curves import LearningCurve
+
+X = np.geomspace(1, 101, 7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_formulas_are_those_of_the_online_fit(name):
+    rng = np.random.default_rng(NAMES.index(name))
+    family = FAMILIES[name]
+    parameters = np.array(family.mean) + rng.normal(0, 0.3, len(family.mean)) * np.array(family.sd)
+    padded, slope = np.append(parameters, np.zeros(WIDEST - len(parameters))), np.zeros(WIDEST)
+    compiled = [value_and_gradient(NAMES.index(name), x, np.log(x), padded, slope) for x in X]
+    assert FORMULAS[name](np, X, np.log(X), parameters) == pytest.approx(compiled, rel=1e-9)
+
+
+def curve(app: str, batch_size: int, metric: np.ndarray) -> LearningCurve:
+    return LearningCurve(app, batch_size, np.arange(1, len(metric) + 1), metric)
+
+
+def test_scaling_by_hand():
+    x, v = scaled(curve("a", 1, np.array([90.0, 50.0, 30.0, 20.0, 10.0])))
+    assert x.tolist() == [1.0, 26.0, 51.0, 76.0, 101.0]
+    assert v.tolist() == pytest.approx([1.0, 1.5, 1.75, 1.875, 2.0])
+
+
+def test_thinning_takes_means_of_bins_even_in_log_x():
+    x = np.array([1.0, 10.0, 20.0, 80.0, 100.0])
+    places, values = thinned(x, np.array([1.0, 3.0, 5.0, 7.0, 9.0]), most=2)
+    # log 10 is half of log 100, so 10 opens the second bin
+    assert values.tolist() == [1.0, 6.0]
+    assert places.tolist() == pytest.approx([1.0, (10 * 20 * 80 * 100) ** 0.25])
+    assert thinned(x, x, most=5)[0].tolist() == x.tolist()
+
+
+def test_finished_curves_leave_out_what_says_nothing():
+    rising, flat = np.linspace(0.1, 0.9, 40), np.full(10, 0.5)
+    finished = FinishedCurves.of([curve("b", 1, rising), curve("a", 1, rising[:2]), curve("a", 2, flat)])
+    assert finished.apps == ("b",)
+    assert finished.x.shape == (1, 15)
+    with pytest.raises(TrainingError, match="none of 1 has 3 values"):
+        FinishedCurves.of([curve("a", 1, rising[:2])])
+
+
+def test_without_pymc_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymc", None)
+    with pytest.raises(ConfigError, match=r"jobcast\[bayes\]"):
+        learn_prior([curve("a", 1, np.linspace(0.1, 0.9, 9))])
+
+
+def test_descents_are_those_of_the_squared_residuals():
+    residuals = pytest.importorskip("jobcast.models.curves.residuals")
+    rng = np.random.default_rng(0)
+    own = np.zeros((len(NAMES), 2, WIDEST))
+    for row, family in enumerate(FAMILIES.values()):
+        own[row, :, : len(family.mean)] = family.mean
+    x, v = np.tile(X, (2, 1)), 1 + rng.uniform(0, 1, (2, 7))
+    seen = np.array([[True] * 7, [True] * 4 + [False] * 3])
+
+    def squares(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        told, downhill = np.empty(at.shape[:2]), np.empty(at.shape)
+        residuals.fill_squares(at, x, np.log(x), v, seen, told, downhill)
+        return told, downhill
+
+    downhill = squares(own)[1]
+    for row, family in enumerate(FAMILIES.values()):
+        for column in range(len(family.mean)):
+            step = np.zeros(own.shape)
+            step[row, :, column] = 1e-6
+            numeric = (squares(own + step)[0] - squares(own - step)[0])[row] / 2e-6
+            assert -2 * downhill[row, :, column] == pytest.approx(numeric, rel=1e-4, abs=1e-6)
+        assert (downhill[row, :, len(family.mean) :] == 0).all()
+
+
+@pytest.fixture(scope="module")
+def janoschek_curves() -> list[LearningCurve]:
+    """Three applications of four curves: rises 0.6 of the way to what is told, exponents about 0.74."""
+    rng = np.random.default_rng(1)
+    x = 1 + np.arange(60) / 59 * 100
+    made = []
+    for app in ("a", "b", "c"):
+        rate = rng.normal(-0.9, 0.1)
+        for size in range(4):
+            kappa = rate + rng.normal(0, 0.1)
+            v = FORMULAS["janoschek"](np, x, np.log(x), [2.0, 0.5, kappa, -0.3])
+            made.append(curve(app, size + 1, 0.3 + 0.3 * v + rng.normal(0, 0.002, 60)))
+    return made
+
+
+def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
+    pytest.importorskip("pymc")
+    told: list[tuple[int, int]] = []
+    prior = learn_prior(
+        janoschek_curves, seed=3, draws=200, steps=2500, progress=lambda done, of: told.append((done, of))
+    )
+    assert told[-1] == (2500, 2500)
+    # the families that hold the truth among their members are told from those that do not
+    assert max(prior.weight, key=prior.weight.__getitem__) in ("janoschek", "weibull", "exp4")
+    assert prior.weight["janoschek"] > prior.weight["ilog2"]
+    x = np.array([5.0, 30.0, 101.0])
+    truth = FORMULAS["janoschek"](np, x, np.log(x), [2.0, 0.5, -0.9, -0.3])
+    start = FORMULAS["janoschek"](np, 1.0, 0.0, [2.0, 0.5, -0.9, -0.3])
+    expected = 1 + (truth - start) / (truth[-1] - start)
+    learned = FORMULAS["janoschek"](np, x, np.log(x), prior.mean["janoschek"])
+    assert learned == pytest.approx(expected, abs=0.05)
+    assert all(after < before for after, before in zip(prior.sd["janoschek"], FAMILIES["janoschek"].sd, strict=True))
+
+
+def test_equal_seeds_give_equal_priors(janoschek_curves):
+    pytest.importorskip("pymc")
+    first, again = (learn_prior(janoschek_curves[:5], seed=7, draws=20, steps=60) for _ in range(2))
+    assert first.told() == again.told()
+
+
+@pytest.mark.parametrize(("name", "narrower"), [("pow3", 0.15), ("hill3", 0.15), ("janoschek", 0.45)])
+def test_laplace_is_close_to_nuts(name, narrower):
+    """Nine values of the first fifth of a run; its metric at x = 31 and at the end, from draws and from Laplace.
+
+    Exponents bend the posterior: means by Laplace lie up to a quarter of an interval off, and far ahead intervals are
+    narrower by as much as is told here.
+    """
+    pytest.importorskip("pymc")
+    prior, rng, sd = CurvePrior.default(), np.random.default_rng(0), 0.03
+    x, ends = np.geomspace(1, 21, 9), np.array([31.0, 101.0])
+    v = FORMULAS[name](np, x, np.log(x), prior.mean[name]) + rng.normal(0, sd, 9)
+    draws, diverged = posterior_draws(name, x, v, np.full(9, sd), prior, draws=400)
+    assert diverged <= 4
+    later = FORMULAS[name](np, ends, np.log(ends), [draws[:, i : i + 1] for i in range(draws.shape[1])])
+    low, high = np.quantile(later, [0.05, 0.95], axis=0)
+    mean, width = _laplace(name, x, v, sd, prior, ends)
+    assert (np.abs(mean - later.mean(axis=0)) <= 0.25 * (high - low)).all()
+    assert width[0] == pytest.approx(high[0] - low[0], rel=0.15)
+    assert width[1] == pytest.approx(high[1] - low[1], rel=narrower)
+
+
+def _laplace(name, x, v, sd, prior, ends) -> tuple[np.ndarray, np.ndarray]:
+    """Means and widths of 90 % intervals."""
+    (mean, precision, _), row = prior.arrays(), NAMES.index(name)
+    fitted, factor = np.zeros((1, len(NAMES), WIDEST)), np.zeros((1, len(NAMES), WIDEST, WIDEST))
+    fit_families(
+        np.array([len(x)]), x[None], np.log(x)[None], v[None], np.full((1, len(x)), sd**-2.0), parameter_counts(),
+        mean, precision, STEPS, fitted, factor, np.zeros((1, len(NAMES))),
+    )  # fmt: skip
+    value, variance = np.empty((2, 1, len(NAMES), len(ends)))
+    predict_families(ends[None], parameter_counts(), fitted, factor, value, variance)
+    return value[0, row], 2 * 1.645 * np.sqrt(variance[0, row])

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import TrainingError
+from jobcast.models.evaluation.curves import leave_one_app_out, score_curves
+from jobcast.traces.learning_curves import LearningCurve
+
+
+class Constant:
+    """Forecasts 0.5 within [0, 0.7] for everything."""
+
+    def __init__(self):
+        self.apps = []
+
+    def fit(self, curves):
+        self.apps = sorted({curve.app for curve in curves})
+        return self
+
+    def forecast(self, prefixes, epochs):
+        self.seen = [len(prefix.metric) for prefix in prefixes]
+        self.final_mean = np.full(len(prefixes), 0.5)
+        self.family_finals = {"pow3": np.full(len(prefixes), 0.6)}
+        return self
+
+    def interval(self, level, epochs):
+        shape = np.shape(epochs)
+        return np.zeros(shape), np.full(shape, 0.7)
+
+
+def curve(values, app="a"):
+    return LearningCurve(app, 1, np.arange(1, len(values) + 1), np.array(values))
+
+
+def test_figures_are_the_contracts():
+    model = Constant()
+    found = score_curves(model, [curve([0.2, 0.4, 0.6, 0.8, 0.7]), curve([0.1, 0.3])], 0.4)
+    assert model.seen == [2, 1]
+    assert found == {
+        "curves": 2,
+        "mae": pytest.approx((0.2 / 0.6 + 0.2 / 0.2) / 2),
+        "mae_last_value": pytest.approx((0.3 / 0.6 + 0.2 / 0.2) / 2),
+        "coverage_90": pytest.approx(3 / 4),
+        "width_90": pytest.approx((3 * 0.7 / 0.6 + 0.7 / 0.2) / 4),
+        "families": {"pow3": pytest.approx((0.1 / 0.6 + 0.3 / 0.2) / 2)},
+    }
+
+
+def test_an_application_is_never_learnt_from_when_it_is_scored():
+    made = []
+
+    def make():
+        made.append(Constant())
+        return made[-1]
+
+    runs = [curve([0.1, 0.2, 0.5], "a"), curve([0.1, 0.5], "b"), curve([0.2, 0.1, 0.4], "c")]
+    found = leave_one_app_out(runs, 0.4, make)
+    assert [model.apps for model in made] == [["b", "c"], ["a", "b"]]
+    assert found["curves"] == 2
+    assert set(found["apps"]) == {"a", "c"}
+
+
+def test_one_application_cannot_be_left_out():
+    with pytest.raises(TrainingError, match="two"):
+        leave_one_app_out([curve([0.1, 0.2, 0.3])], 0.5, Constant)
+
+
+@pytest.mark.parametrize("prefix", [0.0, 1.0, np.nan])
+def test_a_share_outside_of_0_and_1_is_refused(prefix):
+    with pytest.raises(TrainingError, match="--prefix"):
+        score_curves(Constant(), [curve([0.1, 0.2])], prefix)
+
+
+def test_constant_curves_are_not_scored():
+    with pytest.raises(TrainingError, match="varies"):
+        score_curves(Constant(), [curve([0.5, 0.5, 0.5])], 0.5)

@@ -1,0 +1,244 @@
+"""`jobcast train`, `evaluate`, `predict` and `models` with the predictor accuracy-curve."""
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jobcast
+from jobcast.models.curves.accuracy_curve import AccuracyCurve
+from jobcast.models.registry import load_exported, open_registry
+from jobcast.traces.learning_curves import read_learning_curves
+
+NAME = "accuracy-curve"
+CONTRACT = {"curves", "mae", "mae_last_value", "coverage_90", "width_90", "families"}
+
+
+def curves_of(path):
+    """Metric by (app, batch size), read without any of jobcast's code."""
+    found = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault((row["app"], row["batch_size"]), []).append(float(row["metric"]))
+    return found
+
+
+def test_training_registers_what_it_was_trained_on(shell, run, store):
+    told = shell.json("train", NAME, "--trace", run.curves, "--seed", 3)
+    assert (told["predictor"], told["version"], told["aliases"]) == (NAME, 2, ["challenger"])
+    assert (told["algorithm"], told["seed"], told["jobcast"]) == ("combination", 3, jobcast.__version__)
+    assert told["training"] == {
+        "curves": 9,
+        "epochs": 270,
+        "curves_with_lr_milestones": 3,
+        "apps": ["boxes", "speech", "vision"],
+    }
+    sha256 = hashlib.sha256(run.curves.read_bytes()).hexdigest()
+    assert told["inputs"]["trace"] == {"path": str(run.curves), "sha256": sha256, "rows": 270}
+    assert told["validation"]["left_out"] == "app"
+    assert set(told["validation"]["prefixes"]) == {"0.2", "0.5"}
+    for figures in told["validation"]["prefixes"].values():
+        assert set(figures) == CONTRACT
+        assert figures["curves"] == 9
+    shown = shell.json("models", "show", f"{NAME}:2")
+    assert shown["parameters"] | {"apps": "boxes, speech, vision", "curves": "9", "seed": "3"} == shown["parameters"]
+    assert (shown["trace_sha256"], shown["trained_from"], shown["trained_until"]) == (sha256, None, None)
+    mae = told["validation"]["prefixes"]["0.2"]["mae"]
+    assert shown["metrics"]["validation/prefix_0.2/mae"] == pytest.approx(mae)
+    assert open_registry(shell.home).resolve(NAME).version == 1
+
+
+def test_the_first_version_is_champion_too_and_the_list_shows_it(shell):
+    (row,) = shell.json("models", "list")["models"]
+    assert (row["name"], row["version"], row["aliases"]) == (NAME, 1, ["challenger", "champion"])
+    assert shell.works("models", "list").out.splitlines()[1].split()[-2:] == ["curves", "-"]
+
+
+def test_the_same_curves_in_another_order_give_the_same_model(shell, run, store, tmp_path):
+    head, *rows = run.curves.read_text().splitlines()
+    shuffled = tmp_path / "shuffled.csv"
+    shuffled.write_text("\n".join([head, *rows[::-1]]) + "\n")
+    shell.works("train", NAME, "--trace", shuffled)
+    shas = [shell.json("models", "show", f"{NAME}:{version}")["content_sha256"] for version in (1, 2)]
+    assert shas[0] == shas[1]
+
+
+def test_priors_learnt_with_pymc_go_into_the_model(shell, run, store, monkeypatch):
+    from jobcast.models.curves import learning
+    from jobcast.models.curves.prior import CurvePrior
+
+    asked = []
+
+    def learn_prior(curves, seed, progress=None):
+        asked.append((len(curves), seed))
+        return CurvePrior.default()
+
+    monkeypatch.setattr(learning, "learn_prior", learn_prior)
+    told = shell.json("train", NAME, "--trace", run.curves, "--algorithm", "bayes", "--seed", 4)
+    assert told["algorithm"] == "bayes"
+    assert asked == [(9, 4), (6, 4), (6, 4), (6, 4)]  # the version, and twins without an application
+    registry = open_registry(shell.home)
+    assert registry.load(registry.resolve(NAME, 2)).prior.told() == CurvePrior.default().told()
+
+
+def test_an_evaluation_holds_what_is_promised(shell, run):
+    told = shell.json("evaluate", NAME, "--trace", run.later, "--prefix", 0.2)
+    assert set(told) >= CONTRACT | {"version", "aliases", "inputs", "by_app"}
+    assert (told["curves"], told["version"], told["prefix"]) == (6, 1, 0.2)
+    assert told["overlap_allowed"] is False
+    whole = curves_of(run.later)
+    last = [abs(m[-1] - m[5]) / (max(m) - min(m)) for m in whole.values()]  # 6 of 30 epochs are seen
+    assert told["mae_last_value"] == pytest.approx(np.mean(last))
+    assert told["mae"] < told["mae_last_value"]
+    assert set(told["by_app"]) == {"boxes", "speech", "vision"}
+    assert np.mean([block["mae"] for block in told["by_app"].values()]) == pytest.approx(told["mae"])
+    assert sum(block["curves"] for block in told["by_app"].values()) == 6
+    assert 0 <= told["coverage_90"] <= 1
+    assert told["width_90"] > 0
+    assert len(told["families"]) == 11
+
+
+def test_a_share_of_a_fifth_is_seen_unless_another_is_asked_for(shell, run):
+    words = ("evaluate", f"{NAME}@challenger", "--trace", run.later)
+    assert shell.json(*words) == shell.json(*words, "--prefix", 0.2)
+    half = shell.json(*words, "--prefix", 0.5)
+    assert half["mae_last_value"] < shell.json(*words)["mae_last_value"]
+
+
+def test_a_table_for_people(shell, run):
+    out = shell.works("evaluate", NAME, "--trace", run.later).out
+    assert out.startswith("accuracy-curve 1, 20% of the epochs seen")
+    for word in ("boxes", "speech", "vision", "all", "pow3"):
+        assert any(line.startswith(word) for line in out.splitlines()), out
+
+
+def test_curves_that_a_version_was_trained_on_are_refused(shell, run, tmp_path):
+    line = shell.refuses("evaluate", NAME, "--trace", run.curves)
+    assert line == (
+        f"{run.curves}: accuracy-curve version 1 was trained on all curves in it; "
+        "leave them out, or pass --allow-overlap to score it all the same"
+    )
+    head, *rows = run.curves.read_text().splitlines()
+    mixed = tmp_path / "mixed.csv"
+    later = run.later.read_text().splitlines()[1:]
+    mixed.write_text("\n".join([head, *(row for row in rows if row.startswith("speech")), *later]) + "\n")
+    line = shell.refuses("evaluate", NAME, "--trace", mixed)
+    assert "was trained on 3 of the 9 curves in it; leave them out" in line
+    told = shell.json("evaluate", NAME, "--trace", mixed, "--allow-overlap")
+    assert (told["curves"], told["overlap_allowed"]) == (9, True)
+    assert "warning" in shell.works("evaluate", NAME, "--trace", mixed, "--allow-overlap").out
+
+
+def test_other_values_of_an_application_and_batch_size_are_no_overlap(shell, run, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text(run.later.read_text().replace(",48,", ",16,"))
+    assert shell.json("evaluate", NAME, "--trace", other)["overlap_allowed"] is False
+
+
+def test_running_jobs_get_a_final_value_with_an_interval(shell, run, seen):
+    told = shell.json("predict", NAME, "--trace", seen(10), "--epochs", 30)
+    assert (told["version"], told["target"], told["overlap"], len(told["curves"])) == (1, None, False, 6)
+    whole = curves_of(run.later)
+    for one in told["curves"]:
+        metric = whole[one["app"], str(one["batch_size"])]
+        assert (one["seen"], one["epochs"], one["last"]) == (10, 30, metric[9])
+        assert one["final_low"] < one["final"] < one["final_high"]
+        assert abs(one["final"] - metric[-1]) < 0.25 * (max(metric) - min(metric))
+        assert "reach_probability" not in one
+
+
+def test_a_target_is_reached_with_a_probability_and_at_an_epoch(shell, run, seen):
+    words = ("predict", NAME, "--trace", seen(10), "--epochs", 30)
+    chances = []
+    for target in (0.7, 0.85, 0.99):
+        told = shell.json(*words, "--target", target)
+        (one,) = [row for row in told["curves"] if (row["app"], row["batch_size"]) == ("vision", 48)]
+        chances.append(one["reach_probability"])
+        if one["reach_epoch"] is not None:
+            assert 1 <= one["reach_epoch"] <= 30
+    assert chances[0] > 0.9
+    assert chances[0] >= chances[1] >= chances[2]
+    assert chances[2] < 0.1
+    assert one["reach_epoch"] is None
+    out = shell.works(*words, "--target", 0.85).out
+    assert "reaches 0.85" in out
+    assert len(out.splitlines()) == 8
+
+
+def test_the_files_own_epochs_win(shell, seen):
+    told = shell.json("predict", NAME, "--trace", seen(10, ",epochs", ",40"), "--epochs", 30)
+    assert {one["epochs"] for one in told["curves"]} == {40}
+    assert shell.json("predict", NAME, "--trace", seen(10, ",epochs", ",40"))["curves"] == told["curves"]
+
+
+def test_a_forecast_of_curves_that_were_trained_on_says_so(shell, run):
+    words = ("predict", NAME, "--trace", run.curves, "--epochs", 40)
+    assert shell.json(*words)["overlap"] is True
+    assert "note: the version was trained on some of these curves" in shell.works(*words).out
+
+
+def test_promotion_with_and_without_a_comparison(shell, run, store):
+    shell.works("train", NAME, "--trace", run.curves, "--seed", 5)
+    assert shell.works("models", "promote", f"{NAME}:2").out == f"{NAME}: champion is version 2\n"
+    assert shell.works("models", "rollback", NAME).out == f"{NAME}: champion is version 1 again\n"
+    told = shell.json("models", "promote", f"{NAME}:2", "--trace", run.later)
+    assert (told["compared"], told["promoted"], told["against"], told["reasons"]) == (True, True, 1, [])
+    assert set(told["figures"]) == {"0.2", "0.5"}
+    assert open_registry(shell.home).resolve(NAME).version == 2
+    words = ("models", "promote", f"{NAME}:1", "--trace", run.curves)
+    assert "version 1 was trained on all curves in it" in shell.refuses(*words)
+    out = shell.works(*words, "--allow-overlap").out
+    assert "CURVES THAT A MODEL HAS SEEN" in out
+    assert out.endswith(f"{NAME}: champion is version 1\n")
+
+
+def test_a_version_that_does_worse_is_not_promoted_unless_forced(shell, run, store, csv):
+    """It learnt from runs that stand still and leap at their end, the champion from the applications scored."""
+    late = [f"odd,{size},{epoch},{0.1 + 0.01 * epoch + (epoch > 25)}" for size in (8, 16) for epoch in range(1, 31)]
+    shell.works("train", NAME, "--trace", csv(*late, name="odd.csv", header="app,batch_size,epoch,metric"))
+    words = ("models", "promote", f"{NAME}:2", "--trace", run.later)
+    answer = shell(*words)
+    assert answer.code == 2
+    assert f"{NAME}:2 is worse than champion 1 on {run.later}: mae " in answer.err
+    assert "with 20% of the epochs seen" in answer.err
+    assert "champion stays version 1, --force promotes all the same" in answer.err
+    assert open_registry(shell.home).resolve(NAME).version == 1
+    told = shell.json(*words, "--force")
+    assert (told["promoted"], told["forced"]) == (True, True)
+    assert told["reasons"]
+    assert open_registry(shell.home).resolve(NAME).version == 2
+
+
+def test_an_export_loads_and_forecasts_the_same(shell, run, seen, tmp_path):
+    shell.works("models", "export", NAME, "exported")
+    model = load_exported(tmp_path / "exported")
+    assert isinstance(model, AccuracyCurve)
+    table = read_learning_curves(seen(10))
+    direct = model.forecast(table.curves, [30] * len(table.curves))
+    told = shell.json("predict", NAME, "--trace", seen(10), "--epochs", 30)["curves"]
+    assert [one["final"] for one in told] == pytest.approx(direct.final_mean.tolist(), abs=1e-12)
+    trained = json.loads(Path("exported/data/accuracy-curve/trained_curves.json").read_text())
+    assert len(trained["curves"]) == 9
+
+
+def test_mlflow_serves_an_export(shell, seen, tmp_path):
+    import mlflow.pyfunc
+    import pandas as pd
+
+    shell.works("models", "export", NAME, "exported")
+    model = mlflow.pyfunc.load_model(str(tmp_path / "exported"))
+    told = shell.json("predict", NAME, "--trace", seen(10), "--epochs", 30, "--target", 0.85)["curves"]
+    rows = [
+        [c.app, c.batch_size, "", json.dumps(c.metric.tolist()), 30, json.dumps(list(c.lr_milestones)), 0.85]
+        for c in read_learning_curves(seen(10)).curves
+    ]
+    columns = ["app", "batch_size", "epoch", "metric", "epochs", "lr_milestones", "target"]
+    answers = model.predict(pd.DataFrame(rows, columns=columns))
+    for name, key in (("final", "final"), ("low", "final_low"), ("high", "final_high")):
+        assert answers[name].tolist() == pytest.approx([one[key] for one in told])
+    assert answers["reach_probability"].tolist() == pytest.approx([one["reach_probability"] for one in told])
+    whens = [np.nan if one["reach_epoch"] is None else one["reach_epoch"] for one in told]
+    assert answers["reach_epoch"].tolist() == pytest.approx(whens, nan_ok=True)

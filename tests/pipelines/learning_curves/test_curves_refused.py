@@ -1,0 +1,112 @@
+"""What cannot be done with accuracy-curve: one line each, exit code 2, nothing written."""
+
+import sys
+
+import pytest
+
+NAME = "accuracy-curve"
+CURVES = "app,batch_size,epoch,metric"
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        ("app,epoch,metric", "a,1,0.5", "curves.csv: no training curves, column batch_size missing, found app,"),
+        ("job_id,pool,submit_time,duration,gpus", "1,a,0,60,1", "columns app, batch_size, epoch, metric missing"),
+        (CURVES, "a,32,1,high", "curves.csv, row 2, column metric: must be a number, got 'high'"),
+        (CURVES, "a,32,0,0.5", "curves.csv, row 2, column epoch: must be a whole number >= 1"),
+    ],
+)
+@pytest.mark.parametrize("words", [("train",), ("evaluate",), ("predict", "--epochs", "9")], ids=lambda words: words[0])
+def test_a_file_that_cannot_be_read(shell, csv, header, row, said, words):
+    command, *more = words
+    path = csv(row, name="curves.csv", header=header)
+    assert said in shell.refuses(command, NAME, "--trace", path, *more)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "2024-01-01"), "--from: does not go with the predictor accuracy-curve (curves have no calendar)"),
+        (("--until", "0"), "--until: does not go with the predictor accuracy-curve (curves have no calendar)"),
+        (("--retrain", "weekly"), "--retrain: does not go with"),
+        (("--tune", "3"), "--tune: does not go with the predictor accuracy-curve (it has no settings to search)"),
+        (("--set", "a=b"), "--set: does not go with"),
+        (("--horizons", "5"), "--horizons: does not go with the predictor accuracy-curve; leave it out"),
+        (("--min-jobs", "5"), "--min-jobs: does not go with"),
+        (("--algorithm", "guess"), "--algorithm guess: accuracy-curve knows combination"),
+    ],
+)
+def test_options_of_training_that_curves_do_not_have(shell, run, words, said):
+    assert said in shell.refuses("train", NAME, "--trace", run.curves, *words)
+
+
+def test_bayes_without_its_extra(shell, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymc", None)
+    line = shell.refuses("train", NAME, "--trace", run.curves, "--algorithm", "bayes")
+    assert "jobcast[bayes]" in line
+
+
+@pytest.mark.parametrize(
+    ("reference", "words", "said"),
+    [
+        (NAME, ("--prefix", "0"), "Invalid value for '--prefix'"),
+        (NAME, ("--prefix", "1"), "Invalid value for '--prefix'"),
+        (NAME, ("--prefix", "1.5"), "Invalid value for '--prefix'"),
+        (NAME, ("--prefix", "nan"), "Invalid value for '--prefix'"),
+        (NAME, ("--from", "0"), "--from: does not go with"),
+        (NAME, ("--policy", "srsf"), "--policy: does not go with"),
+        (NAME, ("--draws", "9"), "--draws: does not go with"),
+        (NAME, ("--out", "there"), "--out: does not go with the predictor accuracy-curve (use --json FILE)"),
+        (f"{NAME}:9", (), "accuracy-curve has no version 9, it has: 1"),
+        (f"{NAME}@best", (), "accuracy-curve has no alias 'best'"),
+        (f"{NAME}:x", (), "names no model; write NAME, NAME@ALIAS or NAME:VERSION"),
+    ],
+)
+def test_evaluations_that_are_refused(shell, run, reference, words, said):
+    assert said in shell.refuses("evaluate", reference, "--trace", run.later, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--epochs: how many epochs boxes at batch size 48 runs in all is not told; give N, or a column epochs"),
+        (("--epochs", "9"), "--epochs 9: boxes at batch size 48 has reached epoch 10 already"),
+        (("--epochs", "0"), "Invalid value for '--epochs'"),
+        (("--epochs", "30", "--target", "nan"), "Invalid value for '--target'"),
+        (("--epochs", "30", "--at", "0"), "--at: does not go with"),
+        (("--epochs", "30", "--job", "1"), "--job: does not go with"),
+    ],
+)
+def test_forecasts_that_are_refused(shell, seen, words, said):
+    assert said in shell.refuses("predict", NAME, "--trace", seen(10), *words)
+
+
+def test_options_of_curves_do_not_go_with_others(shell, run):
+    line = shell.refuses("evaluate", "new-load", "--trace", run.later, "--prefix", "0.2")
+    assert line == "--prefix: goes with the predictor accuracy-curve, not with new-load; leave it out"
+    for option in ("--epochs", "--target"):
+        line = shell.refuses("predict", "new-load@champion", "--trace", run.later, "--at", "0", option, "9")
+        assert line.startswith(f"{option}: goes with the predictor accuracy-curve, not with new-load")
+    for predictor in ("new-load", "jct"):
+        assert shell.refuses("predict", predictor, "--trace", run.later).startswith("Missing option '--at'")
+
+
+def test_an_empty_registry_says_how_to_train(shell, run, tmp_path):
+    shell.home = tmp_path / "nothing"
+    for command in ("evaluate", "predict"):
+        line = shell.refuses(command, NAME, "--trace", run.later, *(("--epochs", 40) if command == "predict" else ()))
+        assert "run `jobcast train accuracy-curve --trace FILE` first" in line
+
+
+def test_curves_with_nothing_left_to_forecast(shell, csv):
+    short = csv("a,8,1,0.5", "b,8,1,0.7", name="short.csv", header=CURVES)
+    assert "short.csv: no curve varies and goes on" in shell.refuses("evaluate", NAME, "--trace", short)
+    flat = csv("a,8,1,0.5", "a,8,2,0.5", name="flat.csv", header=CURVES)
+    assert "no curve varies" in shell.refuses("evaluate", NAME, "--trace", flat, "--prefix", "0.5")
+
+
+def test_promotion_takes_no_window_of_time(shell, run, store):
+    words = ("models", "promote", f"{NAME}:1", "--trace", run.later)
+    assert shell.refuses(*words, "--pools", "pools.csv").startswith("--pools: does not go with")
+    assert shell.refuses(*words, "--from", "0").startswith("--from: does not go with")

@@ -1,0 +1,119 @@
+"""`jobcast simulate` for schedulers of tasks: figures, the job table, sources of accuracy, mistakes."""
+
+import csv as csv_files
+import math
+
+import pytest
+
+from jobcast.traces.generators import generate, generate_tasks
+from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.table import Trace
+from jobcast.traces.tasks import write_tasks
+
+SETTINGS = {"jobs": 30, "gpus": 16, "widths": "1,2,4", "epochs": "5,20", "longest_h": 6}
+PAPERS = ("deadline_ratio", "accuracy_mean", "accuracy_ratio", "bandwidth_tb")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Thirty jobs of tasks: trace, tasks, curves."""
+    at = tmp_path_factory.mktemp("tasks")
+    trace: Trace = generate("mlfs", 3, SETTINGS)[0]
+    trace.jobs.write_parquet(at / "jobs.parquet")
+    tasks, curves = generate_tasks("mlfs", 3, SETTINGS)
+    write_tasks(tasks, at / "tasks.parquet")
+    write_job_curves(curves, at / "curves.parquet")
+    return at
+
+
+@pytest.fixture
+def words(folder):
+    """The command that simulates them under a policy."""
+
+    def of(policy, *more):
+        files = [f"--set=tasks={folder / 'tasks.parquet'}", f"--set=curves={folder / 'curves.parquet'}"]
+        return ("simulate", "--trace", folder / "jobs.parquet", "--gpus", "16", "--policy", policy, *files, *more)
+
+    return of
+
+
+def test_figures_of_the_paper_and_of_a_baseline(shell, words):
+    told = shell.json(*words("mlfs", "--baseline", "tiresias"))
+    assert (told["policy"], told["forecasts"], told["baseline"], told["jobs"]) == ("mlfs", "oracle", "tiresias", 30)
+    for name in PAPERS:
+        assert math.isfinite(told[name]), name
+    assert told["iterations_saved"] > 0.05
+    assert told["speedup_mean"] > 1.0
+    assert told["inputs"]["tasks"]["sha256"] != told["inputs"]["curves"]["sha256"]
+    assert told["models"] == {}
+
+
+def test_load_control_alone_ends_jobs_early(shell, words):
+    assert shell.json(*words("mlf_h"))["stopped_early"] == 0
+    assert shell.json(*words("mlf_c"))["stopped_early"] > 0
+
+
+def test_without_forecasts_jobs_stop_only_at_their_targets(shell, words):
+    known = shell.json(*words("mlf_c", "--forecasts", "oracle"))
+    nothing = shell.json(*words("mlf_c", "--forecasts", "conservative"))
+    assert nothing["stopped_early"] <= known["stopped_early"]
+    assert nothing["accuracy_ratio"] >= known["accuracy_ratio"] - 0.1
+
+
+def test_noise_changes_decisions_and_a_seed_repeats_them(shell, words):
+    once = shell.json(*words("mlf_c", "--forecasts", "noisy:1", "--seed", "5"))
+    again = shell.json(*words("mlf_c", "--forecasts", "noisy:1", "--seed", "5"))
+    same = ("mean_jct_s", "stopped_early", "bandwidth_tb")
+    assert [once[name] for name in same] == [again[name] for name in same]
+
+
+def test_one_row_a_job(shell, words, tmp_path):
+    shell.json(*words("mlf_h", "--out", "jobs.csv"))
+    with (tmp_path / "jobs.csv").open() as file:
+        rows = list(csv_files.DictReader(file))
+    assert len(rows) == 30
+    for row in rows:
+        assert float(row["submit_time"]) <= float(row["start_time"]) < float(row["end_time"])
+        assert 0.0 <= float(row["accuracy_by_deadline"]) <= 1.0
+    assert all(float(row["iterations_done"]) == pytest.approx(1.0) for row in rows)
+
+
+def test_a_window_and_a_limit(shell, words):
+    assert shell.json(*words("gandiva", "--limit", "7"))["jobs"] == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--forecasts", "bayes"), "forecasts regimes, not accuracies"),
+        (("--pools", "p.csv"), "schedulers of tasks know no pools"),
+        (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
+        (("--set", "nosuch=2"), "policy mlf_h: unknown setting nosuch"),
+        (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
+        (("--baseline", "fcfs"), "unknown policy of tasks 'fcfs'"),
+        (("--predict",), "completion times are forecast for elastic policies, not mlf_h"),
+        (("--warmup", "100"), "leaves no job to count"),
+    ],
+)
+def test_mistakes_get_one_line(shell, words, more, told):
+    assert told in shell.refuses(*words("mlf_h", *more))
+
+
+def test_a_missing_file_is_named(shell, folder):
+    told = shell.refuses(
+        *("simulate", "--trace", folder / "jobs.parquet", "--policy", "mlfs"),
+        *("--set", f"tasks={folder / 'tasks.parquet'}"),
+    )
+    assert "--set curves=FILE is missing" in told
+    assert "--curves-out" in told
+
+
+@pytest.mark.parametrize(("policy", "name"), [("mlf_rl", "mlf-policy"), ("device_rl", "device-rl")])
+def test_a_learned_policy_must_have_been_trained(shell, words, policy, name):
+    told = shell.refuses(*words(policy))
+    assert f"policy {policy}: no {name} is registered" in told
+    assert f"jobcast train {name}" in told
+
+
+def test_a_registered_model_of_curves_must_be_there(shell, words):
+    assert "accuracy-curve" in shell.refuses(*words("mlfs", "--forecasts", "registry"))
