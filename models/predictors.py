@@ -36,7 +36,11 @@ PREDICTORS: Mapping[str, type[WillJobsArrive] | type[NewLoad] | type[JobDuration
     predictor.name: predictor for predictor in (WillJobsArrive, NewLoad, JobDuration, RegimePrior)
 }
 """Name -> class, in the order in which they are trained."""
-ON_DEMAND: Mapping[str, str] = {"accuracy-curve": "jobcast.models.curves.accuracy_curve:AccuracyCurve"}
+ON_DEMAND: Mapping[str, str] = {
+    "accuracy-curve": "jobcast.models.curves.accuracy_curve:AccuracyCurve",
+    "mlf-policy": "jobcast.models.scheduling.policy:MlfPolicy",
+    "device-rl": "jobcast.models.scheduling.policy:DevicePolicy",
+}
 """Name -> module and class of predictors whose compiled code is imported when they are asked for alone."""
 
 

@@ -158,7 +158,11 @@ SERVED: Mapping[str, Any] = {
     RegimePrior.name: ServedRegimePrior,
 }
 """Served form of each predictor, by the predictor's name."""
-SERVED_ON_DEMAND: Mapping[str, str] = {"accuracy-curve": "jobcast.models.curves.served:ServedAccuracyCurve"}
+SERVED_ON_DEMAND: Mapping[str, str] = {
+    "accuracy-curve": "jobcast.models.curves.served:ServedAccuracyCurve",
+    "mlf-policy": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+    "device-rl": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+}
 """Module and class of those that are imported when they are asked for alone; see `predictors.ON_DEMAND`."""
 
 

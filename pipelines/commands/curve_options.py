@@ -66,14 +66,18 @@ def is_curves(reference: str) -> bool:
     return re.split("[@:]", reference, maxsplit=1)[0] == CURVES
 
 
+def given_options(ctx: click.Context) -> list[tuple[str, str]]:
+    """Options on the line as users type them, and their parameters' names."""
+    named = [(param.opts[0], str(param.name)) for param in ctx.command.params]
+    return [one for one in named if ctx.get_parameter_source(one[1]) is ParameterSource.COMMANDLINE]
+
+
 def refuse_others(ctx: click.Context, allowed: Collection[str]) -> None:
     """Raise ConfigError for an option that was given and that does not go with curves."""
-    for param in ctx.command.params:
-        name = str(param.name)
-        if name in COMMON or name in allowed or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        why = f" ({WHY[name]})" if name in WHY else ""
-        raise ConfigError(f"{param.opts[0]}: does not go with the predictor {CURVES}{why}; leave it out")
+    for option, name in given_options(ctx):
+        if name not in COMMON and name not in allowed:
+            why = f" ({WHY[name]})" if name in WHY else ""
+            raise ConfigError(f"{option}: does not go with the predictor {CURVES}{why}; leave it out")
 
 
 def refuse_curve_options(predictor: str, options: Mapping[str, Any]) -> None:

@@ -121,6 +121,7 @@ def command(
         warmup_days=warmup_days,
         settings=settings,
         seed=seed,
+        allow_overlap=allow_overlap,
     )
     trace = read_trace(trace_path) if policy in ELASTIC_POLICIES else None
     if trace is not None and for_elastic(policy, trace):

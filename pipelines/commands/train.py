@@ -20,6 +20,7 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
+from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
 from jobcast.pipelines.forecast_specs import REGIME
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def command(
 ) -> None:
     """Train PREDICTOR on [from, until) and register a new version.
 
-    PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve.
+    PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve, mlf-policy, device-rl.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -103,15 +104,22 @@ def command(
     accuracy-curve learns from a CSV of app, batch_size, epoch, metric (and lr_milestones): all of it, for curves have
     no calendar. bayes learns its priors with PyMC, a minute and more for each application and once for all.
 
+    mlf-policy and device-rl are schedulers that learn from replays of jobs of tasks: --set tasks=FILE, --set
+    curves=FILE, --set gpus=N or cluster=FILE, --set iterations=N; they need the extra rl.
+
     \b
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
       jobcast train regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv
       jobcast train accuracy-curve --trace curves.csv
+      jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     if is_curves(predictor):
         train_curves(ctx, trace_path, algorithm, seed, json_to)
+        return
+    if predictor in SCHEDULERS:
+        train_scheduler(ctx, predictor, trace_path, (from_s, until_s), tune, pairs, seed, json_to)
         return
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons

@@ -37,6 +37,7 @@ class Asked:
     warmup_days : days left out of the figures
     settings : `--set`
     seed : of draws; elastic policies draw none
+    allow_overlap : whether learned schedulers may have seen the window's jobs
     """
 
     policy: str
@@ -47,6 +48,7 @@ class Asked:
     warmup_days: float
     settings: Mapping[str, str]
     seed: int
+    allow_overlap: bool = False
 
 
 def simulate_and_tell(

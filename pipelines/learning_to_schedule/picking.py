@@ -72,17 +72,19 @@ class Picking:
 
     def decision(self) -> TaskDecision:
         """What was picked, and who gives way after it."""
-        if self._settings.preempt and self._waiting:
+        if self._waiting:
             make_room(self._view, self._room, self._wants, self._settings)
         placed = placement(self._view, self._room)
         return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
 
     def _choices(self) -> Iterator[Choice]:
-        left = jobs_with_queued_tasks(self._seen)
-        self._waiting = len(left)
+        self._waiting = len(jobs_with_queued_tasks(self._seen))
         for task in tasks_leaving(self._view, self._settings):
             if self._room.place[task] != QUEUED:
                 yield from self._host(int(task))
+        self._seen = self._seen._replace(gpu_of=self._room.place.copy())
+        left = jobs_with_queued_tasks(self._seen)
+        self._waiting = len(left)
         held = hold_row(self._seen, len(left)) if some_job_runs(self._seen) else np.empty((0, len(JOB_FEATURES)))
         every = left
         rows: Floats | None = None

@@ -63,7 +63,7 @@ def simulate_and_tell(
         },
         "seed": asked.seed,
         "models": dict(run.models),
-        "overlap_allowed": False,
+        "overlap_allowed": run.overlap,
         "jobcast": __version__,
     }
     if out:
@@ -81,10 +81,9 @@ def _run(scene: TaskScene, asked: Asked, policy: str, spec: ForecastSpec, home: 
     if policy != asked.policy:
         settings = {name: value for name, value in settings.items() if name not in own_settings(settings)}
     chosen = accuracy_forecast(spec, scene.truth.metric, home=home, seed=asked.seed)
-    learned, versions = learned_policy(policy, spec, home)
-    models = {**chosen.models, **versions}
+    learned = learned_policy(policy, spec, scene.trace, home=home, allow_overlap=asked.allow_overlap)
     return simulate_tasks(
-        scene, factory, settings, chosen.forecast, seed=asked.seed, learned=learned, models=models, progress=step
+        scene, factory, settings, chosen.forecast, seed=asked.seed, learned=learned, models=chosen.models, progress=step
     )
 
 

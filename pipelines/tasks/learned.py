@@ -1,10 +1,13 @@
 """Learned schedulers of tasks, from the registry to the policy that runs them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobcast.domain.errors import RegistryError
+from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.pipelines.forecast_specs import DEVICE_POLICY, MLF_POLICY, ForecastSpec
+from jobcast.pipelines.times import iso
+from jobcast.traces.table import Trace
 
 LEARNED: Mapping[str, str] = {"mlf_rl": MLF_POLICY, "device_rl": DEVICE_POLICY, "mlfs": MLF_POLICY}
 """Policy -> the predictor that it runs."""
@@ -12,12 +15,24 @@ SWITCHING = "mlfs"
 """Runs the heuristic until a learned policy was measured to be better. MLFS, section 3.4."""
 
 
-def learned_policy(policy: str, spec: ForecastSpec, home: Path) -> tuple[object | None, dict[str, int]]:
-    """What a policy has learned, None where it runs without, and the concrete version behind it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a policy has learned, None where it runs without; the version behind it; whether it saw the window."""
 
-    The version is the champion, or what `spec` names of the registry: an alias, or a version that it pins.
+    networks: object | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
 
-    Raises RegistryError where a policy cannot run without and none is registered.
+
+def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool) -> Learned:
+    """What a policy has learned: the champion, or what `spec` names of the registry, an alias or a pinned version.
+
+    Raises
+    ------
+    RegistryError
+        The policy cannot run without, and none is registered.
+    OverlapError
+        It was trained on this trace, and on jobs of this window or later ones, and that is not allowed.
     """
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.sources import loaded_version
@@ -25,11 +40,11 @@ def learned_policy(policy: str, spec: ForecastSpec, home: Path) -> tuple[object 
 
     name = LEARNED.get(policy)
     if name is None:
-        return None, {}
+        return Learned()
     registry = open_registry(home)
     if name not in {version.name for version in registry.list()}:
         if policy == SWITCHING:
-            return None, {}
+            return Learned()
         raise RegistryError(
             f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --set tasks=FILE "
             "--set curves=FILE`"
@@ -37,5 +52,12 @@ def learned_policy(policy: str, spec: ForecastSpec, home: Path) -> tuple[object 
     version = registry.resolve(name, dict(spec.versions).get(name, spec.alias))
     model = loaded_version(home, name, version.version)
     if policy == SWITCHING and not model.better_:
-        return None, {}
-    return networks_of(model.arrays_), {name: version.version}
+        return Learned()
+    overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
+    if overlap and not allow_overlap:
+        raise OverlapError(
+            f"{name} version {version.version} was trained on jobs of this trace until {iso(version.train_until_s)}, "
+            f"which reaches into the window from {iso(float(window.submit_s[0]))}; choose another version or a later "
+            "--from, or pass --allow-overlap"
+        )
+    return Learned(networks_of(model.arrays_), {name: version.version}, overlap)

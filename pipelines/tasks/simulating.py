@@ -13,6 +13,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
+from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.settings import at_least_zero, read_settings, seconds, share
 from jobcast.schedulers.tasks.policies import TaskFactory
@@ -29,12 +30,13 @@ PERCENTILES = (5.0, 95.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskRun:
-    """A finished replay, what it cost (CPU and wall seconds of it alone), and the versions that answered."""
+    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window."""
 
     log: TaskLog
     cpu_s: float
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
 
 
 def task_files(settings: Mapping[str, str]) -> tuple[Path, Path]:
@@ -65,16 +67,19 @@ def simulate_tasks(
     forecast: AccuracyForecast | None,
     *,
     seed: int = 0,
-    learned: object | None = None,
+    learned: Learned | None = None,
     models: Mapping[str, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TaskRun:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does."""
-    policy = factory(own_settings(settings), learned)
+    known = learned or Learned()
+    policy = factory(own_settings(settings), known.networks)
     workload, how = scene.workload, mechanism(settings)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_tasks(workload, policy, forecast, seed=seed, progress=progress, **how)
-    return TaskRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {})
+    return TaskRun(
+        log, time.process_time() - cpu, time.perf_counter() - wall, {**(models or {}), **known.models}, known.overlap
+    )
 
 
 def figures(

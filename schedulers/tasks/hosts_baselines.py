@@ -16,7 +16,7 @@ from jobcast.schedulers.tasks.hosts import (
     njit,
     types,
 )
-from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, put, waiting
+from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, place_alone, put, waiting
 
 AFFINITY, ALIGNMENT = range(2)
 """Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
@@ -54,7 +54,10 @@ def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, 
 
 @njit(types.void(types.int64, ROOM, LIMITS, WANTS, INTS, INTS, COUNTS), cache=True)
 def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, group: Ints, counts: Ints) -> None:
-    """Place jobs in an order, each whole or not at all; `counts` (n_servers, n_groups) follow."""
+    """Place jobs in an order, each whole or not at all, the first on a cluster left idle; `counts` follow.
+
+    `counts` : (n_servers, n_groups)
+    """
     for job in order:
         tasks, done = waiting(room, wants, job), 0
         if not len(tasks) or not may_fit(room, limits, wants, tasks):
@@ -70,6 +73,8 @@ def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, gr
             for task in tasks[:done]:
                 counts[room.server_of[room.place[task]], group[job]] -= 1
                 put(room, wants, task, QUEUED)
+    if len(order) and room.load.max() <= EPSILON:
+        place_alone(room, wants, waiting(room, wants, order[0]))
 
 
 def groups_of(view: TaskView, room: Room) -> tuple[Ints, Ints]:

@@ -1,10 +1,11 @@
 """MLF-RL: the order of waiting jobs and the hosts of tasks by learned networks. MLFS, section 3.4.
 
 A decision is a sequence of picks. Tasks that should leave overloaded servers are those of MLF-H (section 3.3.3); the
-network of hosts says where each goes: to another server, back to the queue with its whole job, or nowhere. Then the
-network of jobs picks the next waiting job among those that find places, and the network of hosts a server for each
-task of it; or it picks to leave the rest in the queue, as long as some job runs. Scores of jobs do not depend on
-earlier picks, so that picking the best one again and again is one order by score, down to that of leaving the rest.
+network of hosts says where each goes: to another server, back to the queue with its whole job, which may be placed
+elsewhere at once, or nowhere. Then the network of jobs picks the next waiting job among those that find places, and
+the network of hosts a server for each task of it; or it picks to leave the rest in the queue, as long as some job runs.
+Scores of jobs do not depend on earlier picks, so that picking the best one again and again is one order by score, down
+to that of leaving the rest.
 
 Who has to give way to whom among running and waiting jobs is MLF-H's choice (`preempting`).
 
@@ -48,9 +49,12 @@ class MlfRl:
             return decision()
         seen = plain_view(view)
         room, wants, limits = room_of(view), wants_of(view), self.settings.limits
-        leaving, waiting = tasks_leaving(view, self.settings), jobs_with_queued_tasks(seen)
+        leaving = tasks_leaving(view, self.settings)
         if len(leaving):
-            move_tasks(seen, room, limits, wants, self.networks.hosts, leaving, len(waiting))
+            count = len(jobs_with_queued_tasks(seen))
+            move_tasks(seen, room, limits, wants, self.networks.hosts, leaving, count)
+            seen = seen._replace(gpu_of=room.place.copy())
+        waiting = jobs_with_queued_tasks(seen)
         if len(waiting):
             scores = scores_of(self.networks.jobs, job_rows(seen, waiting))
             order = waiting[np.argsort(-scores, kind="stable")]
@@ -58,25 +62,27 @@ class MlfRl:
                 least = scores_of(self.networks.jobs, hold_row(seen, len(waiting)))[0]
                 order = order[: np.count_nonzero(scores >= least)]
             place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
-        if self.settings.preempt and len(waiting):
+        if len(waiting):
             make_room(view, room, wants, self.settings)
         placed = placement(view, room)
         return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
 
 
 def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:
-    """Let those in for whom running jobs give way by MLF-H's rule; changes the room.
+    """Let those in for whom running jobs give way by MLF-H's rule, or that fit alone only; changes the room.
 
-    Jobs that fit without were left in the queue on purpose.
+    Jobs that fit without were left in the queue on purpose. Without `preempt` nobody gives way.
     """
-    waiting = jobs_with_queued_tasks(plain_view(view))
+    waiting = jobs_with_queued_tasks(plain_view(view)._replace(gpu_of=room.place))
     crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
     if not len(crowded):
         return
     rank = task_priorities(view, settings.weights)
     order = job_order(view, rank)
     order = order[np.isin(order, crowded)]
-    displace(view, room, wants, settings.limits, settings.packing, order, rank, settings.hold)
+    displace(
+        view, room, wants, settings.limits, settings.packing, order, rank, settings.hold if settings.preempt else np.inf
+    )
 
 
 def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:

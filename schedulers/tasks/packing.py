@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jobcast.domain.tasks import MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.hosts import (
     BOOLS,
     EPSILON,
@@ -115,19 +115,47 @@ def place_task(
     return True
 
 
-@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, FLOATS, INTS), cache=True)
-def place_whole(
-    room: Room, limits: Limits, wants: Wants, packing: Packing, tasks: Ints, near: Floats, together: Ints
-) -> None:
-    """Place tasks, all of them or none."""
-    if not may_fit(room, limits, wants, tasks):
-        return
-    done = 0
-    while done < len(tasks) and place_task(room, limits, wants, packing, tasks[done], near, together):
+@njit(types.void(ROOM, WANTS, INTS), cache=True)
+def place_alone(room: Room, wants: Wants, tasks: Ints) -> None:
+    """Spread a job over an idle cluster whose limits it passes, or into which no rule fits it; memory alone binds.
+
+    The largest task first, each to the least loaded GPU of a server with memory for it. Else it would wait for ever.
+    """
+    done, size = 0, np.empty(len(tasks))
+    for number in range(len(tasks)):
+        size[number] = -wants.use[tasks[number], GPU]
+    tasks = tasks[np.argsort(size, kind="mergesort")]
+    for task in tasks:
+        best = -1
+        for gpu in range(len(room.gpu_load)):
+            server = room.server_of[gpu]
+            fits = room.load[server, MEMORY] + wants.use[task, MEMORY] <= room.capacity[server, MEMORY]
+            if fits and (best < 0 or room.gpu_load[gpu] < room.gpu_load[best] - EPSILON):
+                best = gpu
+        if best < 0:
+            break
+        put(room, wants, task, best)
         done += 1
     if done < len(tasks):
         for task in tasks[:done]:
             put(room, wants, task, QUEUED)
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, FLOATS, INTS), cache=True)
+def place_whole(
+    room: Room, limits: Limits, wants: Wants, packing: Packing, tasks: Ints, near: Floats, together: Ints
+) -> None:
+    """Place tasks, all of them or none; on an idle cluster by `place_alone` where there is no other way."""
+    done = 0
+    if may_fit(room, limits, wants, tasks):
+        while done < len(tasks) and place_task(room, limits, wants, packing, tasks[done], near, together):
+            done += 1
+        if done == len(tasks):
+            return
+        for task in tasks[:done]:
+            put(room, wants, task, QUEUED)
+    if room.load.max() <= EPSILON:
+        place_alone(room, wants, tasks)
 
 
 @njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, BOOLS), cache=True)

@@ -27,10 +27,10 @@ def displace(
     ----------
     order : waiting jobs, first served first; those that have been placed by now are passed over
     rank : (n_tasks,) priorities; a job has that of its highest task
-    hold : how many times the priority of a running job a waiting one must have
+    hold : how many times the priority of a running job a waiting one must have; infinite: nobody leaves
     """
     claim = np.maximum.reduceat(rank, view.jobs.task_of[:-1])
-    kept = hold * claim
+    kept = hold * claim if np.isfinite(hold) else np.full(len(claim), np.inf)
     running = running_jobs(view)
     victims = running[np.lexsort([-running, kept[running]])]
     pack_over(room, limits, wants, packing, view.gpu_of.copy(), order, victims, claim, kept)

@@ -54,7 +54,8 @@ def test_tasks_leave_overloaded_servers_or_stay_or_stop_their_job():
     assert len(tasks_leaving(view, MlfHSettings())) == 1
     assert sorted(after(view, by_columns(hosts={"stays": -1.0, "queue": -1.0}))[:2]) == [0, 1]
     assert after(view, by_columns(hosts={"stays": 1.0}))[:2] == [0, 0]
-    assert after(view, by_columns(hosts={"queue": 1.0}))[:2] == [QUEUED, QUEUED]
+    assert sorted(after(view, by_columns(hosts={"queue": 1.0}))[:2]) == [0, 1]  # stopped, and placed anew at once
+    assert after(view, by_columns({"gpus": -1.0}, {"queue": 1.0})) == [QUEUED, QUEUED, 0]  # another job came first
     assert not len(tasks_leaving(view, MlfHSettings(migration=False)))
 
 

@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, task_views, view_of
+from tests.simulator.tasks.task_cases import (
+    TaskJob,
+    checked,
+    cluster_of,
+    jobs_of,
+    loads_of,
+    one_job_alone,
+    task_views,
+    view_of,
+)
 
 from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED, decision
 from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
 from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.policies import find_task_policy
 
 RULES = [IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT]
 
@@ -20,15 +30,15 @@ def places(view, placed):
 
 
 def test_a_job_that_does_not_fit_leaves_no_task_behind_and_the_next_one_is_tried():
-    jobs = jobs_of(TaskJob(workers=3, gpu=1.0), TaskJob(workers=2, gpu=1.0))
-    view = view_of(jobs, cluster_of(1, 2))
-    assert places(view, place_jobs(view, np.array([0, 1]))) == [QUEUED] * 3 + [0, 1]
+    jobs = jobs_of(TaskJob(workers=3, gpu=1.0), TaskJob(workers=2, gpu=1.0), TaskJob(gpu=1.0))
+    view = view_of(jobs, cluster_of(1, 3), gpu_of=[*[QUEUED] * 5, 2])
+    assert places(view, place_jobs(view, np.array([0, 1]))) == [QUEUED] * 3 + [0, 1, 2]
 
 
 def test_the_last_task_that_fits_nowhere_takes_back_those_before_it():
-    jobs = jobs_of(TaskJob(workers=2, gpu=(0.5, 0.8)), TaskJob(gpu=0.5), TaskJob(gpu=0.6))
-    view = view_of(jobs, cluster_of(1, 1))
-    assert places(view, place_jobs(view, np.array([0, 1, 2]))) == [QUEUED, QUEUED, 0, QUEUED]
+    jobs = jobs_of(TaskJob(workers=2, gpu=(0.4, 0.8)), TaskJob(gpu=0.5), TaskJob(gpu=0.6), TaskJob(gpu=0.1))
+    view = view_of(jobs, cluster_of(1, 1), gpu_of=[*[QUEUED] * 4, 0])
+    assert places(view, place_jobs(view, np.array([0, 1, 2]))) == [QUEUED, QUEUED, 0, QUEUED, 0]
 
 
 def test_a_parameter_server_is_placed_first_and_uses_no_gpu():
@@ -110,6 +120,8 @@ def test_jobs_come_whole_within_limits(view, rule, most, random):
     assert (view.gpu_of[placed.tasks] == QUEUED).all()  # nothing that runs is touched
     for job in np.unique(view.jobs.job_of[placed.tasks]):
         assert (gpu_of[view.jobs.task_of[job] : view.jobs.task_of[job + 1]] != QUEUED).all()
+    if one_job_alone(view, gpu_of):  # which may pass all limits but that of memory
+        return
     load, gpu_load = loads_of(view.cluster, view.task_load, gpu_of)
     for gpu in np.unique(placed.gpus):
         server = view.cluster.server_of[gpu]
@@ -134,3 +146,17 @@ def test_nothing_more_fits_a_second_time_and_the_view_is_left_alone(view, rule):
     if len(first.tasks) == 0:
         assert place_jobs(after, after.active, rule=rule).tasks.size == 0
     assert load[:, [CPU, MEMORY]].sum() >= view.load[:, [CPU, MEMORY]].sum() - 1e-9
+
+
+@pytest.mark.parametrize("name", ["mlf_h", "slaq", "tiresias", "gandiva", "graphene", "borg_fair", "hypersched"])
+def test_a_job_that_passes_all_limits_runs_alone_on_an_idle_cluster(name):
+    """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever."""
+    jobs = jobs_of(TaskJob(workers=5, gpu=0.6))
+    decided = find_task_policy(name)({}).decide(view_of(jobs, cluster_of(1, 4)))
+    assert sorted(np.bincount(decided.gpus, minlength=4).tolist()) == [1, 1, 1, 2]
+
+
+def test_a_job_that_passes_all_limits_waits_while_another_runs():
+    jobs = jobs_of(TaskJob(gpu=0.3), TaskJob(workers=5, gpu=0.6))
+    view = view_of(jobs, cluster_of(1, 4), gpu_of=[0, *[QUEUED] * 5])
+    assert not len(find_task_policy("tiresias")({}).decide(view).tasks)

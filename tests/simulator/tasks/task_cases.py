@@ -271,6 +271,11 @@ def task_views(draw, *, most_jobs=8, partial=False):
     )
 
 
+def one_job_alone(view, gpu_of):
+    """Whether all tasks that are on GPUs are of one job."""
+    return len(np.unique(view.jobs.job_of[gpu_of != QUEUED])) == 1
+
+
 def checked(view, decided):
     """(n_tasks,) where tasks are after a decision, all that the engine demands of it asserted."""
     jobs, cluster = view.jobs, view.cluster

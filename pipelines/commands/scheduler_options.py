@@ -1,0 +1,94 @@
+"""`jobcast train` of learned schedulers of tasks: which of its options go with them, and what they set."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.curve_options import given_options
+from jobcast.pipelines.commands.options import check_places, console_of, settings_of, table_or_json
+from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, DEVICE_POLICY, MLF_POLICY
+
+SCHEDULERS = (MLF_POLICY, DEVICE_POLICY)
+ALLOWED = frozenset({"predictor", "trace_path", "from_s", "until_s", "tune", "pairs", "seed", "json_to"})
+COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
+"""Whole numbers that `--set` knows beside files and servers: how long to train."""
+FILES = ("tasks", "curves", "cluster")
+
+
+def train_scheduler(
+    ctx: click.Context,
+    name: str,
+    trace_path: Path,
+    window: tuple[float | None, float | None],
+    tune: int,
+    pairs: tuple[str, ...],
+    seed: int,
+    json_to: str | None,
+) -> None:
+    """`jobcast train mlf-policy` and `jobcast train device-rl`."""
+    for option, param in given_options(ctx):
+        if param not in ALLOWED:
+            raise ConfigError(f"{option}: does not go with the predictor {name}; leave it out")
+    settings = _known(settings_of(pairs), name)
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.scheduling.learner import need_torch
+    from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
+    from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
+    from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
+    from jobcast.pipelines.tasks.scene import task_scene
+    from jobcast.pipelines.tasks.servers import servers
+    from jobcast.pipelines.tasks.simulating import task_files
+    from jobcast.traces.readers import read_trace
+
+    need_torch()
+    console, home = console_of(ctx), find_home()
+    tasks, curves = task_files(settings)
+    check_places(json_to, (trace_path, tasks, curves), folders={"the store": home / "mlruns"})
+    cluster = Path(settings["cluster"]) if "cluster" in settings else None
+    place = servers(gpus=_count("gpus", settings["gpus"]) if "gpus" in settings else None, cluster=cluster)
+    scene = task_scene(read_trace(trace_path), place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])
+    given: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
+    folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
+    with console.progress(f"train {name}") as step:
+        result = train_and_register_scheduler(
+            name,
+            scene,
+            home=home,
+            folder=folder,
+            seed=seed,
+            settings=SchedulerSettings(tune=tune, **given),
+            forecast=_forecast(home),
+            progress=step,
+            note=console.note,
+        )
+    for line in scene.notes:
+        console.note(line)
+    table_or_json(result, json_to, scheduler_table(result), console)
+
+
+def _known(settings: dict[str, str], name: str) -> dict[str, str]:
+    known = (*FILES, "gpus", *COUNTS)
+    for key in settings:
+        if key not in known:
+            raise ConfigError(f"--set {key}: {name} knows {', '.join(known)}; correct it")
+    return settings
+
+
+def _count(key: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"--set {key}={text}: must be a whole number >= 1")
+    return int(text)
+
+
+def _forecast(home: Path) -> Any:
+    """Forecasts of the champion of training curves; none where none is registered."""
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.sources import loaded_version
+    from jobcast.pipelines.tasks.accuracy import by_model
+
+    registry = open_registry(home)
+    if ACCURACY_CURVE not in {version.name for version in registry.list()}:
+        return None
+    return by_model(loaded_version(home, ACCURACY_CURVE, registry.resolve(ACCURACY_CURVE).version))
