@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs lock clean
+.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ reproduce-shockwave: install  ## the tables and figures of Shockwave into docs/s
 
 reproduce-pcs: install  ## the figures of PCS into docs/pcs/ (JOBCAST_DATA names the folder of traces)
 	@$(BIN)/python -m jobcast.pipelines.reproduce.pcs
+
+reproduce-mlfs: install  ## the figures of MLFS into docs/mlfs/ (JOBCAST_DATA names the folder of traces)
+	@$(BIN)/python -m jobcast.pipelines.reproduce.mlfs
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \

@@ -41,8 +41,8 @@ def need_torch() -> Any:
         import torch
     except ImportError as error:
         raise ConfigError(
-            "training a scheduler needs the extra rl: pip install 'jobcast[rl]', with the CPU build of PyTorch: "
-            "--extra-index-url https://download.pytorch.org/whl/cpu"
+            "training a scheduler needs the extra rl: pip install 'jobcast[rl]'; where there is no GPU, PyTorch's CPU "
+            "build is the smaller one"
         ) from error
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)

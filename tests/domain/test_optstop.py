@@ -16,7 +16,7 @@ def column(*values):
 
 def test_it_stops_where_the_forecast_stays_below_what_was_achieved_and_a_tolerance():
     """0.9 + 0.005 x 0.9 of tolerance is 0.9045; 1.645 deviations of 0.002 are 0.00329."""
-    rule = OptStopRule(give_up=False)
+    rule = OptStopRule(confidence=0.95, give_up=False)
     stops = rule.stops(column(0.9, 0.9, 0.9), column(0.9, 0.902, 0.9), column(0.002, 0.002, 0.003), column(0, 0, 0))
     assert stops.tolist() == [True, False, False]
 
@@ -24,7 +24,7 @@ def test_it_stops_where_the_forecast_stays_below_what_was_achieved_and_a_toleran
 def test_it_gives_up_a_target_only_with_confidence_and_never_one_that_was_reached():
     """0.8 + 1.645 x 0.06 = 0.8987; at a confidence of 0.99 2.326 deviations count."""
     told = column(0.5, 0.5, 0.95), column(0.8, 0.8, 0.8), column(0.06, 0.07, 0.01), column(0.9, 0.9, 0.9)
-    assert OptStopRule().hopeless(*told).tolist() == [True, False, False]
+    assert OptStopRule(confidence=0.95).hopeless(*told).tolist() == [True, False, False]
     assert OptStopRule(confidence=0.99).hopeless(*told).tolist() == [False, False, False]
 
 
