@@ -1,0 +1,1 @@
+"""The figures of MLFS, made anew."""

@@ -1,0 +1,124 @@
+"""Runs of all figures, several at a time; each is on file as soon as it is done, and none is made twice."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.engines import results
+from jobcast.pipelines.reproduce.mlfs.rows import BY_MODEL, Row
+from jobcast.pipelines.reproduce.mlfs.units import Done, Outcome, Unit, run_unit
+from jobcast.pipelines.reproduce.mlfs.workloads import Workload, write_arrivals, write_workload
+from jobcast.pipelines.simulation import finite_or_none
+
+CURVES = Path("curves", "training_curves.csv")
+NAN = float("nan")
+
+
+class RunFile:
+    """Outcomes by the keys of their units, in a file of JSON lines.
+
+    Parameters
+    ----------
+    path : the file
+    resume : whether what it holds counts; else it begins anew
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        self.outcomes: dict[str, Outcome] = {}
+        self._lines = _whole_lines(path) if resume and path.is_file() else []
+        self._begun = False
+        for line in self._lines:
+            told = json.loads(line)
+            figures = {name: NAN if value is None else value for name, value in told["figures"].items()}
+            self.outcomes[told["key"]] = Outcome(figures, tuple(told["jct_s"]))
+
+    def add(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome; the first one replaces the file by what counts of it."""
+        self.outcomes[key] = outcome
+        told = {"key": key, "figures": finite_or_none(dict(outcome.figures)), "jct_s": outcome.jct_s}
+        lines = [json.dumps(told)] if self._begun else [*self._lines, json.dumps(told)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        self._begun = True
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """Lines that end; one that was cut by an interruption does not."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line[:-1] for line in lines if line.endswith("\n")]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where figures get their runs from.
+
+    Attributes
+    ----------
+    data, home, folder : of traces, of the registry, and for files that are not kept
+    file : of outcomes
+    rows, notes : who is compared, and what a reader should know of it
+    seeds : of draws
+    jobs : runs at a time
+    """
+
+    data: Path
+    home: Path
+    folder: Path
+    file: RunFile
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = tuple(range(10))
+    jobs: int = 2
+    made: dict[tuple[Workload, int], Path] = field(default_factory=dict)
+
+    def run(self, workloads: Sequence[Workload], rows: Sequence[Row], seeds: Sequence[int] = ()) -> list[Done]:
+        """Each row on each draw of each workload, in this order; runs that are on file are not made again."""
+        units = [Unit(one, seed, row) for one in workloads for row in rows for seed in seeds or self.seeds]
+        missing = list({unit.key: unit for unit in units if unit.key not in self.file.outcomes}.values())
+        if missing:
+            self._make(missing)
+        return [self._done(unit) for unit in units]
+
+    def _done(self, unit: Unit) -> Done:
+        known = self.file.outcomes[unit.key]
+        return Done(unit.workload.name, unit.row.title, unit.seed, known.figures, known.jct_s)
+
+    def _make(self, units: Sequence[Unit]) -> None:
+        from joblib import delayed
+
+        self._draw(units)
+        model = self._model() if any(unit.row.forecasts == BY_MODEL for unit in units) else self.folder
+        names = {unit.key: f"{unit.workload.name}, seed {unit.seed}, {unit.row.title}" for unit in units}
+        tasks = (delayed(run_unit)(unit, self.made[unit.workload, unit.seed], model, self.home) for unit in units)
+        for count, (key, outcome) in enumerate(results(tasks, jobs=self.jobs, engine_name="local"), 1):
+            self.file.add(key, outcome)
+            click.echo(f"  {count}/{len(units)} {names[key]}", err=True)
+
+    def _draw(self, units: Sequence[Unit]) -> None:
+        """Files of the workloads that have none yet."""
+        from joblib import delayed
+
+        arrivals = self.folder / "arrivals.parquet"
+        if not arrivals.exists():
+            write_arrivals(self.data, arrivals)
+        wanted = [key for key in dict.fromkeys((unit.workload, unit.seed) for unit in units) if key not in self.made]
+        for count, key in enumerate(wanted, len(self.made)):
+            self.made[key] = self.folder / f"workload-{count}"
+        tasks = (delayed(write_workload)(*key, arrivals, self.made[key]) for key in wanted)
+        for _ in results(tasks, jobs=min(self.jobs, len(wanted)) or 1, engine_name="local"):
+            pass
+
+    def _model(self) -> Path:
+        """A model of training curves, fitted to those of the data, as a user would have it."""
+        from jobcast.models.curves.accuracy_curve import AccuracyCurve
+        from jobcast.traces.learning_curves import read_learning_curves
+
+        place = self.folder / "accuracy-curve"
+        if not place.exists():
+            AccuracyCurve().fit(read_learning_curves(self.data / CURVES).curves).save(place)
+        return place

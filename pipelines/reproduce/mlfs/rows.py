@@ -1,0 +1,102 @@
+"""Who is compared, by the names of the paper, and what each of them goes by."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jobcast.domain.errors import ConfigError, RegistryError
+from jobcast.pipelines.tasks.learned import LEARNED, SWITCHING
+
+BY_MODEL, EXACT, UNTOLD = "model", "oracle", "none"
+"""Where forecasts of accuracies come from: a model of training curves, the truth, nowhere."""
+MLFS, MLFS_EXACT, MLF_RL, MLF_H = "MLFS", "MLFS, exact forecasts", "MLF-RL", "MLF-H"
+MLFS_HOPEFUL, MLF_H_C = "MLFS, never gives up", "MLF-H with MLF-C"
+GRAPHENE, TIRESIAS, HYPERSCHED, RL = "Graphene", "Tiresias", "HyperSched", "RL"
+GANDIVA, TENSORFLOW, SLAQ = "Gandiva", "TensorFlow (Borg)", "SLAQ"
+BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A policy, as it is run.
+
+    Attributes
+    ----------
+    title : its name in tables
+    policy : its name in the registry of policies
+    forecasts : `BY_MODEL`, `EXACT` or `UNTOLD`
+    settings : (name, value) pairs
+    versions : (predictor, version) pairs of the registry that it runs
+    """
+
+    title: str
+    policy: str
+    forecasts: str = UNTOLD
+    settings: tuple[tuple[str, str], ...] = ()
+    versions: tuple[tuple[str, int], ...] = ()
+
+
+ROWS = (
+    Row(MLFS, "mlfs", BY_MODEL),
+    Row(MLFS_EXACT, "mlfs", EXACT),
+    Row(MLFS_HOPEFUL, "mlfs", BY_MODEL, (("give_up", "false"),)),
+    Row(MLF_H_C, "mlf_c", BY_MODEL),
+    Row(MLF_RL, "mlf_rl", BY_MODEL),
+    Row(MLF_H, "mlf_h"),
+    Row(GRAPHENE, "graphene"),
+    Row(TIRESIAS, "tiresias"),
+    Row(HYPERSCHED, "hypersched"),
+    Row(RL, "device_rl"),
+    Row(GANDIVA, "gandiva"),
+    Row(TENSORFLOW, "borg_fair"),
+    Row(SLAQ, "slaq"),
+)
+POLICIES = tuple(dict.fromkeys(row.policy for row in ROWS))
+
+
+def rows_of(home: Path, policies: Collection[str] = ()) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Those that can be run, with the versions that they run, and a line on each that is left out or runs without.
+
+    Parameters
+    ----------
+    home : whose registry holds learned policies
+    policies : names to which the rows are confined; none: all
+
+    Raises ConfigError for an unknown name.
+    """
+    unknown = [name for name in policies if name not in POLICIES]
+    if unknown:
+        raise ConfigError(f"--policies {unknown[0]}: no such policy; choose from {', '.join(POLICIES)}")
+    rows, notes = [], []
+    for row in ROWS:
+        if policies and row.policy not in policies:
+            continue
+        try:
+            rows.append(replace(row, versions=_versions(row.policy, home)))
+        except RegistryError:
+            name = LEARNED[row.policy]
+            notes.append(f"{row.title} is left out: no champion of {name} is registered, `jobcast train {name}`.")
+    without = [row for row in rows if row.policy == SWITCHING and not row.versions]
+    if without:
+        notes.append(f"{MLFS} schedules by MLF-H: no learned policy is registered that was measured to be better.")
+        rows = [row for row in rows if row.title != MLF_H_C]  # the same then
+    return tuple(rows), tuple(notes)
+
+
+def _versions(policy: str, home: Path) -> tuple[tuple[str, int], ...]:
+    """The champion that a policy runs, if it runs one. Raises RegistryError where it cannot run without."""
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.sources import loaded_version
+
+    name = LEARNED.get(policy)
+    if name is None:
+        return ()
+    try:
+        version = open_registry(home).resolve(name).version
+    except RegistryError:
+        if policy == SWITCHING:
+            return ()
+        raise
+    if policy == SWITCHING and not loaded_version(home, name, version).better_:
+        return ()
+    return ((name, version),)
