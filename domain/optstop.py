@@ -1,70 +1,138 @@
-"""When training is worth no more iterations: OptStop. MLFS, section 3.5, after Domhan et al., IJCAI 2015.
+"""OptStop: when to end a training run early. MLFS, section 3.5, after Domhan et al. (IJCAI 2015), section 4.
 
-Metrics are accuracies: higher is better. Whoever has a metric that falls passes its negative.
+A run is given up when its final metric will miss the target with confidence, and ends when the target is reached. Where
+it wants the best it can have, it ends when that is nearly reached: the best value so far is within a tolerance of the
+forecast final one, and what was measured says so too, as it hardly moved over the last epochs.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.errors import ConfigError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
 CONFIDENCE = 0.995
 """Of one forecast, of which a run has some ten: together they are wrong once in twenty at most, the chance at which
-Domhan et al., section 3, give a run up."""
-TOLERANCE = 0.005
-"""Share of the forecast final metric that may be missing when a run is as good as done."""
+Domhan et al., section 4, end a run."""
+EVEN = 0.5
+"""The median of the forecast; more would never let runs end whose forecasts admit late jumps."""
+TOLERANCE, STALL_SHARE = 0.01, 0.125
+"""A round share, and an eighth of a run: measured curves then lose some quarter of the tolerance in the mean, as many
+would gain nothing more at all; see `models.evaluation.optstop`."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptStopRule:
-    """Runs stop when they are as good as they will get, or will not get good enough; arrays have one entry a run.
+def stall_epochs(epochs: ArrayLike, share: float = STALL_SHARE) -> Ints:
+    """Epochs over which the best metric must have stalled, of runs of so many epochs; at least 1.
+
+    >>> stall_epochs([2, 10, 100], 0.1).tolist()
+    [1, 1, 10]
+    """
+    return np.maximum(np.round(share * np.asarray(epochs)), 1).astype(np.int64)
+
+
+class Stop(IntEnum):
+    """Whether a run goes on, or why it ends."""
+
+    GO_ON = 0
+    REACHED = 1
+    HOPELESS = 2
+    LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """What is known of n runs, every attribute (n,).
 
     Attributes
     ----------
-    confidence : probability from which on a forecast is believed, between 0.5 and 1
-    tolerance : share of the final metric that may be missing
-    give_up : whether runs stop that will not reach their targets
+    achieved : best metric so far
+    earlier : best metric as of `stall_epochs` before; NaN where a run is younger
+    sure : whether it is known that more, or less, is better; what is not sure is not stopped
+    mean, below, above : forecast of the metric at the last epoch: the mean, and the standard deviations of lower and of
+        higher values
+    direction : 1 where more is better, -1 where less is
+    """
+
+    achieved: Floats
+    earlier: Floats
+    sure: Bools
+    mean: Floats
+    below: Floats
+    above: Floats
+    direction: Floats
+
+    def miss_probability(self, target: ArrayLike) -> Floats:
+        """(n,) probability that the metric at the last epoch is worse than a target, scalar or (n,)."""
+        from scipy.special import ndtr
+
+        wanted = np.broadcast_to(np.asarray(target, np.float64), self.mean.shape)
+        spread = np.where(wanted < self.mean, self.below, self.above)
+        apart = self.direction * (wanted - self.mean) / np.maximum(spread, np.finfo(np.float64).tiny)
+        missed: Floats = ndtr(apart)
+        return missed
+
+
+@dataclass(frozen=True, slots=True)
+class OptStop:
+    """The rule; a run goes on while it is not known whether its metric rises or falls.
+
+    Attributes
+    ----------
+    confidence : a run is given up when it misses its target with at least this probability
+    tolerance : share of the metric that a run which wants the best may miss
+    even : such a run ends when it misses no more with at least this probability; 0.5 trusts the median
+    stall_share : share of the epochs over which its best metric must have gained less than the tolerance; a run is not
+        given up before it has run longer than that
+    give_up : whether runs end that will miss their targets
+
+    Raises
+    ------
+    ConfigError
+        A number is outside of its range.
     """
 
     confidence: float = CONFIDENCE
     tolerance: float = TOLERANCE
+    even: float = EVEN
+    stall_share: float = STALL_SHARE
     give_up: bool = True
 
-    def stops(self, achieved: Floats, mean: Floats, sd: Floats, target: Floats) -> Bools:
-        """Runs that should stop; arguments as below. NaN stands for what is not known, and stops nothing."""
-        stops = self.finished(achieved, mean, sd)
-        if self.give_up:
-            stops = stops | self.hopeless(achieved, mean, sd, target)
-        return stops
+    def __post_init__(self) -> None:
+        for name, least in (("confidence", 0.5), ("tolerance", 0.0), ("even", 0.0), ("stall_share", 0.0)):
+            value = getattr(self, name)
+            if not least <= value < 1:
+                raise ConfigError(f"OptStop: {name} must be in [{least:g}, 1), got {value}")
 
-    def finished(self, achieved: Floats, mean: Floats, sd: Floats) -> Bools:
-        """Whether the final metric, forecast with a mean and standard deviation, will hardly exceed the achieved one.
+    def decide(self, standing: Standing, target: ArrayLike = np.nan, wants_best: ArrayLike = True) -> NDArray[np.int64]:
+        """What becomes of n runs.
 
-        The forecast must stay below the achieved metric and its tolerance with confidence.
+        Parameters
+        ----------
+        standing : of the runs
+        target : metric that is required, scalar or (n,); NaN where none is
+        wants_best : whether a run goes for the best metric, MLFS's option ii, or for the target alone, option iii
+
+        Returns
+        -------
+        (n,) members of `Stop`
         """
-        room = achieved + self.tolerance * np.abs(mean)
-        return _surely_below(mean, sd, room, self.confidence)
+        wanted = np.broadcast_to(np.asarray(target, np.float64), standing.mean.shape)
+        best = np.broadcast_to(np.asarray(wants_best, np.bool_), wanted.shape)
+        reached = standing.direction * (standing.achieved - wanted) >= 0
+        hopeless = self.give_up & ~reached & (standing.miss_probability(wanted) >= self.confidence)
+        level = best & self._level(standing)
+        young = np.isnan(standing.earlier)
+        known = standing.sure & np.isfinite(standing.achieved)
+        rules = [known & rule for rule in (reached & ~best, hopeless & ~young, level)]
+        return np.select(rules, [Stop.REACHED, Stop.HOPELESS, Stop.LEVEL], Stop.GO_ON).astype(np.int64)
 
-    def hopeless(self, achieved: Floats, mean: Floats, sd: Floats, target: Floats) -> Bools:
-        """Whether a target that has not been reached will not be reached, with confidence."""
-        with np.errstate(invalid="ignore"):
-            missed = achieved < target
-        return _surely_below(mean, sd, target, self.confidence) & missed
-
-    def reached(self, achieved: Floats, target: Floats) -> Bools:
-        """Whether the achieved metric is at least the target; never where either is NaN."""
-        with np.errstate(invalid="ignore"):
-            reached: Bools = achieved >= target
-        return reached
-
-
-def _surely_below(mean: Floats, sd: Floats, bound: Floats, confidence: float) -> Bools:
-    """Whether a normal variable is below a bound with so much probability; a known one when it is not above it."""
-    from statistics import NormalDist
-
-    with np.errstate(invalid="ignore"):
-        below: Bools = mean + NormalDist().inv_cdf(confidence) * sd <= bound
-    return below
+    def _level(self, standing: Standing) -> Bools:
+        room = self.tolerance * np.abs(standing.achieved)
+        almost = standing.miss_probability(standing.achieved + standing.direction * room) >= self.even
+        stalled: Bools = standing.direction * (standing.achieved - standing.earlier) < room
+        return almost & stalled

@@ -103,6 +103,7 @@ class TaskView(NamedTuple):
     ran_s : (n_jobs,) seconds in which all of its tasks were
     accuracy : (n_jobs,) the metric at the end of the latest epoch, NaN before the first
     last_gain, all_gain : (n_jobs,) what that epoch gained, and all so far, at least 0; NaN before the first
+    earlier : (n_jobs,) best metric as of an eighth of the job's epochs before the latest, NaN for younger jobs
     final_mean, final_sd : (n_jobs,) forecast of the metric after all iterations; NaN where there is none yet
     """
 
@@ -121,6 +122,7 @@ class TaskView(NamedTuple):
     accuracy: Floats
     last_gain: Floats
     all_gain: Floats
+    earlier: Floats
     final_mean: Floats
     final_sd: Floats
 

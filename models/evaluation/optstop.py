@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import TrainingError
+from jobcast.domain.optstop import OptStop, Stop
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.curves.metrics import prefix_directions
-from jobcast.models.curves.optstop import OptStop, Stop, standing_of
+from jobcast.models.curves.optstop import standing_of
 from jobcast.traces.learning_curves import LearningCurve
 
 Floats = NDArray[np.float64]

@@ -107,7 +107,7 @@ servers are 0, and the last three are the same for all rows."""
 JOBS = types.NamedTuple([FLOATS] * 7 + [INTS] * 7 + [FLOATS_2D, FLOATS, FLOATS, BOOLS, INTS, INTS, FLOATS], TaskJobs)
 CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
 VIEW = types.NamedTuple(
-    [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 9, TaskView
+    [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10, TaskView
 )
 _MINUTE_S = 60.0
 _SLACK_S = 6 * 3600.0

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jobcast.domain.optstop import OptStopRule
+from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.tasks import (
     ALL_ITERATIONS,
     OPT_STOP,
     QUEUED,
-    TARGET_ONLY,
-    Bools,
     Floats,
     Ints,
     TaskDecision,
@@ -38,7 +36,7 @@ class LoadControlSettings:
     """
 
     overload: float = OVERLOAD
-    rule: OptStopRule = field(default_factory=OptStopRule)
+    rule: OptStop = field(default_factory=OptStop)
 
 
 def overload_degree(view: TaskView) -> float:
@@ -69,11 +67,11 @@ def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
     jobs, here = view.jobs, view.active
     overloaded = is_overloaded(view, settings.overload)
     option = options_now(view, overloaded)
-    achieved, target = view.accuracy[here], jobs.target[here]
-    mean, sd, rule = view.final_mean[here], view.final_sd[here], settings.rule
-    reached = rule.reached(achieved, target)
-    ends: Bools = (option == OPT_STOP) & rule.stops(achieved, mean, sd, target)
-    ends |= (option == TARGET_ONLY) & (reached | rule.stops(achieved, mean, sd, target))
+    achieved, sd = view.accuracy[here], view.final_sd[here]
+    standing = Standing(
+        achieved, view.earlier[here], np.isfinite(achieved), view.final_mean[here], sd, sd, np.ones(len(here))
+    )
+    ends = settings.rule.decide(standing, jobs.target[here], option == OPT_STOP) != Stop.GO_ON
     ended: Ints = here[ends & (option != ALL_ITERATIONS) & (view.done[here] < view.limit[here])]
     return ended
 

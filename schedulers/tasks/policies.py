@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.optstop import OptStopRule
+from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import TaskPolicy
 from jobcast.schedulers.settings import Readers, at_least_zero, flag, one_of, read_settings, seconds, share
 from jobcast.schedulers.tasks.baseline_makers import BASELINES
@@ -148,8 +148,8 @@ def control_settings(read: Mapping[str, Any]) -> Any:
     """Settings of load control, `LoadControlSettings`, from those read; others are left out."""
     from jobcast.schedulers.tasks.load_control import OVERLOAD, LoadControlSettings
 
-    names = [one.name for one in fields(OptStopRule)]
-    rule = OptStopRule(**{key: value for key, value in read.items() if key in names})
+    names = [one.name for one in fields(OptStop)]
+    rule = OptStop(**{key: value for key, value in read.items() if key in names})
     return LoadControlSettings(read.get("h_s", OVERLOAD), rule)
 
 

@@ -12,6 +12,7 @@ from math import ceil
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.optstop import stall_epochs
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskDecision, TaskPolicy, TaskView
 from jobcast.simulator.tasks.asking import ask_forecasts
 from jobcast.simulator.tasks.faults import CHANGED, told
@@ -103,6 +104,8 @@ class TaskReplay:
         self.state = empty_state(self.world.jobs, self.world.cluster)
         self._submit_s = self.world.jobs.submit_s - self.world.origin_s
         self._epochs = workload.epochs
+        self._stall = stall_epochs(self._epochs)
+        self._best = np.fmax.accumulate(self.world.metric[:, 1:], axis=1)
         self._tick = self._arrived = self.decisions = self._idle = 0
         self._slot: int | None = None
         self.decision_s = 0.0
@@ -190,9 +193,19 @@ class TaskReplay:
             accuracy=state.accuracy,
             last_gain=state.last_gain,
             all_gain=state.all_gain,
+            earlier=self._earlier(),
             final_mean=state.final_mean,
             final_sd=state.final_sd,
         )
+
+    def _earlier(self) -> Floats:
+        """(n_jobs,) best metric as of the epochs before over which a run must have stalled; NaN for younger jobs."""
+        active = self.state.active[: self.state.counts[ACTIVE]]
+        before = self.state.epoch[active] - self._stall[active]
+        old = before >= 1
+        earlier = np.full(len(self._stall), np.nan)
+        earlier[active[old]] = self._best[active[old], before[old] - 1]
+        return earlier
 
     def _carry_out(self, decided: TaskDecision) -> None:
         """Do what the policy asks for, and set rates by it."""

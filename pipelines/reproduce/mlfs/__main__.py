@@ -9,8 +9,6 @@ import click
 
 from jobcast.domain.errors import UserError
 from jobcast.pipelines.reproduce.driver import Paper, data_folder, make_figures
-from jobcast.pipelines.reproduce.mlfs.bench import Bench, RunFile
-from jobcast.pipelines.reproduce.mlfs.rows import rows_of
 
 ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "bars")
 """Each is a module of this package, with a function of its name."""
@@ -54,6 +52,8 @@ def reproduce(
     Raises ConfigError for an unknown name.
     """
     from jobcast.models.registry import find_home
+    from jobcast.pipelines.reproduce.mlfs.bench import Bench, RunFile
+    from jobcast.pipelines.reproduce.mlfs.rows import rows_of
 
     home = find_home()
     rows, notes = rows_of(home, policies)
@@ -62,9 +62,8 @@ def reproduce(
         bench = Bench(data, home, Path(folder), file, rows, notes, tuple(range(seeds)), jobs)
 
         def make(name: str, data: Path, into: Path) -> None:
-            figure: Callable[[Bench, Path], None] = getattr(
-                import_module(f"jobcast.pipelines.reproduce.mlfs.{name}"), name
-            )
+            module = import_module(f"jobcast.pipelines.reproduce.mlfs.{name}")
+            figure: Callable[[Bench, Path], None] = getattr(module, name)
             figure(bench, into)
 
         make_figures(PAPER, names, out, data, make)

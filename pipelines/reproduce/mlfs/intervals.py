@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from jobcast.pipelines.reproduce.mlfs.measures import Measure
 from jobcast.pipelines.reproduce.mlfs.units import Done
+from jobcast.pipelines.reproduce.sheets import number
 
 CONFIDENCE = 0.95
 HOLDS, OPEN, REVERSED = "yes", "open", "no"
@@ -29,7 +30,7 @@ class Interval:
         '1.0 (0.5 to 1.5)'
         """
         spread = f" ({self.low:.{digits}f} to {self.high:.{digits}f})" if np.isfinite(self.low) else ""
-        return f"{self.mean:.{digits}f}{spread}"
+        return f"{number(self.mean, digits)}{spread}"
 
     @property
     def negative(self) -> "Interval":

@@ -122,7 +122,7 @@ PRINTED = (
     Printed(BANDWIDTH, MLFS, TENSORFLOW, 36, 37),
     Printed(BANDWIDTH, MLFS, GANDIVA, 45, 54),
 )
-"""At the highest load, x = 3."""
+"""At the highest load: x = 3 on 20 servers, 4 in simulation."""
 PRINTED_LEAST = (
     Printed(ACCURACY, MLFS, MLF_RL, 10, 11),
     Printed(ACCURACY, MLF_RL, MLF_H, 7, 8),
@@ -133,7 +133,7 @@ PRINTED_LEAST = (
     Printed(ACCURATE, MLFS, HYPERSCHED, 36, 35),
     Printed(ACCURATE, MLFS, TENSORFLOW, 56, 52),
 )
-"""At the lowest load, x = 1/4."""
+"""At the lowest load: x = 1/4 on 20 servers, 1/2 in simulation."""
 PRINTED_MS = {
     MLFS: 54, MLF_RL: 49, MLF_H: 40, GANDIVA: 23, TENSORFLOW: 28, TIRESIAS: 35, HYPERSCHED: 38, SLAQ: 40, RL: 49,
 }  # fmt: skip

@@ -72,7 +72,7 @@ def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:
     over = sorted(sign * gain_pct(effect.measure, case[MLF_H], case[effect.without]) for case in cases)
     at_most = relative(effect.measure, done, MOST, MLF_H, effect.without)
     verdict = {HOLDS: not effect.worsens, REVERSED: effect.worsens}.get(at_most.verdict)
-    does, ends = ("costs, in", at_most.negative) if effect.worsens else ("improves", at_most)
+    than, ends = ("higher", at_most.negative) if effect.worsens else ("better", at_most)
     here = f"{number(over[0], 1)} to {number(over[-1], 1)} %; {MOST}: {ends.text()} %"
     part = effect.without.removeprefix("without ")
-    return Claim(f"{part} {does} {effect.measure.title.partition(',')[0]}", effect.paper, here, verdict)
+    return Claim(f"with {part}: {effect.measure.title.partition(',')[0]} {than} by", effect.paper, here, verdict)

@@ -23,9 +23,9 @@ TESTBED = ((20, 4),)
 """Servers and GPUs of each."""
 PHILLY_SERVERS = ((321, 2), (229, 8))
 """The only mix of servers of 2 and 8 GPUs that makes 2,474 GPUs on 550 servers."""
-A_WEEK = 5995
-"""117,325 jobs from 7 August to 22 December 2017, 137 days, in the mean over a week. MLFS, section 4.1."""
-PHILLY_LOAD = 0.8
+A_WEEK = 6518
+"""117,325 jobs in 18 weeks, in the mean over a week. MLFS, section 4.1."""
+PHILLY_LOAD = 0.735
 """A week's jobs at x = 1 offer a quarter of 2,474 GPUs then, as 620 jobs offer of 80."""
 BUSIEST = 6
 """The week of the published trace with the most jobs, 14,724."""

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
+from jobcast.domain.optstop import Stop, stall_epochs
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.curves.optstop import OptStop, Stop
 from jobcast.models.evaluation.optstop import (
     StoppedRun,
     stopping_epochs,
@@ -60,7 +60,7 @@ def test_later_epochs_do_not_change_what_was_decided(model: AccuracyCurve):
 def test_out_of_reach_is_given_up(model: AccuracyCurve):
     (run,) = stopping_epochs(model, [made_up("quick", 2.0, top=0.6)], targets=[0.95], wants_best=False)
     assert run.reason == Stop.HOPELESS
-    assert run.stopped_at > OptStop().stall_epochs(40)
+    assert run.stopped_at > stall_epochs(40)
 
 
 def test_a_run_of_one_epoch_runs(model: AccuracyCurve):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
-from jobcast.domain.optstop import OptStopRule
+from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.tasks.load_control import (
     LoadControl,
@@ -37,7 +37,7 @@ def half_way(*rows, busy=False, mean=None, sd=None, gpus=8):
 
 
 def ends(view, **rule):
-    return jobs_to_end(view, LoadControlSettings(rule=OptStopRule(**rule))).tolist()
+    return jobs_to_end(view, LoadControlSettings(rule=OptStop(**rule))).tolist()
 
 
 def test_the_overload_degree_is_the_mean_length_of_utilisations():
@@ -79,15 +79,17 @@ def test_all_iterations_run_however_busy_the_cluster_unless_the_user_allows_less
 
 
 @pytest.mark.parametrize(
-    ("mean", "sd", "over"),
+    ("mean", "earlier", "over"),
     [
-        (0.70, 0.001, [0]),  # 0.6992 + 0.0035 of tolerance are above 0.70 + 2.576 x 0.001
-        (0.70, 0.01, []),
-        (0.75, 0.001, []),
+        (0.705, 0.695, [0]),  # 0.6992 + 0.0070 of tolerance are above the median, and above the gain of 0.0042
+        (0.708, 0.695, []),
+        (0.705, 0.690, []),
+        (0.705, np.nan, []),
     ],
 )
-def test_optstop_ends_what_will_hardly_improve(mean, sd, over):
-    assert ends(half_way(TaskJob(option=OPT_STOP), mean=[mean], sd=[sd])) == over
+def test_optstop_ends_what_will_hardly_improve(mean, earlier, over):
+    view = half_way(TaskJob(option=OPT_STOP), mean=[mean], sd=[0.01])._replace(earlier=np.array([earlier]))
+    assert ends(view) == over
 
 
 @pytest.mark.parametrize(("mean", "sd", "over"), [(0.8, 0.038, [0]), (0.8, 0.04, []), (0.91, 0.001, [])])
@@ -123,8 +125,8 @@ def test_mlfs_runs_the_learned_policy_where_there_is_one_and_else_the_heuristic(
 
 
 def test_settings_reach_the_rule():
-    control = find_task_policy("mlf_c")({"h_s": "1.2", "confidence": "0.9", "tolerance": "0.01", "give_up": "no"})
-    assert control.settings == LoadControlSettings(1.2, OptStopRule(0.9, 0.01, False))
+    control = find_task_policy("mlf_c")({"h_s": "1.2", "confidence": "0.9", "tolerance": "0.02", "give_up": "no"})
+    assert control.settings == LoadControlSettings(1.2, OptStop(confidence=0.9, tolerance=0.02, give_up=False))
 
 
 @given(task_views())

@@ -6,6 +6,7 @@ from math import inf, nan
 import numpy as np
 from hypothesis import strategies as st
 
+from jobcast.domain.optstop import stall_epochs
 from jobcast.domain.tasks import (
     ALL_ITERATIONS,
     GPU,
@@ -152,7 +153,7 @@ def view_of(jobs, cluster, *, gpu_of=None, done=None, now_s=None, factor=1.0, **
     held = np.add.reduceat(gpu_of != QUEUED, jobs.task_of[:-1]) if count else np.zeros(0)
     since_s = np.maximum(0.0, now_s - jobs.submit_s)
     seen = np.floor(done / jobs.epoch_iterations + 1e-9)
-    accuracy = np.where(seen > 0, curve_at(seen, epochs), nan)
+    accuracy, stall = np.where(seen > 0, curve_at(seen, epochs), nan), stall_epochs(epochs)
     fields = {
         "now_s": now_s,
         "jobs": jobs,
@@ -169,6 +170,7 @@ def view_of(jobs, cluster, *, gpu_of=None, done=None, now_s=None, factor=1.0, **
         "accuracy": accuracy,
         "last_gain": np.where(seen > 0, accuracy - curve_at(np.maximum(seen - 1, 0), epochs), nan),
         "all_gain": accuracy.copy(),
+        "earlier": np.where(seen > stall, curve_at(np.maximum(seen - stall, 0), epochs), nan),
         "final_mean": np.full(count, nan),
         "final_sd": np.full(count, nan),
     }

@@ -98,5 +98,5 @@ class Chaos:
 
 COPIED = (
     *("active", "gpu_of", "load", "gpu_load", "task_load", "done", "limit", "waited_s", "ran_s"),
-    *("accuracy", "last_gain", "all_gain", "final_mean", "final_sd"),
+    *("accuracy", "last_gain", "all_gain", "earlier", "final_mean", "final_sd"),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobcast.pipelines.reproduce.mlfs import units
 from jobcast.pipelines.reproduce.mlfs.rows import EXACT, Row
 from jobcast.pipelines.reproduce.mlfs.units import QUANTILES, UNDER, Unit, run_unit
 from jobcast.pipelines.reproduce.mlfs.workloads import (
@@ -18,6 +19,7 @@ from jobcast.pipelines.reproduce.mlfs.workloads import (
     write_arrivals,
     write_workload,
 )
+from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.servers import servers
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
@@ -33,14 +35,14 @@ def files(tmp_path_factory):
 
 
 def test_the_papers_clusters():
-    # section 4.1: 620 x jobs on 20 servers of 4 GPUs; 117,325 x jobs on 550 servers with 2,474 GPUs
+    # section 4.1: 620x jobs on 20 servers of 4 GPUs; 117,325x jobs of 18 weeks on 550 servers with 2,474 GPUs
     assert [int(620 * Fraction(x)) for x in SCALES] == list(SCALES.values())
     place, default = scaled("3").place().cluster, servers().cluster
     np.testing.assert_array_equal(place.capacity, default.capacity)
     np.testing.assert_array_equal(place.server_of, default.server_of)
     large = philly_week("1", 1.0)
     assert (large.gpus, len(large.place().cluster.capacity)) == (2474, 550)
-    assert large.jobs == round(117_325 / 137 * 7)
+    assert large.jobs == round(117_325 / 18)
     assert large.place().cluster.capacity[-1].tolist() == [8.0, 64.0, 488.0, 2500.0]
 
 
@@ -63,6 +65,20 @@ def test_a_unit_is_a_replay_whatever_it_is_called(files, tmp_path):
     assert kept.jct_s[0] <= kept.figures["mean_jct_s"] <= kept.jct_s[-1]
     assert run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)[1].jct_s == kept.jct_s
     assert run_unit(Unit(FEW, 3, Row("MLF-H", "mlf_h")), files, tmp_path, tmp_path)[1].figures["stopped_early"] == 0
+
+
+def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monkeypatch):
+    asked = []
+
+    def learned(policy, spec, window, *, home, allow_overlap):
+        asked.append((policy, dict(spec.versions), len(window), home, allow_overlap))
+        return Learned(None, {"mlf-policy": 7})
+
+    monkeypatch.setattr(units, "learned_policy", learned)
+    row = Row("MLFS", "mlfs", EXACT, versions=(("mlf-policy", 7),))
+    key, _ = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path / "home")
+    assert asked == [("mlfs", {"mlf-policy": 7}, 8, tmp_path / "home", False)]
+    assert '"versions": {"mlf-policy": 7}' in key
 
 
 def test_arrivals_are_phillys(tmp_path):

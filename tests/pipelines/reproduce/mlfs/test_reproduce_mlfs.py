@@ -77,7 +77,7 @@ def test_figures_share_runs_and_go_on_where_they_stopped(small, tmp_path):
     told = (out / RUNS).read_text()
     assert told.startswith(begun)
     assert len([json.loads(line) for line in told.splitlines()]) == 6
-    assert "bandwidth improves mean JCT | 5 to 15 %" in (out / "figure7" / "figure7.md").read_text()
+    assert "| with bandwidth: mean JCT better by | 5 to 15 % |" in (out / "figure7" / "figure7.md").read_text()
     assert (out / "figure4" / "figure4-jct.svg").is_file()
     answer = run("bars", *words)
     assert "  2/2 x = 3, seed 0, MLF-H" in answer.output  # without --resume all is run anew
