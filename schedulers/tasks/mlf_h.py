@@ -42,7 +42,7 @@ class MlfHSettings:
     share: float = SHARE
     bandwidth: bool = True
     migration: bool = True
-    evict: bool = True
+    evict: bool = False
     part: bool = False
     preempt: bool = True
     hold: float = HOLD

@@ -65,16 +65,16 @@ def test_waiting_jobs_and_leaving_tasks_share_one_queue():
     rows = [TaskJob(urgency=5.0, gpu=0.5), TaskJob(urgency=4.0, gpu=0.5)]
     urgent = jobs_of(*rows, TaskJob(urgency=9.0, gpu=0.8))
     modest = jobs_of(*rows, TaskJob(urgency=1.0, gpu=0.8))
-    assert after(view_of(urgent, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])) == [0, QUEUED, 1]
-    assert after(view_of(urgent, cluster_of(2, 1), gpu_of=[0, 0, QUEUED]), evict="stay") == [0, 0, 1]
+    assert after(view_of(urgent, cluster_of(2, 1), gpu_of=[0, 0, QUEUED]), evict="queue") == [0, QUEUED, 1]
+    assert after(view_of(urgent, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])) == [0, 0, 1]
     assert after(view_of(modest, cluster_of(2, 1), gpu_of=[0, 0, QUEUED])) == [0, 1, QUEUED]
 
 
 def test_a_leaving_task_without_a_new_server_stays_or_takes_its_job_to_the_queue():
     jobs = jobs_of(TaskJob(workers=2, gpu=0.5), TaskJob(gpu=0.8))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0, 1])
-    assert after(view) == [QUEUED, QUEUED, 1]
-    assert after(view, evict="stay") == [0, 0, 1]
+    assert after(view, evict="queue") == [QUEUED, QUEUED, 1]
+    assert after(view) == [0, 0, 1]
 
 
 def test_a_leaving_task_does_not_part_from_those_it_talks_to_unless_it_may():
