@@ -60,6 +60,7 @@ STAGES: tuple[Stage, ...] = (
             "features",
             "models",
             "pipelines/curves.py",
+            "pipelines/predictor_names.py",
             "pipelines/recipes",
             "pipelines/training.py",
             "pipelines/stages/train.py",

@@ -5,7 +5,9 @@ import pytest
 
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.commands.train import ALGORITHMS
+from jobcast.pipelines.learning_curves.algorithms import ALGORITHMS as OF_CURVES
 from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, parse_every
+from jobcast.pipelines.predictor_names import CURVES
 from jobcast.pipelines.recipes import RECIPES
 
 
@@ -121,5 +123,6 @@ def test_trainings_end_where_weeks_do():
 
 
 def test_help_lists_what_the_recipes_know(shell):
-    known = "; ".join(f"{name}: {', '.join(algorithms)}" for name, (algorithms, _) in RECIPES.items())
+    algorithms = {name: known for name, (known, _) in RECIPES.items()} | {CURVES: tuple(OF_CURVES)}
+    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in algorithms.items())
     assert known == ALGORITHMS
