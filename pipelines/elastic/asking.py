@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jobcast import __version__
@@ -22,6 +23,8 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.simulation import counted_from, figures_table
 from jobcast.schedulers.elastic.policies import find_elastic
 from jobcast.traces.table import Trace
+
+NO_MODELS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,25 @@ class Asked:
     settings: Mapping[str, str]
     seed: int
     allow_overlap: bool = False
+
+    def provenance(
+        self, inputs: Mapping[str, Any], models: Mapping[str, int] = NO_MODELS, overlap: bool = False
+    ) -> dict[str, Any]:
+        """Where a result comes from: inputs, configuration, versions that answered, whether one saw the window."""
+        return {
+            "simulated": True,
+            "inputs": dict(inputs),
+            "configuration": {
+                "settings": dict(self.settings),
+                "limit": self.limit,
+                "warmup_days": self.warmup_days,
+                "predict": self.predict,
+            },
+            "seed": self.seed,
+            "models": dict(models),
+            "overlap_allowed": overlap,
+            "jobcast": __version__,
+        }
 
 
 def simulate_and_tell(
@@ -83,7 +105,7 @@ def simulate_and_tell(
     result = {
         **figures(run, base, policy=asked.policy, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
-        **_provenance(scene, asked),
+        **asked.provenance(scene.provenance()),
     }
     if out:
         write_elastic_table(scene, run.log, out)
@@ -91,23 +113,6 @@ def simulate_and_tell(
     for line in (*scene.notes, *_placing_notes(scene, asked.policy, own), *dropped_lines(scene.dropped)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)
-
-
-def _provenance(scene: ElasticScene, asked: Asked) -> dict[str, Any]:
-    return {
-        "simulated": True,
-        "inputs": scene.provenance(),
-        "configuration": {
-            "settings": dict(asked.settings),
-            "limit": asked.limit,
-            "warmup_days": asked.warmup_days,
-            "predict": asked.predict,
-        },
-        "seed": asked.seed,
-        "models": {},
-        "overlap_allowed": False,
-        "jobcast": __version__,
-    }
 
 
 def _placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """`jobcast simulate` for schedulers of tasks: what was asked, carried out and told."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
-from jobcast.pipelines.console import Console
+from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.rounds import ORACLE
 from jobcast.pipelines.simulation import counted_from, figures_table
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_policy
@@ -24,8 +24,6 @@ from jobcast.pipelines.tasks.simulating import (
 )
 from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.traces.table import Trace
-
-ORACLE = ForecastSpec("oracle")
 
 
 def simulate_and_tell(
@@ -46,25 +44,20 @@ def simulate_and_tell(
         trace, place, tasks=tasks, curves=curves, from_s=asked.window[0], until_s=asked.window[1], limit=asked.limit
     )
     warmup_until_s = counted_from(float(scene.jobs.submit_s[0]), float(scene.jobs.submit_s[-1]), asked.warmup_days)
+    base_name = None if asked.baseline in (None, "none") else asked.baseline
+    plain = {name: value for name, value in asked.settings.items() if name not in own_settings(asked.settings)}
+    if base_name is not None:
+        find_task_policy(base_name)
     with console.progress(f"simulate {asked.policy}") as step:
-        run = _run(scene, asked, asked.policy, spec, home, step)
+        run = _run(scene, asked, asked.policy, asked.settings, spec, home, step)
     base = None
-    if asked.baseline and asked.baseline != "none":
-        base = run if asked.baseline == asked.policy else _run(scene, asked, asked.baseline, spec, home, None)
+    if base_name is not None:
+        same = base_name == asked.policy and plain == asked.settings
+        base = run if same else _run(scene, asked, base_name, plain, spec, home, None)
     result = {
         **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
-        "simulated": True,
-        "inputs": scene.provenance(),
-        "configuration": {
-            "settings": dict(asked.settings),
-            "limit": asked.limit,
-            "warmup_days": asked.warmup_days,
-        },
-        "seed": asked.seed,
-        "models": dict(run.models),
-        "overlap_allowed": run.overlap,
-        "jobcast": __version__,
+        **asked.provenance(scene.provenance(), run.models, run.overlap),
     }
     if out:
         write_task_table(scene, run.log, out)
@@ -74,12 +67,17 @@ def simulate_and_tell(
     table_or_json(result, json_to, figures_table(result), console)
 
 
-def _run(scene: TaskScene, asked: Asked, policy: str, spec: ForecastSpec, home: Path, step: Any) -> TaskRun:
-    """A replay under a policy; settings are the first policy's, a baseline takes those of files and cluster alone."""
+def _run(
+    scene: TaskScene,
+    asked: Asked,
+    policy: str,
+    settings: Mapping[str, str],
+    spec: ForecastSpec,
+    home: Path,
+    step: Step | None,
+) -> TaskRun:
+    """A replay under a policy; a baseline is given settings of files and cluster alone."""
     factory = find_task_policy(policy)
-    settings = dict(asked.settings)
-    if policy != asked.policy:
-        settings = {name: value for name, value in settings.items() if name not in own_settings(settings)}
     chosen = accuracy_forecast(spec, scene.truth.metric, home=home, seed=asked.seed)
     learned = learned_policy(policy, spec, scene.trace, home=home, allow_overlap=asked.allow_overlap)
     return simulate_tasks(

@@ -62,7 +62,6 @@ class MlfRl:
                 least = scores_of(self.networks.jobs, hold_row(seen, len(waiting)))[0]
                 order = order[: np.count_nonzero(scores >= least)]
             place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
-        if len(waiting):
             make_room(view, room, wants, self.settings)
         placed = placement(view, room)
         return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)

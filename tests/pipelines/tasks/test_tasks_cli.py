@@ -48,6 +48,12 @@ def test_figures_of_the_paper_and_of_a_baseline(shell, words):
     assert told["models"] == {}
 
 
+def test_a_baseline_is_given_settings_of_files_and_cluster_alone(shell, words):
+    """A policy with settings of its own is compared with itself as it is by default."""
+    assert shell.json(*words("mlf_h", "--baseline", "mlf_h"))["speedup_mean"] == 1.0
+    assert shell.json(*words("mlf_h", "--baseline", "mlf_h", "--set", "h_r=0.4"))["speedup_mean"] < 1.0
+
+
 def test_load_control_alone_ends_jobs_early(shell, words):
     assert shell.json(*words("mlf_h"))["stopped_early"] == 0
     assert shell.json(*words("mlf_c"))["stopped_early"] > 0
