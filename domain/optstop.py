@@ -114,7 +114,7 @@ class OptStop:
         Parameters
         ----------
         standing : of the runs
-        target : metric that is required, scalar or (n,); NaN where none is
+        target : metric that is required, scalar or (n,); NaN where none is; short of it a run is not level
         wants_best : whether a run goes for the best metric, MLFS's option ii, or for the target alone, option iii
 
         Returns
@@ -125,7 +125,7 @@ class OptStop:
         best = np.broadcast_to(np.asarray(wants_best, np.bool_), wanted.shape)
         reached = standing.direction * (standing.achieved - wanted) >= 0
         hopeless = self.give_up & ~reached & (standing.miss_probability(wanted) >= self.confidence)
-        level = best & self._level(standing)
+        level = best & (reached | np.isnan(wanted)) & self._level(standing)
         young = np.isnan(standing.earlier)
         known = standing.sure & np.isfinite(standing.achieved)
         rules = [known & rule for rule in (reached & ~best, hopeless & ~young, level)]

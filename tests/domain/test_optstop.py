@@ -66,7 +66,13 @@ def test_a_run_is_level_when_forecast_and_measurements_say_so(mean, earlier, tol
 def test_a_run_for_its_target_alone_is_not_stopped_at_a_level():
     level = standing(achieved=0.9, earlier=0.9, mean=0.9)
     assert RULE.decide(level, target=0.91, wants_best=False).tolist() == [Stop.GO_ON]
-    assert RULE.decide(level, target=0.91, wants_best=True).tolist() == [Stop.LEVEL]
+    assert RULE.decide(level, target=0.89, wants_best=True).tolist() == [Stop.LEVEL]
+
+
+def test_a_run_short_of_its_target_is_not_level():
+    short = standing(achieved=0.9, earlier=0.9, mean=0.9)
+    assert RULE.decide(short, target=0.91, wants_best=True).tolist() == [Stop.GO_ON]
+    assert RULE.decide(short, wants_best=True).tolist() == [Stop.LEVEL]
 
 
 def test_a_run_for_its_best_goes_on_beyond_the_target():

@@ -6,7 +6,15 @@ from pathlib import Path
 from jobcast.pipelines.reproduce.mlfs.bench import Bench
 from jobcast.pipelines.reproduce.mlfs.intervals import HOLDS, OPEN, REVERSED, apart, interval_of, relative, values_of
 from jobcast.pipelines.reproduce.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, Measure
-from jobcast.pipelines.reproduce.mlfs.rows import BASELINES, MLF_H, MLF_RL, MLFS, MLFS_EXACT, MLFS_HOPEFUL
+from jobcast.pipelines.reproduce.mlfs.rows import (
+    BASELINES,
+    MLF_H,
+    MLF_RL,
+    MLFS,
+    MLFS_EXACT,
+    MLFS_HOPEFUL,
+    MLFS_STRANGE,
+)
 from jobcast.pipelines.reproduce.mlfs.tables import noted, write_runs
 from jobcast.pipelines.reproduce.mlfs.units import Done
 from jobcast.pipelines.reproduce.mlfs.workloads import scaled
@@ -19,7 +27,7 @@ PAIRS = (
     (MLFS, MLF_H),
     (MLF_RL, MLF_H),
     *((name, other) for name in (MLFS, MLF_RL, MLF_H) for other in BASELINES),
-    *((name, other) for name in (MLFS_EXACT, MLFS_HOPEFUL) for other in (MLF_RL, MLF_H, *BASELINES)),
+    *((name, other) for name in (MLFS_EXACT, MLFS_STRANGE, MLFS_HOPEFUL) for other in (MLF_RL, MLF_H, *BASELINES)),
 )
 """Better and worse, by the paper."""
 MOST_MS, MOST_CPU_S = 20.0, 300.0

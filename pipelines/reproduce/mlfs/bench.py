@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from jobcast.pipelines.engines import results
+from jobcast.pipelines.reproduce.mlfs.forecasts import fit_model
 from jobcast.pipelines.reproduce.mlfs.rows import BY_MODEL, Row
 from jobcast.pipelines.reproduce.mlfs.units import Done, Outcome, Unit, run_unit
 from jobcast.pipelines.reproduce.mlfs.workloads import Workload, write_arrivals, write_workload
 from jobcast.pipelines.simulation import finite_or_none
 
-CURVES = Path("curves", "training_curves.csv")
 NAN = float("nan")
 
 
@@ -76,6 +76,11 @@ class Bench:
     jobs: int = 2
     made: dict[tuple[Workload, int], Path] = field(default_factory=dict)
 
+    @property
+    def arrivals(self) -> Path:
+        """Philly, read."""
+        return self.folder / "arrivals.parquet"
+
     def run(self, workloads: Sequence[Workload], rows: Sequence[Row], seeds: Sequence[int] = ()) -> list[Done]:
         """Each row on each draw of each workload, in this order; runs that are on file are not made again."""
         units = [Unit(one, seed, row) for one in workloads for row in rows for seed in seeds or self.seeds]
@@ -92,9 +97,11 @@ class Bench:
         from joblib import delayed
 
         self._draw(units)
-        model = self._model() if any(unit.row.forecasts == BY_MODEL for unit in units) else self.folder
+        for kind in dict.fromkeys(unit.row.forecasts for unit in units):
+            if kind in BY_MODEL and not (self.folder / kind).exists():
+                fit_model(kind, self.data, self.arrivals).save(self.folder / kind)
         names = {unit.key: f"{unit.workload.name}, seed {unit.seed}, {unit.row.title}" for unit in units}
-        tasks = (delayed(run_unit)(unit, self.made[unit.workload, unit.seed], model, self.home) for unit in units)
+        tasks = (delayed(run_unit)(unit, self.made[unit.workload, unit.seed], self.folder, self.home) for unit in units)
         for count, (key, outcome) in enumerate(results(tasks, jobs=self.jobs, engine_name="local"), 1):
             self.file.add(key, outcome)
             click.echo(f"  {count}/{len(units)} {names[key]}", err=True)
@@ -103,22 +110,11 @@ class Bench:
         """Files of the workloads that have none yet."""
         from joblib import delayed
 
-        arrivals = self.folder / "arrivals.parquet"
-        if not arrivals.exists():
-            write_arrivals(self.data, arrivals)
+        if not self.arrivals.exists():
+            write_arrivals(self.data, self.arrivals)
         wanted = [key for key in dict.fromkeys((unit.workload, unit.seed) for unit in units) if key not in self.made]
         for count, key in enumerate(wanted, len(self.made)):
             self.made[key] = self.folder / f"workload-{count}"
-        tasks = (delayed(write_workload)(*key, arrivals, self.made[key]) for key in wanted)
+        tasks = (delayed(write_workload)(*key, self.arrivals, self.made[key]) for key in wanted)
         for _ in results(tasks, jobs=min(self.jobs, len(wanted)) or 1, engine_name="local"):
             pass
-
-    def _model(self) -> Path:
-        """A model of training curves, fitted to those of the data, as a user would have it."""
-        from jobcast.models.curves.accuracy_curve import AccuracyCurve
-        from jobcast.traces.learning_curves import read_learning_curves
-
-        place = self.folder / "accuracy-curve"
-        if not place.exists():
-            AccuracyCurve().fit(read_learning_curves(self.data / CURVES).curves).save(place)
-        return place

@@ -33,10 +33,11 @@ AT_LEAST: dict[Measure, Groups] = {
     one: LEAST_LOADED if one.key.startswith("accuracy") else groups for one, groups in ORDERS.items()
 }
 ABOUT = (
-    "620x jobs of one week of Philly on 20 servers of 4 GPUs; {draws}, figures are means over draws. MLFS goes by a "
-    "model of training curves that was fitted to measured ones; with exact forecasts it knows the accuracy that a job "
-    "would end at. The paper ran this on a testbed and does not print its load: what compares are orders and relative "
-    "changes."
+    "620x jobs of one week of Philly on 20 servers of 4 GPUs; {draws}, figures are means over draws. MLFS and MLF-RL "
+    "go by a model of training curves that was fitted to those of 120 jobs of another draw, as an operator would have "
+    "it; forecasts from other applications are of a model fitted to measured curves of four; with exact forecasts MLFS "
+    "knows the accuracy that a job would end at. The paper ran this on a testbed and does not print its load: what "
+    "compares are orders and relative changes."
 )
 
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.pipelines.tasks.learned import LEARNED, SWITCHING
 
-BY_MODEL, EXACT, UNTOLD = "model", "oracle", "none"
-"""Where forecasts of accuracies come from: a model of training curves, the truth, nowhere."""
+BY_EARLIER, BY_MEASURED, EXACT, UNTOLD = "earlier", "measured", "oracle", "none"
+"""Where forecasts of accuracies come from: a model of the curves of earlier jobs, one of measured curves of other
+applications, the truth, nowhere."""
+BY_MODEL = (BY_EARLIER, BY_MEASURED)
 MLFS, MLFS_EXACT, MLF_RL, MLF_H = "MLFS", "MLFS, exact forecasts", "MLF-RL", "MLF-H"
-MLFS_HOPEFUL, MLF_H_C = "MLFS, never gives up", "MLF-H with MLF-C"
+MLFS_STRANGE, MLFS_HOPEFUL = "MLFS, forecasts from other applications", "MLFS, the same, never gives up"
+MLF_H_C = "MLF-H with MLF-C"
 GRAPHENE, TIRESIAS, HYPERSCHED, RL = "Graphene", "Tiresias", "HyperSched", "RL"
 GANDIVA, TENSORFLOW, SLAQ = "Gandiva", "TensorFlow (Borg)", "SLAQ"
 BASELINES = (GRAPHENE, TIRESIAS, HYPERSCHED, RL, GANDIVA, TENSORFLOW, SLAQ)
@@ -24,7 +27,7 @@ class Row:
     ----------
     title : its name in tables
     policy : its name in the registry of policies
-    forecasts : `BY_MODEL`, `EXACT` or `UNTOLD`
+    forecasts : `BY_EARLIER`, `BY_MEASURED`, `EXACT` or `UNTOLD`
     settings : (name, value) pairs
     versions : (predictor, version) pairs of the registry that it runs
     """
@@ -37,11 +40,12 @@ class Row:
 
 
 ROWS = (
-    Row(MLFS, "mlfs", BY_MODEL),
+    Row(MLFS, "mlfs", BY_EARLIER),
     Row(MLFS_EXACT, "mlfs", EXACT),
-    Row(MLFS_HOPEFUL, "mlfs", BY_MODEL, (("give_up", "false"),)),
-    Row(MLF_H_C, "mlf_c", BY_MODEL),
-    Row(MLF_RL, "mlf_rl", BY_MODEL),
+    Row(MLFS_STRANGE, "mlfs", BY_MEASURED),
+    Row(MLFS_HOPEFUL, "mlfs", BY_MEASURED, (("give_up", "false"),)),
+    Row(MLF_H_C, "mlf_c", BY_EARLIER),
+    Row(MLF_RL, "mlf_rl", BY_EARLIER),
     Row(MLF_H, "mlf_h"),
     Row(GRAPHENE, "graphene"),
     Row(TIRESIAS, "tiresias"),

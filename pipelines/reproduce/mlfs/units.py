@@ -63,13 +63,13 @@ class Done:
     jct_s: tuple[float, ...]
 
 
-def run_unit(unit: Unit, files: Path, model: Path, home: Path) -> tuple[str, Outcome]:
+def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> tuple[str, Outcome]:
     """Replay a unit; its key and what is kept.
 
     Parameters
     ----------
     files : folder of the workload
-    model : folder of the model of training curves, which is read only where the policy goes by it
+    models : folder of models of training curves, which are read only where the policy goes by one
     home : of the registry, which is asked only where the policy has learned something
 
     Raises OverlapError where it has learned from this draw.
@@ -81,7 +81,7 @@ def run_unit(unit: Unit, files: Path, model: Path, home: Path) -> tuple[str, Out
         scene,
         find_task_policy(row.policy),
         dict(row.settings),
-        _forecast(row, scene, model, home),
+        _forecast(row, scene, models, home),
         seed=unit.seed,
         learned=learned,
     )
@@ -95,11 +95,11 @@ def outcome(log: TaskLog, cpu_s: float) -> Outcome:
     return Outcome(figures, tuple(float(f"{value:.{DIGITS}g}") for value in quantiles))
 
 
-def _forecast(row: Row, scene: TaskScene, model: Path, home: Path) -> AccuracyForecast | None:
-    if row.forecasts == BY_MODEL:
+def _forecast(row: Row, scene: TaskScene, models: Path, home: Path) -> AccuracyForecast | None:
+    if row.forecasts in BY_MODEL:
         from jobcast.models.curves.accuracy_curve import AccuracyCurve
 
-        return by_model(AccuracyCurve.load(model))
+        return by_model(AccuracyCurve.load(models / row.forecasts))
     if row.forecasts == EXACT:
         return accuracy_forecast(ForecastSpec("oracle"), scene.truth.metric, home=home, seed=0).forecast
     return None

@@ -6,7 +6,17 @@ import pytest
 
 from jobcast.domain.errors import RegistryError
 from jobcast.pipelines.reproduce.mlfs import rows
-from jobcast.pipelines.reproduce.mlfs.rows import BASELINES, BY_MODEL, EXACT, POLICIES, ROWS, rows_of
+from jobcast.pipelines.reproduce.mlfs.rows import (
+    BASELINES,
+    BY_EARLIER,
+    EXACT,
+    MLFS_EXACT,
+    MLFS_HOPEFUL,
+    MLFS_STRANGE,
+    POLICIES,
+    ROWS,
+    rows_of,
+)
 from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
 
 
@@ -41,7 +51,7 @@ def test_rows_name_policies_with_settings_that_they_know():
 def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(tmp_path):
     found, notes = rows_of(tmp_path)
     titles = [row.title for row in found]
-    assert titles[:4] == ["MLFS", "MLFS, exact forecasts", "MLFS, never gives up", "MLF-H"]
+    assert titles[:5] == ["MLFS", MLFS_EXACT, MLFS_STRANGE, MLFS_HOPEFUL, "MLF-H"]
     assert "RL" not in titles
     assert [note.partition(":")[0] for note in notes] == [
         "MLF-RL is left out",
@@ -49,7 +59,7 @@ def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(
         "MLFS schedules by MLF-H",
     ]
     assert "`jobcast train mlf-policy`" in notes[0]
-    assert [row.forecasts for row in found[:2]] == [BY_MODEL, EXACT]
+    assert [row.forecasts for row in found[:2]] == [BY_EARLIER, EXACT]
 
 
 def test_a_better_policy_is_run_by_mlfs(registered, tmp_path):
@@ -67,8 +77,9 @@ def test_mlfs_waits_for_a_policy_that_is_better(registered, tmp_path):
     found, notes = rows_of(tmp_path, ("mlfs", "mlf_rl", "mlf_c"))
     assert {row.title: row.versions for row in found} == {
         "MLFS": (),
-        "MLFS, exact forecasts": (),
-        "MLFS, never gives up": (),
+        MLFS_EXACT: (),
+        MLFS_STRANGE: (),
+        MLFS_HOPEFUL: (),
         "MLF-RL": (("mlf-policy", 3),),
     }
     assert len(notes) == 1
