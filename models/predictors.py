@@ -38,6 +38,7 @@ PREDICTORS: Mapping[str, type[WillJobsArrive] | type[NewLoad] | type[JobDuration
 """Name -> class, in the order in which they are trained."""
 ON_DEMAND: Mapping[str, str] = {
     "accuracy-curve": "jobcast.models.curves.accuracy_curve:AccuracyCurve",
+    "epoch-time": "jobcast.models.epoch_time.epoch_time:EpochTime",
     "mlf-policy": "jobcast.models.scheduling.policy:MlfPolicy",
     "device-rl": "jobcast.models.scheduling.policy:DevicePolicy",
 }

@@ -160,6 +160,7 @@ SERVED: Mapping[str, Any] = {
 """Served form of each predictor, by the predictor's name."""
 SERVED_ON_DEMAND: Mapping[str, str] = {
     "accuracy-curve": "jobcast.models.curves.served:ServedAccuracyCurve",
+    "epoch-time": "jobcast.models.epoch_time.served:ServedEpochTime",
     "mlf-policy": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
     "device-rl": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
 }

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "train": "Train a predictor on a trace and register it as a new version.",
     "evaluate": "Score a registered predictor on a later part of a trace.",
     "predict": "Ask a registered predictor about one instant of a trace, or when a job will finish.",
+    "profiles": "Import and show how long an epoch takes on which GPUs.",
     "simulate": "Replay a trace under a policy.",
     "search": "Search configurations of PCS, choose one, see whether it still fits.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",

@@ -11,9 +11,11 @@ REGIME = "regime"
 """What a scheduler of training jobs asks of the registry."""
 ACCURACY_CURVE = "accuracy-curve"
 """What a scheduler that goes by accuracies asks of the registry."""
+EPOCH_TIME = "epoch-time"
+"""What a scheduler of energy asks of the registry."""
 MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
 """Schedulers of tasks that were learned."""
-ASKED = (*PREDICTORS, REGIME, ACCURACY_CURVE, MLF_POLICY, DEVICE_POLICY)
+ASKED = (*PREDICTORS, REGIME, ACCURACY_CURVE, MLF_POLICY, DEVICE_POLICY, EPOCH_TIME)
 REGIME_KINDS = ("restatement", "bayes", "greedy")
 """Rules that forecast regimes without any training. Shockwave, section 5."""
 PLAIN_KINDS = ("oracle", "conservative", "random", *REGIME_KINDS)

@@ -20,6 +20,12 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
+from jobcast.pipelines.commands.profile_options import (
+    evaluate_epoch_time,
+    is_epoch_time,
+    points_option,
+    refuse_profile_options,
+)
 from jobcast.pipelines.forecast_specs import REGIME
 
 DRAWS = 400
@@ -36,6 +42,7 @@ DRAWS = 400
 @place_options
 @click.option("--every-job", "every", type=click.IntRange(min=1), help="jct: score each Nth job; default some 300.")
 @prefix_option
+@points_option
 @set_option
 @seed_option
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
@@ -55,6 +62,7 @@ def command(
     paper_recipe: bool,
     draws: int,
     prefix: float | None,
+    points: int | None,
     pairs: tuple[str, ...],
     seed: int,
     out: Path | None,
@@ -70,17 +78,25 @@ def command(
     With `accuracy-curve`: the error of the final metric, forecast from the first SHARE of each curve's epochs, and
     coverage and width of the intervals of the later ones.
 
+    With `epoch-time`: the error of seconds an epoch, forecast from at most N points of each model and GPU type in a
+    table of profiles. --set plan=NAME, batch=gpu|job, job=model|batch-size, draws=N.
+
     \b
     Example:
       jobcast evaluate will-jobs-arrive@challenger --trace jobs.parquet --from 2017-11-06 --json -
       jobcast evaluate regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv --set jitter=0.3
       jobcast evaluate accuracy-curve@challenger --trace curves.csv --prefix 0.2
+      jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if is_curves(predictor):
         evaluate_curves(ctx, predictor, trace_path, prefix, allow_overlap, json_to)
         return
     refuse_curve_options(predictor, {"prefix": prefix})
+    if is_epoch_time(predictor):
+        evaluate_epoch_time(ctx, predictor, trace_path, points, pairs, seed, allow_overlap, json_to)
+        return
+    refuse_profile_options(predictor, points=points)
     if predictor == JCT:
         from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
 

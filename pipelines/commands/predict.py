@@ -18,16 +18,23 @@ from jobcast.pipelines.commands.options import (
     tell_notes,
     trace_option,
 )
+from jobcast.pipelines.commands.profile_options import (
+    completed_option,
+    is_epoch_time,
+    predict_epoch_time,
+    refuse_profile_options,
+)
 
 
 @click.command(name="predict")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
 @trace_option()
-@click.option("--at", "at_s", type=Instant(), help="The instant; nothing after it is read. Not of accuracy-curve.")
+@click.option("--at", "at_s", type=Instant(), help="The instant; nothing after it is read. Of traces.")
 @click.option("--from", "from_s", type=Instant(), help="jct: the replay's beginning; earlier jobs are history.")
 @place_options
 @question_options
 @run_options
+@completed_option
 @set_option
 @seed_option
 @json_option
@@ -41,6 +48,7 @@ def command(
     from_s: float | None,
     epochs: int | None,
     target: float | None,
+    out: Path | None,
     pairs: tuple[str, ...],
     seed: int,
     json_to: str | None,
@@ -54,6 +62,9 @@ def command(
     With `accuracy-curve`: the final metric of running jobs with a 90 % interval, and with --target the probability
     that it is reached by the end, and the epoch when. FILE holds what was seen of each job; it needs no --at.
 
+    With `epoch-time`: seconds an epoch of --set model=, batch_size=, gpu_type= (several between commas), gpus= (1 to
+    N). FILE is a table of few profiled points; --out writes it completed. It needs no --at.
+
     \b
     Example:
       jobcast predict will-jobs-arrive --trace jobs.parquet --at 2017-11-20T09:00:00Z
@@ -61,11 +72,16 @@ def command(
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job new --ask-gpus 4,8 --size-s 36000 \\
           --policy pcs --gpus 64 --set config=config.json --plot when.svg
       jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
+      jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
     if is_curves(predictor):
         predict_curves(ctx, predictor, trace_path, epochs, target, json_to)
         return
     refuse_curve_options(predictor, {"epochs": epochs, "target": target})
+    if is_epoch_time(predictor):
+        predict_epoch_time(ctx, predictor, trace_path, pairs, out, json_to)
+        return
+    refuse_profile_options(predictor, out=out)
     if at_s is None:
         raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
     if predictor == JCT:

@@ -29,7 +29,8 @@ from jobcast.pipelines.commands.options import (
     metavar="NAME",
     help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
     "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; of tasks mlfs, mlf_h, mlf_c, "
-    "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; or an installed one.",
+    "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; of energy and due dates andreas, "
+    "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
@@ -82,6 +83,7 @@ def command(
       jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
       jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
+      jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
@@ -89,6 +91,8 @@ def command(
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
     from jobcast.pipelines.elastic.cluster import hardware
     from jobcast.pipelines.elastic.simulating import for_elastic
+    from jobcast.pipelines.energy import asking as energy
+    from jobcast.pipelines.energy.cluster import energy_nodes
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
@@ -123,7 +127,8 @@ def command(
         seed=seed,
         allow_overlap=allow_overlap,
     )
-    trace = read_trace(trace_path) if policy in ELASTIC_POLICIES else None
+    by_energy = energy.for_energy(policy, settings)
+    trace = read_trace(trace_path) if policy in ELASTIC_POLICIES and not by_energy else None
     if trace is not None and for_elastic(policy, trace):
         place_of = hardware(trace, gpus=gpus, cluster=cluster_path, pools=pools_path)
         simulate_and_tell(trace, place_of, asked, spec, console, out=out, json_to=json_to)
@@ -133,6 +138,12 @@ def command(
             f"--predict: completion times are forecast for elastic policies, not {policy}; choose from "
             f"{', '.join(ELASTIC_POLICIES)}"
         )
+    if by_energy:
+        nodes = energy_nodes(gpus=gpus, cluster=cluster_path, pools=pools_path)
+        energy.simulate_and_tell(
+            read_trace(trace_path), nodes, asked, spec, console, home=find_home(), out=out, json_to=json_to
+        )
+        return
     if policy in TASK_POLICIES:
         servers = tasks.servers_of(gpus, cluster_path, pools_path)
         tasks.simulate_and_tell(

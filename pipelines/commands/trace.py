@@ -38,6 +38,8 @@ def command() -> None:
 @click.option("--regimes-out", type=click.Path(path_type=Path), help="Of gavel: write the true batch sizes as CSV.")
 @click.option("--tasks-out", type=click.Path(path_type=Path), help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
 @click.option("--curves-out", type=click.Path(path_type=Path), help="Of mlfs: write the true accuracies by epoch.")
+@click.option("--profiles-out", type=click.Path(path_type=Path), help="Of andreas, armida: write seconds an epoch.")
+@click.option("--cluster-out", type=click.Path(path_type=Path), help="Of andreas, armida: write the nodes as YAML.")
 @seed_option
 @set_option
 @click.pass_context
@@ -49,6 +51,8 @@ def generate_trace(
     regimes_out: Path | None,
     tasks_out: Path | None,
     curves_out: Path | None,
+    profiles_out: Path | None,
+    cluster_out: Path | None,
     seed: int,
     pairs: tuple[str, ...],
 ) -> None:
@@ -56,6 +60,8 @@ def generate_trace(
 
     \b
     KIND            what it is like
+    andreas         training jobs with due dates for V100 and T4 nodes (ANDREAS, section V.B)
+    armida          the eight jobs of ANDREAS, Table V
     automl          elastic apps of several trials (PCS, workload 1)
     campus          users, bursts, bots, a closed loop
     gavel           training jobs that adapt their batch size (Shockwave, section 8.1); needs throughputs
@@ -70,20 +76,32 @@ def generate_trace(
       jobcast trace generate gavel --out jobs.csv --regimes-out regimes.csv --set throughputs=t.csv --set jobs=460
       jobcast trace generate automl --out apps.csv --seed 3 --set load=0.6 --set halving=true
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
+      jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
     from jobcast.traces.canonical import write_trace
-    from jobcast.traces.generators import generate, generate_courses, generate_tasks
+    from jobcast.traces.generators import (
+        generate,
+        generate_courses,
+        generate_nodes,
+        generate_profiles,
+        generate_tasks,
+    )
+    from jobcast.traces.gpu_nodes import write_gpu_nodes
     from jobcast.traces.job_curves import write_job_curves
     from jobcast.traces.pools import write_pools
+    from jobcast.traces.profiles import write_profiles
     from jobcast.traces.tasks import write_tasks
     from jobcast.traces.throughputs import write_courses
 
     beside = {"--regimes-out": regimes_out, "--tasks-out": tasks_out, "--curves-out": curves_out}
+    beside |= {"--profiles-out": profiles_out, "--cluster-out": cluster_out}
     check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
     settings = settings_of(pairs)
     trace, pools = generate(kind, seed, settings)
     courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
     tasks = generate_tasks(kind, seed, settings) if tasks_out or curves_out else None
+    profiles = generate_profiles(kind, settings) if profiles_out else None
+    nodes = generate_nodes(kind, settings) if cluster_out else None
     write_trace(trace, out)
     if pools_out:
         write_pools(pools, pools_out)
@@ -93,6 +111,10 @@ def generate_trace(
         write_tasks(tasks[0], tasks_out)
     if tasks and curves_out:
         write_job_curves(tasks[1], curves_out)
+    if profiles is not None and profiles_out:
+        write_profiles(profiles, profiles_out)
+    if nodes and cluster_out:
+        write_gpu_nodes(nodes, cluster_out)
     console = console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:

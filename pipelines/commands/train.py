@@ -20,6 +20,7 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
+from jobcast.pipelines.commands.profile_options import is_epoch_time, train_epoch_time
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
 from jobcast.pipelines.forecast_specs import REGIME
 
@@ -34,7 +35,7 @@ FIRST_WEEKS = 3.0
 ALGORITHMS = (
     "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average; new-load: auto, quantile, sliding-max; "
     "job-duration: auto, blended, lightgbm, tag-pool-width, last-n; regime: hierarchical; "
-    "accuracy-curve: combination, bayes"
+    "accuracy-curve: combination, bayes; epoch-time: steps"
 )
 """What the recipes know, the default first; written down here, for importing them would make help slow."""
 
@@ -89,7 +90,8 @@ def command(
 ) -> None:
     """Train PREDICTOR on [from, until) and register a new version.
 
-    PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve, mlf-policy, device-rl.
+    PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve, epoch-time,
+    mlf-policy, device-rl.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -104,6 +106,8 @@ def command(
     accuracy-curve learns from a CSV of app, batch_size, epoch, metric (and lr_milestones): all of it, for curves have
     no calendar. bayes learns its priors with PyMC, a minute and more for each application and once for all.
 
+    epoch-time learns from a table of profiles, as `jobcast profiles import` writes it: all of it.
+
     mlf-policy and device-rl are schedulers that learn from replays of jobs of tasks: --set tasks=FILE, --set
     curves=FILE, --set gpus=N or cluster=FILE, --set iterations=N; they need the extra rl.
 
@@ -112,11 +116,15 @@ def command(
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
       jobcast train regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv
       jobcast train accuracy-curve --trace curves.csv
+      jobcast train epoch-time --trace profiles.sqlite
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     if is_curves(predictor):
         train_curves(ctx, trace_path, algorithm, seed, json_to)
+        return
+    if is_epoch_time(predictor):
+        train_epoch_time(ctx, trace_path, seed, json_to)
         return
     if predictor in SCHEDULERS:
         train_scheduler(ctx, predictor, trace_path, (from_s, until_s), tune, pairs, seed, json_to)

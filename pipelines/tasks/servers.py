@@ -9,11 +9,14 @@ import numpy as np
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.tasks import GPU, TaskCluster
 from jobcast.pipelines.cluster_file import read_yaml, whole
+from jobcast.traces.gpu_nodes import POWER_KEYS
 
 P3_8XLARGE: dict[str, float] = {"gpus": 4, "cpus": 32, "memory_gb": 244.0, "bandwidth_mb_s": 1250.0}
 """A server of MLFS, section 4.1, with 10 Gb/s: GPUs, cores, GB, MB/s."""
 DEFAULT_GPUS = 80
 """MLFS, section 4.1: 20 servers."""
+ENERGY_KEYS = ("name", *POWER_KEYS)
+"""Of a group of nodes, read by schedulers of energy alone."""
 KNOWN = ("count", *P3_8XLARGE, "gpu_type")
 
 
@@ -61,7 +64,7 @@ def _read(path: Path) -> Servers:
         where = f"{path}, node group {row}"
         if not isinstance(group, dict):
             raise PoolsError(f"{where}: count and gpus are expected")
-        unknown = [str(key) for key in group if key not in KNOWN]
+        unknown = [str(key) for key in group if key not in (*KNOWN, *ENERGY_KEYS)]
         if unknown:
             raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(KNOWN)}")
         one = [float(whole(group.get("gpus"), f"{where}, gpus"))]

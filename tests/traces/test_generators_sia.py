@@ -198,4 +198,5 @@ def test_unknown_kinds_and_seeds_are_refused():
         generate("helios", 0, {})
     with pytest.raises(ConfigError, match="seed must be a whole number of at least 0"):
         generate("sia", -1, {})
-    assert sorted(GENERATORS) == ["automl", "campus", "gavel", "gavel-elastic", "mlfs", "philly-elastic", "sia"]
+    known = ["andreas", "armida", "automl", "campus", "gavel", "gavel-elastic", "mlfs", "philly-elastic", "sia"]
+    assert sorted(GENERATORS) == known

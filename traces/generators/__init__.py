@@ -9,6 +9,9 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
+from jobcast.traces.generators.andreas import andreas_notes, andreas_profiles, generate_andreas
+from jobcast.traces.generators.andreas_config import AndreasConfig, ArmidaConfig, parse_andreas, parse_armida
+from jobcast.traces.generators.armida import armida_notes, armida_profiles, generate_armida
 from jobcast.traces.generators.automl import AutomlConfig, automl_notes, generate_automl, parse_automl
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
@@ -25,6 +28,7 @@ from jobcast.traces.generators.philly_elastic import (
 )
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
+from jobcast.traces.gpu_nodes import GpuNodes
 from jobcast.traces.job_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
@@ -44,6 +48,8 @@ class Generator:
     notes : what a configuration should say of itself beside a trace
     courses : draws where each batch size of each job of a trace begins, for kinds of training jobs
     tasks : tasks and curves of the jobs that `draw` draws from an equal random generator, for kinds of jobs of tasks
+    profiles : seconds an epoch of their jobs by GPU type and number, for kinds of jobs that run anywhere on a cluster
+    nodes : the cluster of these
     """
 
     config_type: type[Any]
@@ -52,6 +58,8 @@ class Generator:
     notes: Callable[[Any], tuple[str, ...]] = lambda config: ()
     courses: Callable[[Any, Trace, np.random.Generator], Mapping[str, Starts]] | None = None
     tasks: Callable[[Any, np.random.Generator], tuple[TaskTable, JobCurves]] | None = None
+    profiles: Callable[[Any], pl.DataFrame] | None = None
+    nodes: Callable[[Any], GpuNodes] | None = None
 
 
 GENERATORS: dict[str, Generator] = {
@@ -64,6 +72,22 @@ GENERATORS: dict[str, Generator] = {
     ),
     "gavel-elastic": Generator(GavelElasticConfig, parse_gavel_elastic, generate_gavel_elastic),
     "mlfs": Generator(MlfsConfig, parse_mlfs, generate_mlfs, mlfs_notes, tasks=mlfs_tasks),
+    "andreas": Generator(
+        AndreasConfig,
+        parse_andreas,
+        generate_andreas,
+        andreas_notes,
+        profiles=andreas_profiles,
+        nodes=AndreasConfig.gpu_nodes,
+    ),
+    "armida": Generator(
+        ArmidaConfig,
+        parse_armida,
+        generate_armida,
+        armida_notes,
+        profiles=armida_profiles,
+        nodes=ArmidaConfig.gpu_nodes,
+    ),
 }
 
 
@@ -120,6 +144,27 @@ def generate_tasks(
         known = ", ".join(name for name, one in GENERATORS.items() if one.tasks is not None)
         raise ConfigError(f"{kind}: its jobs have no tasks; kinds that have are {known}")
     return generator.tasks(generator.parse(dict(settings or {})), np.random.default_rng(seed))
+
+
+def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) -> pl.DataFrame:
+    """Seconds an epoch of the jobs of a kind: model, batch_size, gpu_type, gpus, epoch_s. Nothing of it is drawn.
+
+    Raises ConfigError, also for a kind whose jobs have no profiles.
+    """
+    generator = _generator(kind)
+    if generator.profiles is None:
+        known = ", ".join(name for name, one in GENERATORS.items() if one.profiles is not None)
+        raise ConfigError(f"{kind}: its jobs have no profiles; kinds that have are {known}")
+    return generator.profiles(generator.parse(dict(settings or {})))
+
+
+def generate_nodes(kind: str, settings: Mapping[str, Setting] | None = None) -> GpuNodes:
+    """The cluster that a kind's jobs are for. Raises ConfigError, also for a kind that is for no cluster."""
+    generator = _generator(kind)
+    if generator.nodes is None:
+        known = ", ".join(name for name, one in GENERATORS.items() if one.nodes is not None)
+        raise ConfigError(f"{kind}: its jobs are for no cluster of nodes; kinds whose jobs are: {known}")
+    return generator.nodes(generator.parse(dict(settings or {})))
 
 
 def _generator(kind: str, seed: int = 0) -> Generator:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from jobcast.pipelines.reproduce.mlfs.intervals import HOLDS, OPEN, REVERSED, Interval, apart, interval_of, relative
+from jobcast.pipelines.reproduce.confidence import HOLDS, OPEN, REVERSED, Interval, interval_of
+from jobcast.pipelines.reproduce.mlfs.intervals import apart, relative
 from jobcast.pipelines.reproduce.mlfs.measures import (
     DEADLINE,
     JCT,

@@ -1,0 +1,130 @@
+"""Forecasts of epoch times for schedulers, and as MLflow serves them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import RegistryError, TraceError
+from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.models.epoch_time.jobs import Floats, jobs_of
+from jobcast.models.epoch_time.plans import MOST_POINTS, pick_points
+from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def pick_profiles(
+    table: ProfileTable, plan: str, points: int = MOST_POINTS, by_batch_size: bool = False
+) -> ProfileTable:
+    """The few points of a table that a plan profiles: so many a model (and batch size) and GPU type.
+
+    Raises ConfigError for a plan that is not known or a number of points out of range.
+    """
+    rows = []
+    for job, part in zip(jobs_of(table, by_batch_size), _parts(table, by_batch_size), strict=True):
+        rows.append(part[pick_points(job, plan, points).tolist()])
+    note = f"{sum(map(len, rows))} of {len(table)} rows are known, by the plan {plan}; the others are forecast"
+    return profile_table(pl.concat(rows), table.path, table.sha256, (*table.notes, note))
+
+
+def complete(
+    model: EpochTime,
+    known: ProfileTable,
+    models: Sequence[str],
+    batch_sizes: Sequence[int | None],
+    gpu_types: Sequence[str],
+    most_gpus: int,
+    spread: str | None = None,
+) -> ProfileTable:
+    """A table with all that is asked for: points as they were profiled, all else forecast.
+
+    Parameters
+    ----------
+    model : trained
+    known : the few points of each model that is asked for
+    models, batch_sizes : (n_jobs,); the same pair may come several times
+    gpu_types : wanted; those without a point are forecast by how much slower other jobs were there
+    most_gpus : 1, 2, ... up to these
+    spread : of batch sizes, see `EpochTime.forecast`
+
+    Raises TraceError for a model without a point.
+    """
+    pairs = list(dict.fromkeys(zip(models, batch_sizes, strict=True)))
+    wide = range(1, most_gpus + 1)
+    keys = [(one, size, kind, gpus) for one, size in pairs for kind in dict.fromkeys(gpu_types) for gpus in wide]
+    asked = pl.DataFrame(keys, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row")
+    forecast = model.forecast(known, asked, spread)
+    made = asked.with_columns(pl.Series("epoch_s", forecast.epoch_s)).select(PROFILE_COLUMNS)
+    rest = made.join(known.frame, on=KEY, how="anti", nulls_equal=True, maintain_order="left")
+    return profile_table(pl.concat([known.frame, rest]), known.path, known.sha256, known.notes)
+
+
+def believed_epoch_s(
+    model: EpochTime,
+    known: ProfileTable,
+    models: Sequence[str],
+    batch_sizes: Sequence[int | None],
+    gpu_types: Sequence[str],
+    most_gpus: int,
+    spread: str | None = None,
+) -> Floats:
+    """(n_jobs, n_types, most_gpus) seconds an epoch, as `ProfileTable.epoch_s` gives them; see `complete`.
+
+    Nothing is infinite: whether a job can run somewhere at all is not forecast.
+    """
+    whole = complete(model, known, models, batch_sizes, gpu_types, most_gpus, spread)
+    return whole.epoch_s(models, batch_sizes, gpu_types, most_gpus)
+
+
+class ServedEpochTime:
+    """Columns as in a table of profiles: `model`, `batch_size`, `gpu_type`, `gpus`, `epoch_s`. Rows with an `epoch_s`
+    are the known points, rows without (not a number) are asked for.
+
+    Answers every row: the median of seconds an epoch as they would be measured, and an interval that holds 90 %.
+    """
+
+    inputs: Mapping[str, str] = {
+        "model": "string",
+        "batch_size": "long",
+        "gpu_type": "string",
+        "gpus": "long",
+        "epoch_s": "double",
+    }
+    outputs: Mapping[str, str] = {"epoch_s": "double", "low_s": "double", "high_s": "double"}
+
+    def __init__(self, predictor: EpochTime) -> None:
+        self.predictor = predictor
+
+    def example(self) -> "pd.DataFrame":
+        """Three points of a job, and a fourth configuration that is asked for."""
+        import pandas as pd
+
+        rows = [("A", 16, "v100", 4, 30.0), ("A", 64, "v100", 1, 80.0), ("A", 256, "v100", 1, 70.0)]
+        return pd.DataFrame([*rows, ("A", 64, "v100", 2, np.nan)], columns=list(self.inputs))
+
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """Answers, one row for each row, in that order. RegistryError names what cannot be answered."""
+        import pandas as pd
+
+        if not len(frame):
+            return pd.DataFrame(columns=list(self.outputs), index=frame.index, dtype=np.float64)
+        try:
+            columns = {name: pl.Series(frame[name].tolist(), dtype=kind) for name, kind in PROFILE_SCHEMA.items()}
+            rows = pl.DataFrame(columns)
+            seconds = rows["epoch_s"].fill_null(np.nan)
+            known = profile_table(rows.filter(seconds.is_not_nan()), "rows")
+            answers = self.predictor.forecast(known, rows.drop("epoch_s"))
+        except (TraceError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            raise RegistryError(f"{self.predictor.name}: rows cannot be read ({error}); see the example") from error
+        return pd.DataFrame(dict(zip(self.outputs, answers, strict=True)), index=frame.index)
+
+
+def _parts(table: ProfileTable, by_batch_size: bool) -> list[pl.DataFrame]:
+    """Rows behind each of `jobs_of`, in its order."""
+    key = ["model", "batch_size"] if by_batch_size else ["model"]
+    parts = table.frame.partition_by(key, maintain_order=True)
+    sized = [part.filter(pl.col("batch_size").is_not_null()) for part in parts]
+    return [with_size if len(with_size) else part for with_size, part in zip(sized, parts, strict=True)]

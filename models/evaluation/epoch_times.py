@@ -1,0 +1,190 @@
+"""How good forecasts of epoch times are: figures of `evaluate epoch-time`, beside rules without a model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.errors import TrainingError
+from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.models.epoch_time.fitting import forecast_log
+from jobcast.models.epoch_time.jobs import Places, ProfiledJob
+from jobcast.models.epoch_time.learning import NORMAL_90
+from jobcast.models.epoch_time.plans import MOST_POINTS, draw_points, pick_points
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+ENDS = (0.05, 0.95)
+"""Of the spread over random draws of points."""
+TAIL = 0.9
+
+
+class Scored(NamedTuple):
+    """Forecasts of one job's configurations that were left out, (n,) each.
+
+    Attributes
+    ----------
+    model : its application
+    plan : by which its points were picked
+    points : how many
+    gpu_type : of each configuration
+    error : forecast over truth, less 1
+    inside : whether the truth is in the interval
+    baselines : name -> error of a rule without a model
+    """
+
+    model: str
+    plan: str
+    points: int
+    gpu_type: NDArray[np.str_]
+    error: Floats
+    inside: NDArray[np.bool_]
+    baselines: Mapping[str, Floats]
+
+
+def score_epoch_times(
+    jobs: Sequence[ProfiledJob],
+    twin_of: Callable[[str], EpochTime],
+    points: int = MOST_POINTS,
+    plan: str | None = None,
+    spread: str | None = None,
+    draws: int = 0,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Figures over all configurations of some jobs but their few points.
+
+    Parameters
+    ----------
+    jobs : measured
+    twin_of : application -> the model that forecasts it
+    points : known of each job and GPU type, at most 3
+    plan : which, see `plans.PLANS`; None: the model's own
+    spread : of batch sizes, see `EpochTime.forecast`
+    draws : of points at random, beside the plan
+    seed : of these
+
+    Returns
+    -------
+    jobs, points, configurations : how many were scored; points are those that were known
+    mape, p90_ape : mean and 90 % quantile of absolute errors, as shares of the truth
+    coverage_90 : share of the truths inside the intervals
+    mape_by_gpu_type, mape_by_model, baselines : the mean by each
+    plans : plan -> jobs whose points were picked by it
+    random_points : mean and ends (5 %, 95 %) of the figure over draws; None without any
+
+    Raises TrainingError where nothing is left out.
+    """
+    twins = {model: twin_of(model) for model in dict.fromkeys(job.model for job in jobs)}
+    found = _planned(jobs, twins, points, plan, spread)
+    if not found:
+        raise TrainingError(f"all configurations are among the {points} points of each job; profile more of them")
+    rng = np.random.default_rng(seed)
+    random = [_drawn(jobs, twins, points, spread, rng) for _ in range(draws)]
+    return {**figures(found), "random_points": _spread_of(random)}
+
+
+def figures(found: Sequence[Scored]) -> dict[str, Any]:
+    """What `score_epoch_times` tells of scored jobs."""
+    error = np.abs(np.concatenate([one.error for one in found]))
+    types = np.concatenate([one.gpu_type for one in found])
+    models = np.concatenate([np.full(len(one.error), one.model) for one in found])
+    rules = found[0].baselines
+    plans = [one.plan for one in found]
+    return {
+        "jobs": len(found),
+        "points": sum(one.points for one in found),
+        "configurations": len(error),
+        "mape": float(error.mean()),
+        "p90_ape": float(np.quantile(error, TAIL)),
+        "coverage_90": float(np.concatenate([one.inside for one in found]).mean()),
+        "mape_by_gpu_type": _by(types, error),
+        "mape_by_model": _by(models, error),
+        "baselines": {
+            name: float(np.abs(np.concatenate([one.baselines[name] for one in found])).mean()) for name in rules
+        },
+        "plans": {name: plans.count(name) for name in dict.fromkeys(plans)},
+    }
+
+
+def linear(known: ProfiledJob, asked: Places) -> Floats:
+    """(n,) seconds an epoch: the point on the fewest GPUs of the type, over the GPUs; of the nearest batch size."""
+    fewest = {kind: known.places.gpus[known.places.kind == kind].min() for kind in np.unique(known.places.kind)}
+    least = known.places.gpus == np.array([fewest[kind] for kind in known.places.kind])
+    return _scaled(known.at(np.flatnonzero(least)), asked)
+
+
+def nearest(known: ProfiledJob, asked: Places) -> Floats:
+    """(n,) seconds an epoch: the nearest point of the type, by log batch size and log GPUs, scaled by the GPUs."""
+    return _scaled(known, asked)
+
+
+BASELINES: Mapping[str, Callable[[ProfiledJob, Places], Floats]] = {"linear": linear, "nearest": nearest}
+"""Rules without a model: (points, configurations) -> seconds an epoch."""
+
+
+def _scaled(known: ProfiledJob, asked: Places) -> Floats:
+    at = known.places
+    size = np.log(asked.batch_size)[:, None] - np.log(at.batch_size)
+    gpus = np.log(asked.gpus)[:, None] - np.log(at.gpus)
+    distance = np.hypot(size, gpus) + np.where(asked.kind[:, None] == at.kind, 0.0, np.inf)
+    row = np.argmin(distance, axis=1)
+    seconds: Floats = known.epoch_s[row] * at.gpus[row] / asked.gpus
+    return seconds
+
+
+def _planned(
+    jobs: Sequence[ProfiledJob], twins: Mapping[str, EpochTime], points: int, plan: str | None, spread: str | None
+) -> list[Scored]:
+    """Jobs of which more was measured than the plan's points."""
+    found = []
+    for job in jobs:
+        model = twins[job.model]
+        chosen = plan or model.plan_
+        rows = pick_points(job, chosen, points)
+        if len(rows) < len(job.epoch_s):
+            found.append(_scored(job, model, chosen, rows, spread))
+    return found
+
+
+def _scored(job: ProfiledJob, model: EpochTime, plan: str, rows: Rows, spread: str | None) -> Scored:
+    rest = np.setdiff1d(np.arange(len(job.epoch_s)), rows)
+    known, asked, truth = job.at(rows), job.places.at(rest), job.epoch_s[rest]
+    mean, sd = forecast_log(model.fit_job(known, job.gpu_types, spread), asked)
+    off = np.log(truth) - mean
+    return Scored(
+        model=job.model,
+        plan=plan,
+        points=len(rows),
+        gpu_type=np.array(job.gpu_types)[asked.kind],
+        error=np.expm1(-off),
+        inside=np.abs(off) <= model.widening_ * NORMAL_90 * sd,
+        baselines={name: rule(known, asked) / truth - 1.0 for name, rule in BASELINES.items()},
+    )
+
+
+def _drawn(
+    jobs: Sequence[ProfiledJob],
+    twins: Mapping[str, EpochTime],
+    points: int,
+    spread: str | None,
+    rng: np.random.Generator,
+) -> float:
+    drawn = [(job, draw_points(job, rng, points)) for job in jobs]
+    errors = [
+        _scored(job, twins[job.model], "drawn", rows, spread).error
+        for job, rows in drawn
+        if len(rows) < len(job.epoch_s)
+    ]
+    return float(np.abs(np.concatenate(errors)).mean())
+
+
+def _spread_of(random: Sequence[float]) -> dict[str, float] | None:
+    if not random:
+        return None
+    low, high = np.quantile(random, ENDS)
+    return {"draws": len(random), "mape": float(np.mean(random)), "mape_p5": float(low), "mape_p95": float(high)}
+
+
+def _by(names: NDArray[np.str_], error: Floats) -> dict[str, float]:
+    return {str(name): float(error[names == name].mean()) for name in np.unique(names)}

@@ -1,0 +1,1 @@
+"""Simulations of training jobs with due dates on nodes of unlike GPUs."""

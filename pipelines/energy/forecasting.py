@@ -1,0 +1,76 @@
+"""Seconds an epoch as a registered model forecasts them from few profiled points."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.energy import Floats
+from jobcast.domain.errors import OverlapError, TraceError
+from jobcast.models.epoch_time.served import believed_epoch_s, pick_profiles
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.energy.believing import Believed
+from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.forecast_specs import EPOCH_TIME, ForecastSpec
+from jobcast.pipelines.sources import loaded_version
+from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
+
+
+def registered_times(
+    spec: ForecastSpec, scene: EnergyScene, *, known: Path | None, home: Path, allow_overlap: bool
+) -> Believed:
+    """What the champion of epoch times, or the version that `spec` names, forecasts.
+
+    It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan
+    of the version. Points are believed as they are. Where a job cannot run at all is known.
+
+    Raises
+    ------
+    RegistryError
+        There is no such version.
+    OverlapError
+        It was trained on these profiles, on applications of this window, and that is not allowed.
+    TraceError
+        A model of the window is without a known point.
+    """
+    version = open_registry(home).resolve(EPOCH_TIME, dict(spec.versions).get(EPOCH_TIME, spec.alias))
+    model = loaded_version(home, EPOCH_TIME, version.version)
+    names = set(scene.models)
+    overlap = version.trace_sha256 == scene.profiles.sha256 and not names.isdisjoint(model.models_)
+    if overlap and not allow_overlap:
+        raise OverlapError(
+            f"{EPOCH_TIME} version {version.version} was trained on {scene.profiles.path} and knows its models, "
+            f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles, or pass "
+            "--allow-overlap"
+        )
+    points = _points(scene, model, known)
+    _refuse_unknown(points, names)
+    epoch_s = _as_in_scene(model, points, scene)
+    asked = np.isfinite(scene.jobs.epoch_s)
+    note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
+    return Believed(np.where(asked, epoch_s, np.inf), {EPOCH_TIME: version.version}, overlap, (note,))
+
+
+def _points(scene: EnergyScene, model: Any, known: Path | None) -> ProfileTable:
+    if known is not None:
+        return read_profiles(known)
+    mine = scene.profiles.frame.filter(pl.col("model").is_in(sorted(set(scene.models))))
+    return pick_profiles(profile_table(mine, scene.profiles.path, scene.profiles.sha256), model.plan_)
+
+
+def _refuse_unknown(points: ProfileTable, names: Sequence[str] | set[str]) -> None:
+    missing = sorted(set(names).difference(points.models))
+    if missing:
+        raise TraceError(f"{points.path}: model {missing[0]} has no known point; profile it at least once")
+
+
+def _as_in_scene(model: Any, points: ProfileTable, scene: EnergyScene) -> Floats:
+    """(n_jobs, n_kinds, most_gpus) forecasts, each pair of model and batch size asked for once."""
+    pairs = list(zip(scene.models, scene.batch_sizes, strict=True))
+    distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
+    models, batch_sizes = zip(*distinct, strict=True)
+    most = scene.jobs.epoch_s.shape[2]
+    told = believed_epoch_s(model, points, models, batch_sizes, scene.nodes.gpu_types, most)
+    return told[[distinct[pair] for pair in pairs]]

@@ -1,0 +1,202 @@
+"""One simulation of a scheduler of energy: a scene replayed under a policy, its figures and its tables."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.energy import EnergyPolicy, Floats
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.job_table import write_table
+from jobcast.pipelines.simulation import finite_or_none
+from jobcast.schedulers.energy.policies import EnergyFactory
+from jobcast.schedulers.settings import at_least_zero, count, flag, read_settings, seconds
+from jobcast.simulator.energy.log import EnergyLog
+from jobcast.simulator.energy.metrics import energy_metrics
+from jobcast.simulator.energy.run import replay_energy
+from jobcast.traces.files import replacing
+
+PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
+FILES = (PROFILES, KNOWN, SEGMENTS)
+"""Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
+SEED = "seed"
+"""Setting of policies that draw."""
+PERCENTILES = (5.0, 95.0)
+
+
+def _pue(value: object) -> float:
+    number = at_least_zero(value)
+    if number < 1.0:
+        raise ValueError(f"must be a number >= 1, got {value}")
+    return number
+
+
+REPLAY = {"period_s": seconds, "on_events": flag, "snapshot_epochs": count, "restart_s": at_least_zero}
+"""Settings of the mechanism, by their names in `replay_energy`."""
+PRICES = {"price_eur_kwh": at_least_zero, "pue": _pue}
+"""Settings of the site."""
+MECHANISM = {**REPLAY, **PRICES}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnergyRun:
+    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window."""
+
+    log: EnergyLog
+    cpu_s: float
+    wall_s: float
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+
+
+def profiles_file(settings: Mapping[str, str]) -> Path:
+    """The file of profiles. Raises ConfigError where it is not named."""
+    if PROFILES not in settings:
+        raise ConfigError(
+            f"--set {PROFILES}=FILE is missing: schedulers of energy need it; `jobcast trace generate andreas` writes "
+            "one with --profiles-out"
+        )
+    return Path(settings[PROFILES])
+
+
+def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings that are a policy's own."""
+    return {name: value for name, value in settings.items() if name not in (*FILES, *MECHANISM)}
+
+
+def mechanism(settings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings as `replay_energy` and as `EnergyNodes.priced` take them. Raises ConfigError for a wrong value."""
+    read = read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
+    return {key: read[key] for key in REPLAY if key in read}, {key: read.get(key) for key in PRICES}
+
+
+def policy_of(factory: EnergyFactory, settings: Mapping[str, str], seed: int) -> EnergyPolicy:
+    """A policy with its own of some settings; one that draws takes the seed where none is set. Raises ConfigError."""
+    own: dict[str, object] = dict(own_settings(settings))
+    if SEED in factory.readers:
+        own.setdefault(SEED, seed)
+    return factory(own)
+
+
+def simulate_energy(
+    scene: EnergyScene,
+    factory: EnergyFactory,
+    settings: Mapping[str, str],
+    believed_epoch_s: Floats | None = None,
+    *,
+    seed: int = 0,
+    models: Mapping[str, int] | None = None,
+    overlap: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> EnergyRun:
+    """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
+
+    `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
+    """
+    policy = policy_of(factory, settings, seed)
+    workload, (how, _) = scene.workload(believed_epoch_s), mechanism(settings)
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = replay_energy(workload, policy, progress=progress, **how)
+    return EnergyRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {}, overlap)
+
+
+def figures(
+    run: EnergyRun, base: EnergyRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
+) -> dict[str, Any]:
+    """The figures of `simulate --json`: the run's own, then those against the baseline."""
+    own = energy_metrics(run.log, warmup_until_s)
+    result: dict[str, Any] = {
+        "policy": policy,
+        "forecasts": forecasts,
+        **own,
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+    }
+    if base is not None:
+        result |= speedups(run.log, base.log, warmup_until_s)
+        result["saving_pct"] = saving_pct(own["total_eur"], energy_metrics(base.log, warmup_until_s)["total_eur"])
+    return finite_or_none(result)
+
+
+def saving_pct(total_eur: float, base_eur: float) -> float:
+    """By how much less something costs than something else; NaN where that costs nothing.
+
+    >>> saving_pct(38.0, 100.0)
+    62.0
+    """
+    return 100.0 * (1.0 - total_eur / base_eur) if base_eur > 0.0 else float("nan")
+
+
+def speedups(log: EnergyLog, base: EnergyLog, warmup_until_s: float | None = None) -> dict[str, float]:
+    """JCT under the baseline over JCT: mean, geometric mean and percentiles; and the share of jobs that end later."""
+    kept = np.ones(len(log), dtype=np.bool_) if warmup_until_s is None else log.submit_s >= warmup_until_s
+    gains = base.jct_s[kept] / log.jct_s[kept]
+    low, high = np.percentile(gains, PERCENTILES) if len(gains) else (np.nan, np.nan)
+    return {
+        "speedup_mean": float(gains.mean()) if len(gains) else np.nan,
+        "speedup_gmean": float(np.exp(np.log(gains).mean())) if len(gains) else np.nan,
+        "speedup_p5": float(low),
+        "speedup_p95": float(high),
+        "slowed_pct": 100.0 * float((log.end_s > base.end_s)[kept].mean()) if len(gains) else np.nan,
+    }
+
+
+def write_energy_table(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
+    """One row a job: the columns of `simulate --out`, then moves, energy, tardiness, and the due date in seconds."""
+    trace = scene.trace
+    table = pl.DataFrame(
+        {
+            "job_id": list(log.job_ids),
+            "pool": trace.jobs["pool"],
+            "submit_time": log.submit_s,
+            "start_time": log.start_s,
+            "end_time": log.end_s,
+            "gpus": trace.jobs["gpus"],
+            "duration": trace.jobs["duration"],
+            "preemptions": log.preemptions,
+            "migrations": log.migrations,
+            "energy_kwh": log.energy_kwh,
+            "energy_eur": log.energy_eur,
+            "tardiness_s": log.tardiness_s,
+            "tardiness_eur": log.tardiness_eur,
+            "deadline": np.where(np.isfinite(log.due_s), log.due_s, np.nan),
+        }
+    )
+    write_table(table.with_columns(pl.col("start_time", "end_time", "deadline").fill_nan(None)), path)
+
+
+def segments_table(scene: EnergyScene, log: EnergyLog) -> pl.DataFrame:
+    """Stretches in which jobs held GPUs of a node: job_id, node, gpus, from, until; seconds from the epoch."""
+    told = log.segments
+    return pl.DataFrame(
+        {
+            "job_id": [log.job_ids[job] for job in told.job.tolist()],
+            "node": [scene.nodes.names[node] for node in told.node.tolist()],
+            "gpus": told.gpus,
+            "from": told.from_s,
+            "until": told.until_s,
+        },
+        schema_overrides={"job_id": pl.String, "node": pl.String},
+    )
+
+
+def write_segments(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
+    """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
+    check_segments(path)
+    table = segments_table(scene, log)
+    with replacing(path) as draft:
+        if path.suffix.lower() == ".csv":
+            table.write_csv(draft, float_precision=6, float_scientific=False)
+        else:
+            table.write_parquet(draft)
+
+
+def check_segments(path: Path) -> None:
+    """ConfigError unless the ending names a format."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise ConfigError(f"--set {SEGMENTS}={path}: end the name in .csv or .parquet")

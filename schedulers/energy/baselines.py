@@ -1,0 +1,123 @@
+"""First-principle schedulers of jobs with due dates: first in first out, earliest due date, and priority.
+
+ANDREAS is compared with them (FiCloud 2021, section V.B). They never change what a job was given; how it gets that, the
+paper does not say. Here each job has one configuration, fixed by what is known at its submission: the cheapest that
+meets its due date, else the fastest. It waits for a node with room, and is never preempted or moved.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyView, Ints
+
+QueueOrder = Callable[[EnergyView, Ints], Ints]
+"""From a view and (n,) waiting jobs in order of submission: their rows in order of the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """Settings of the queue.
+
+    Attributes
+    ----------
+    strict : whether nobody overtakes a job that finds no room; otherwise it is passed over
+    """
+
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """Waiting jobs start in order of a queue, each with its one configuration, and run to the end.
+
+    Attributes
+    ----------
+    name : as users write it
+    order : of the queue
+    settings : of the queue
+    """
+
+    name: str
+    order: QueueOrder
+    settings: QueueSettings = QueueSettings()
+
+    def decide(self, view: EnergyView) -> Deployment:
+        """Running jobs go on; waiting ones start where they have room, on the node with the least of it."""
+        here = view.active
+        node_of, gpus_of = view.node_of[here].astype(np.int64), view.gpus_of[here].astype(np.int64)
+        free = view.cluster.kind_gpus[view.cluster.kind_of]
+        runs = node_of != POSTPONED
+        np.subtract.at(free, node_of[runs], gpus_of[runs])
+        waiting = np.flatnonzero(~runs)
+        if len(waiting) and free.any():
+            waiting = waiting[self.order(view, here[waiting])]
+            self._start(view, waiting, free, node_of, gpus_of)
+        return Deployment(node_of, gpus_of)
+
+    def _start(self, view: EnergyView, waiting: Ints, free: Ints, node_of: Ints, gpus_of: Ints) -> None:
+        """Write nodes and GPUs of the waiting rows that find room."""
+        kind_of = view.cluster.kind_of
+        kind, gpus = configurations(view, view.active[waiting])
+        most = np.zeros(len(view.cluster.kind_gpus), dtype=np.int64)
+        np.maximum.at(most, kind_of, free)
+        fits = (gpus > 0) & (gpus <= most[kind])
+        place = 0
+        while fits[place:].any():
+            ahead = int(np.argmax(fits[place:]))
+            if self.settings.strict and ahead > 0:
+                return
+            place += ahead
+            row, own, width = waiting[place], kind[place], gpus[place]
+            nodes = np.flatnonzero((kind_of == own) & (free >= width))
+            node = nodes[np.argmin(free[nodes])]
+            node_of[row], gpus_of[row] = node, width
+            free[node] -= width
+            most[own] = free[kind_of == own].max()
+            place += 1
+            fits[place:] = (gpus[place:] > 0) & (gpus[place:] <= most[kind[place:]])
+
+
+def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
+    """(n,) kind and (n,) GPUs of jobs, by their ids; 0 GPUs for one that runs nowhere.
+
+    The cheapest that ends before the due date if it started at submission, at the price of that instant, else the
+    fastest; the same at every call, since it goes by the epochs of the whole run.
+    """
+    cluster, submit_s = view.cluster, view.jobs.submit_s[jobs]
+    fits = np.arange(1, view.jobs.epoch_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
+    time_s = view.jobs.epoch_s[jobs] * view.jobs.epochs[jobs, None, None]
+    time_s = np.where(fits & np.isfinite(time_s), time_s, np.inf).reshape(len(jobs), -1)
+    watts = cluster.power_w[:, 1 : fits.shape[1] + 1].reshape(-1)
+    step = np.searchsorted(cluster.tariff.from_s, submit_s % DAY_S, side="right") - 1
+    price = cluster.tariff.price_eur_kwh[step] * cluster.pue / 1000.0
+    runs = np.isfinite(time_s)
+    cost_eur = np.where(runs, time_s, 0.0) / HOUR_S * watts * price[:, None]
+    meets = runs & (submit_s[:, None] + time_s < view.jobs.due_s[jobs, None])
+    best = np.where(meets.any(axis=1), np.where(meets, cost_eur, np.inf).argmin(axis=1), time_s.argmin(axis=1))
+    gpus = np.where(runs.any(axis=1), best % fits.shape[1] + 1, 0)
+    return best // fits.shape[1], gpus
+
+
+def by_submission(view: EnergyView, jobs: Ints) -> Ints:
+    """First in, first out."""
+    order: Ints = np.arange(len(jobs))
+    return order
+
+
+def by_due_date(view: EnergyView, jobs: Ints) -> Ints:
+    """The earliest due date first; those alike by submission."""
+    order: Ints = np.argsort(view.jobs.due_s[jobs], kind="stable")
+    return order
+
+
+def by_weight(view: EnergyView, jobs: Ints) -> Ints:
+    """The largest tardiness weight first, then the earliest due date; those alike by submission."""
+    order: Ints = np.lexsort((view.jobs.due_s[jobs], -view.jobs.weight[jobs]))
+    return order
+
+
+ORDERS: Mapping[str, QueueOrder] = MappingProxyType({"fifo": by_submission, "edf": by_due_date, "ps": by_weight})
+"""Orders of the queue by their policies' names."""

@@ -1,0 +1,173 @@
+"""What the compiled greedy reads and writes, and the compiled types of it.
+
+Importing numba takes a second, so only what computes imports this file.
+"""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.energy import Floats, Ints
+
+types: Any = numba.types
+FREE, MISSED, OPENED = 0, 1, 2
+"""Places in `Draft.counts`."""
+
+
+class Queue(NamedTuple):
+    """Jobs, their configurations and the nodes; what no construction changes.
+
+    Configurations of job j are those from `first[j]` to before `last[j]`: first the ones to choose from by cost (D*,
+    or all by time where that is empty), which end before `chosen[j]`, then the late ones by time.
+
+    Attributes
+    ----------
+    order : (n_jobs,) by pressure, descending
+    back : (n_jobs,) probability of going back a place, at most
+    waiting_eur : (n_jobs,) what the objective adds for a job that is postponed
+    held_node, held_gpus : (n_jobs,) where it runs and on how many GPUs, or `POSTPONED` and 0
+    first, chosen, last : (n_jobs,)
+    stay : (n_jobs,) the configuration that is to go on where it runs, or -1
+    kind, gpus : (n_configurations,)
+    time_s : (n_configurations,) t
+    late_eur : (n_configurations,) what the objective adds for tardiness
+    run_eur : (n_configurations,) pi, added where the job ends first on its node
+    below : (n_configurations,) probability of this configuration or one before it, of those to choose from
+    below_any : (n_configurations,) the same where late ones may be drawn too
+    kind_of : (n_nodes,)
+    kind_first, kind_nodes, kind_gpus : (n_kinds,) the first of its unnamed nodes, how many nodes, GPUs of each
+    claims : (n_nodes,) GPUs that running jobs hold
+    least_nodes : how many nodes must be used, as far as they can be (constraint 4n); 0: any
+    """
+
+    order: Ints
+    back: Floats
+    waiting_eur: Floats
+    held_node: Ints
+    held_gpus: Ints
+    first: Ints
+    chosen: Ints
+    last: Ints
+    stay: Ints
+    kind: Ints
+    gpus: Ints
+    time_s: Floats
+    late_eur: Floats
+    run_eur: Floats
+    below: Floats
+    below_any: Floats
+    kind_of: Ints
+    kind_first: Ints
+    kind_nodes: Ints
+    kind_gpus: Ints
+    claims: Ints
+    least_nodes: int
+
+
+class Draft(NamedTuple):
+    """A schedule that is being made.
+
+    Attributes
+    ----------
+    node : (n_jobs,) unnamed node of each job, or `POSTPONED`
+    config : (n_jobs,) its configuration
+    done : (n_jobs,) whether its turn is over
+    missed : (n_jobs,) jobs that found no room; `counts[MISSED]` of them
+    free : (n_nodes,) free GPUs of unnamed nodes
+    name : (n_nodes,) node that an unnamed one became, or -1
+    named : (n_nodes,) unnamed node that a node became, or -1
+    claims : (n_nodes,) GPUs of a node that running jobs hold whose turn is to come
+    first_s, first_eur : (n_nodes,) t and pi of the job that ends first
+    opened, limit : (n_kinds,) open nodes; so many GPUs or more are known to be free on no node
+    head : (3, n_kinds, most_gpus + 1) first node of each list, or -1
+    after, before : (2, n_nodes) neighbours in a list; row 1 for the list `CLAIMED`
+    counts : (3,) free GPUs, missed jobs, open nodes
+    total_eur : (1,) the objective
+    random : (1,) state of the generator
+    """
+
+    node: Ints
+    config: Ints
+    done: NDArray[np.bool_]
+    missed: Ints
+    free: Ints
+    name: Ints
+    named: Ints
+    claims: Ints
+    first_s: Floats
+    first_eur: Floats
+    opened: Ints
+    limit: Ints
+    head: Ints
+    after: Ints
+    before: Ints
+    counts: Ints
+    total_eur: Floats
+    random: NDArray[np.uint64]
+
+
+INTS = types.Array(types.int64, 1, "C")
+FLOATS = types.Array(types.float64, 1, "C")
+FLOATS_2D = types.Array(types.float64, 2, "C")
+_OTHERS = {
+    "least_nodes": types.int64,
+    "done": types.Array(types.boolean, 1, "C"),
+    "head": types.Array(types.int64, 3, "C"),
+    "after": types.Array(types.int64, 2, "C"),
+    "before": types.Array(types.int64, 2, "C"),
+    "random": types.Array(types.uint64, 1, "C"),
+}
+_FLOATS = (
+    "back",
+    "waiting_eur",
+    "time_s",
+    "late_eur",
+    "run_eur",
+    "below",
+    "below_any",
+    "first_s",
+    "first_eur",
+    "total_eur",
+)
+
+
+def _type_of(kind: Any, floats: Collection[str]) -> Any:
+    """The compiled type of a tuple of columns; one row of whole numbers where nothing is said."""
+    told = dict.fromkeys(floats, FLOATS) | _OTHERS
+    return types.NamedTuple([told.get(name, INTS) for name in kind._fields], kind)
+
+
+QUEUE, DRAFT = _type_of(Queue, _FLOATS), _type_of(Draft, _FLOATS)
+
+
+def new_draft(queue: Queue, seed: int) -> Draft:
+    """An empty draft for a queue, and its random numbers."""
+    jobs, nodes, kinds = len(queue.order), len(queue.kind_of), len(queue.kind_gpus)
+    rooms = int(queue.kind_gpus.max()) + 1
+    return Draft(
+        node=_ints(jobs),
+        config=_ints(jobs),
+        done=np.zeros(jobs, dtype=np.bool_),
+        missed=_ints(jobs),
+        free=_ints(nodes),
+        name=_ints(nodes),
+        named=_ints(nodes),
+        claims=_ints(nodes),
+        first_s=np.zeros(nodes),
+        first_eur=np.zeros(nodes),
+        opened=_ints(kinds),
+        limit=_ints(kinds),
+        head=_ints((3, kinds, rooms)),
+        after=_ints((2, nodes)),
+        before=_ints((2, nodes)),
+        counts=_ints(3),
+        total_eur=np.zeros(1),
+        random=np.array([seed], dtype=np.uint64),
+    )
+
+
+def _ints(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
+    return np.zeros(shape, dtype=np.int64)

@@ -1,0 +1,69 @@
+"""Which configurations are profiled: by hand, and never too many."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError
+from jobcast.models.epoch_time.jobs import jobs_of
+from jobcast.models.epoch_time.plans import PLANS, draw_points, pick_points
+from jobcast.traces.profiles import profile_table
+
+
+def job_of(rows):
+    return jobs_of(profile_table([("A", size, kind, gpus, 1.0) for size, kind, gpus in rows]))[0]
+
+
+GRID = job_of([(size, "t4", gpus) for size in (16, 32, 64) for gpus in (1, 2, 4)])
+
+
+@pytest.mark.parametrize(
+    ("plan", "picked"),
+    [
+        ("middle-wide", {(64, 1), (32, 4), (16, 1)}),
+        ("small-wide", {(64, 1), (16, 4), (32, 1)}),
+        ("square", {(64, 1), (16, 4), (32, 2)}),
+    ],
+)
+def test_on_a_grid(plan, picked):
+    rows = pick_points(GRID, plan)
+    assert {(int(GRID.places.batch_size[row]), int(GRID.places.gpus[row])) for row in rows} == picked
+
+
+def test_fewer_points_begin_with_the_most_useful():
+    rows = pick_points(GRID, "middle-wide", 1)
+    assert [(GRID.places.batch_size[row], GRID.places.gpus[row]) for row in rows] == [(64.0, 1.0)]
+
+
+def test_one_batch_size_has_its_ends_and_its_middle():
+    job = job_of([(16, "t4", gpus) for gpus in (1, 2, 8)])
+    assert pick_points(job, "middle-wide").tolist() == [0, 1, 2]
+    job = job_of([(16, "t4", gpus) for gpus in (1, 2, 3, 8)])
+    assert pick_points(job, "middle-wide").tolist() == [0, 2, 3]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([8, 16, 32, 64]), st.sampled_from(["t4", "v100"]), st.sampled_from([1, 2, 4])),
+        min_size=1,
+        unique=True,
+    ),
+    plan=st.sampled_from(sorted(PLANS)),
+    points=st.integers(1, 3),
+    seed=st.integers(0, 9),
+)
+def test_as_many_as_there_are_and_no_more(rows, plan, points, seed):
+    job = job_of(rows)
+    for picked in (pick_points(job, plan, points), draw_points(job, np.random.default_rng(seed), points)):
+        assert np.unique(picked).tolist() == picked.tolist()
+        kinds = job.places.kind
+        for kind in np.unique(kinds):
+            assert (kinds[picked] == kind).sum() == min(points, (kinds == kind).sum())
+
+
+def test_what_is_not_known():
+    with pytest.raises(ConfigError, match="plan best: is not known"):
+        pick_points(GRID, "best")
+    with pytest.raises(ConfigError, match="--points 4"):
+        pick_points(GRID, "square", 4)

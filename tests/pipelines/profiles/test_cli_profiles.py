@@ -1,0 +1,110 @@
+"""`jobcast profiles`, and `train`, `evaluate`, `predict` with the predictor epoch-time."""
+
+import json
+
+import pytest
+
+from jobcast.traces.profiles import read_profiles
+
+NAME = "epoch-time"
+
+
+def answer(shell, *words):
+    told = shell(*words)
+    assert told.code == 0, told.err
+    return told
+
+
+def test_import_and_show(shell, run, tmp_path):
+    out = tmp_path / "p.sqlite"
+    first = answer(shell, "profiles", "import", run.throughputs, "--out", out)
+    assert first.out.startswith(f"{out}: 54 rows; models ResNet-18, LM, Transformer")
+    assert "1 rows without a batch size were left out" in first.err
+    again = answer(shell, "profiles", "import", run.throughputs, "--out", out)
+    assert f"{out}: 0 rows added, 54 replaced" in again.out
+    table = answer(shell, "profiles", "show", out, "--model", "LM", "--gpu-type", "k80").out.splitlines()
+    assert table[1].split() == ["model", "batch", "size", "GPU", "type", "1", "2", "4"]
+    assert [line.split()[:3] for line in table[2:]] == [["LM", str(size), "k80"] for size in (16, 64, 256)]
+    told = json.loads(answer(shell, "profiles", "show", out, "--json", "-").out)
+    assert told["rows"] == len(told["profiles"]) == 54
+
+
+def test_a_version_is_scored_on_another_application(shell, run):
+    told = json.loads(answer(shell, "evaluate", f"{NAME}@challenger", "--trace", run.later, "--json", "-").out)
+    assert (told["jobs"], told["points"], told["configurations"]) == (1, 6, 12)
+    assert told["mape"] < 0.1 < told["baselines"]["linear"]
+    assert set(told["mape_by_gpu_type"]) == {"v100", "k80"}
+    assert set(told["mape_by_model"]) == {"new"}
+    assert 0 <= told["coverage_90"] <= 1
+    assert told["left_out"] == []
+    assert told["overlap_allowed"] is False
+
+
+def test_what_it_was_trained_on_is_left_out_by_twins(shell, run):
+    told = answer(shell, "evaluate", NAME, "--trace", run.profiles, "--points", "2", "--set", "draws=2")
+    assert "each was forecast by a twin that was trained without it" in told.err
+    assert "2 points a model and GPU type by middle-wide: 3 jobs, 12 points, 42 configurations left out" in told.out
+    assert "points drawn at random (2 times)" in told.out
+    allowed = answer(shell, "evaluate", NAME, "--trace", run.profiles, "--allow-overlap")
+    assert "warning: the version was trained on some of these models" in allowed.out
+
+
+def test_jobs_by_batch_size(shell, run):
+    words = ("--trace", run.later, "--set", "job=batch-size", "--points", "2", "--json", "-")
+    told = json.loads(answer(shell, "evaluate", NAME, *words).out)
+    assert (told["jobs"], told["points"], told["configurations"]) == (3, 12, 6)
+
+
+def test_a_completed_table(shell, run, tmp_path):
+    out = tmp_path / "whole.sqlite"
+    words = ("--trace", run.few, "--set", "model=new", "--set", "gpus=4", "--out", out, "--json", "-")
+    told = json.loads(answer(shell, "predict", NAME, *words).out)
+    assert len(told["profiles"]) == 3 * 2 * 4
+    whole, few, truth = (read_profiles(path) for path in (out, run.few, run.later))
+    assert len(whole) == 24
+    asked = ["new"] * 3, [16, 64, 256], ["v100", "k80"], 4
+    known, made, true = (table.epoch_s(*asked) for table in (few, whole, truth))
+    assert (made[known < float("inf")] == known[known < float("inf")]).all()
+    measured = true < float("inf")
+    assert abs(made[measured] / true[measured] - 1).mean() < 0.1
+    shown = answer(shell, "predict", f"{NAME}:1", "--trace", run.few, "--set", "batch_size=64", "--set", "gpu_type=k80")
+    assert len(shown.out.splitlines()) == 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "--from", "0"), "--from: does not go with the predictor epoch-time"),
+        (("evaluate", "--prefix", "0.2"), "--prefix: goes with the predictor accuracy-curve"),
+        (("evaluate", "--set", "model=A"), "--set model: epoch-time knows plan, batch, job, draws"),
+        (("evaluate", "--set", "plan=best"), "plan best: is not known"),
+        (("evaluate", "--set", "job=day"), "--set job=day: must be model or batch-size"),
+        (("evaluate", "--set", "draws=x"), "--set draws=x"),
+        (("evaluate", "--points", "4"), "Invalid value for '--points'"),
+        (("predict", "--set", "model=unheard"), "model unheard has no profile"),
+        (("predict", "--set", "gpus=many"), "--set gpus=many: must be a whole number"),
+        (("predict", "--set", "speed=1"), "--set speed: epoch-time knows"),
+        (("predict", "--at", "0"), "--at: does not go with the predictor epoch-time"),
+    ],
+)
+def test_mistakes(shell, run, words, said):
+    command, *more = words
+    assert said in shell.refuses(command, NAME, "--trace", run.few, *more)
+
+
+def test_options_of_epoch_times_and_other_predictors(shell, run):
+    assert "--points: goes with the predictor epoch-time" in shell.refuses(
+        "evaluate", "new-load", "--trace", run.few, "--points", "2"
+    )
+    assert "--out: goes with the predictor epoch-time" in shell.refuses(
+        "predict", "new-load", "--trace", run.few, "--at", "0", "--out", "x.csv"
+    )
+
+
+def test_tables_that_cannot_be_used(shell, run, csv):
+    path = csv("1,2", name="bad.csv", header="model,gpus")
+    for words in (("train", NAME, "--trace"), ("evaluate", NAME, "--trace"), ("profiles", "show")):
+        assert "bad.csv" in shell.refuses(*words, path)
+    assert "no model x" in shell.refuses("profiles", "show", run.profiles, "--model", "x")
+    one = run.few
+    assert "profiles of one model only" in shell.refuses("train", NAME, "--trace", one)

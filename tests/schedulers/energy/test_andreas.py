@@ -1,0 +1,257 @@
+"""The randomised greedy: what it may answer, what it costs, and cases by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
+
+from jobcast.domain.energy import POSTPONED, Deployment
+from jobcast.domain.errors import ConfigError
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
+from jobcast.schedulers.energy.configurations import back_of
+from jobcast.schedulers.energy.exact import ExactSettings, solve
+from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+
+SOME = 60
+V100, T4 = (0.0, 420.0, 670.0), (0.0, 170.0)
+VIEWS = energy_views(most_jobs=8, most_nodes=4, tariffs=True)
+SETTINGS = st.builds(
+    AndreasSettings,
+    max_iterations=st.integers(1, SOME),
+    seed=st.integers(0, 5),
+    swap=st.sampled_from([0.0, 0.5, 1.0]),
+    draw=st.sampled_from([0.0, 0.3, 1.0]),
+    late=st.sampled_from([0.0, 0.5, 1.0]),
+    hold=st.sampled_from([0.0, 0.2]),
+    keep=st.booleans(),
+    force_nodes=st.booleans(),
+)
+
+
+def andreas(**settings):
+    return Andreas(AndreasSettings(**settings))
+
+
+def answer(view, **settings):
+    node, gpus = andreas(**settings).decide(view)
+    return list(zip(node.tolist(), gpus.tolist(), strict=True))
+
+
+def free_after(view, deployment):
+    runs = deployment.node_of != POSTPONED
+    free = view.cluster.kind_gpus[view.cluster.kind_of]
+    np.subtract.at(free, deployment.node_of[runs], deployment.gpus_of[runs])
+    return free
+
+
+@settings(max_examples=150, deadline=None)
+@given(view=VIEWS, chosen=SETTINGS)
+def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen):
+    deployment, cost = Andreas(chosen).best(view)
+    runs = deployment.node_of != POSTPONED
+    assert (free_after(view, deployment) >= 0).all()
+    assert (deployment.gpus_of[~runs] == 0).all()
+    assert (deployment.gpus_of[runs] > 0).all()
+    kind = view.cluster.kind_of[deployment.node_of[runs]]
+    assert np.isfinite(view.jobs.epoch_s[view.active[runs], kind, deployment.gpus_of[runs] - 1]).all()
+    assert cost == pytest.approx(proxy_objective(view, deployment), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(view=VIEWS, seed=st.integers(0, 3))
+def test_same_seed_and_instant_same_answer(view, seed):
+    first, again = (andreas(seed=seed, max_iterations=SOME).decide(view) for _ in range(2))
+    assert first.node_of.tolist() == again.node_of.tolist()
+    assert first.gpus_of.tolist() == again.gpus_of.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(view=VIEWS, seed=st.integers(0, 3))
+def test_more_constructions_never_cost_more(view, seed):
+    costs = [andreas(seed=seed, max_iterations=count).best(view)[1] for count in (1, 2, 20, 80)]
+    assert all(more <= fewer + 1e-9 * abs(fewer) for fewer, more in pairwise(costs))
+
+
+@settings(max_examples=60, deadline=None)
+@given(view=VIEWS)
+def test_the_first_construction_leaves_running_jobs_where_they_run(view):
+    deployment = andreas(max_iterations=1).decide(view)
+    here = view.active
+    ran = view.node_of[here] != POSTPONED
+    assert (deployment.node_of[ran] == view.node_of[here][ran]).all()
+    assert (deployment.gpus_of[ran] == view.gpus_of[here][ran]).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(view=VIEWS, chosen=SETTINGS)
+def test_no_gpu_idles_that_a_waiting_job_could_use(view, chosen):
+    deployment = Andreas(chosen).decide(view)
+    free, times_s = free_after(view, deployment), startable_s(view)
+    for row in np.flatnonzero(deployment.node_of == POSTPONED):
+        for node in np.flatnonzero(free):
+            assert not np.isfinite(times_s[row, view.cluster.kind_of[node], : free[node]]).any()
+
+
+def plain(view):
+    """The greedy of section IV.B for jobs that wait, word by word, without randomness."""
+    cluster, times_s = view.cluster, startable_s(view)
+    rate = cluster.power_w * cluster.pue * cluster.tariff.at(view.now_s) / 1000.0
+    free, opened = cluster.kind_gpus[cluster.kind_of], np.zeros(len(cluster.kind_of), dtype=bool)
+    count = len(view.active)
+    node_of, gpus_of = np.full(count, POSTPONED), np.zeros(count, dtype=np.int64)
+    pressure = view.now_s + times_s.min(axis=(1, 2)) - view.jobs.due_s[view.active]
+    missed = []
+
+    def put(row, configs, kinds_of_room):
+        for is_open in kinds_of_room:
+            for _, kind, gpus in configs:
+                fits = np.flatnonzero((cluster.kind_of == kind) & (free >= gpus) & (opened == is_open))
+                if len(fits):
+                    node = fits[np.argmin(free[fits])]
+                    node_of[row], gpus_of[row], opened[node] = node, gpus, True
+                    free[node] -= gpus
+                    return True
+        return False
+
+    for row in np.argsort(-pressure, kind="stable"):
+        ways = [(times_s[row, k, g], k, g + 1) for k, g in zip(*np.nonzero(np.isfinite(times_s[row])), strict=True)]
+        good = [(t * rate[k, g], k, g) for t, k, g in ways if view.now_s + t < view.jobs.due_s[view.active[row]]]
+        best = sorted(good or ways, key=lambda way: way[0])
+        if not (put(row, best[:1], (True, False)) or put(row, best, (True, False))):
+            missed.append((row, sorted(ways, key=lambda way: way[0])))
+    for row, ways in missed:
+        for way in ways:
+            if put(row, [way], (True, False)):
+                break
+    return Deployment(node_of, gpus_of)
+
+
+@settings(max_examples=150, deadline=None)
+@given(view=energy_views(most_jobs=8, most_nodes=4))
+def test_without_running_jobs_the_first_construction_is_the_plain_greedy(view):
+    idle = view._replace(node_of=np.full_like(view.node_of, POSTPONED), gpus_of=np.zeros_like(view.gpus_of))
+    cost = andreas(max_iterations=1).best(idle)[1]
+    assert cost == pytest.approx(proxy_objective(idle, plain(idle)), rel=1e-9, abs=1e-9)
+
+
+def test_takes_the_cheapest_that_meets_the_due_date():
+    # 10 epochs. V100: 1,000 s or 600 s with two; T4: 2,000 s. EUR by watts: 420 kJ, 402 kJ, 340 kJ.
+    cluster = cluster_of((1, V100), (1, T4))
+    times = ((100.0, 60.0), (200.0,))
+    for due_s, there in ((2500.0, (1, 1)), (2000.0, (0, 2)), (999.0, (0, 2)), (500.0, (0, 2))):
+        view = view_of(jobs_of(EnergyJob(due_s=due_s, epochs=10.0, epoch_s=times)), cluster)
+        assert answer(view) == [there]
+
+
+def test_takes_one_gpu_where_the_second_costs_more_than_it_saves():
+    # 1,000 s x 420 W against 800 s x 670 W; only the second ends before 900 s.
+    cluster, times = cluster_of((1, V100)), ((100.0, 80.0),)
+    for due_s, gpus in ((1500.0, 1), (900.0, 2), (700.0, 2)):
+        view = view_of(jobs_of(EnergyJob(due_s=due_s, epochs=10.0, epoch_s=times)), cluster)
+        assert answer(view) == [(0, gpus)]
+
+
+def test_jobs_share_a_node_before_another_is_opened():
+    times = ((100.0, 80.0),)
+    jobs = jobs_of(*(EnergyJob(due_s=5000.0, epochs=10.0, epoch_s=times) for _ in range(2)))
+    first, second = answer(view_of(jobs, cluster_of((3, V100))))
+    assert first == second
+    assert first[1] == 1
+
+
+def test_with_4n_each_job_has_a_node_of_its_own_while_there_are_enough():
+    times = ((100.0, 80.0),)
+    jobs = jobs_of(*(EnergyJob(due_s=5000.0, epochs=10.0, epoch_s=times) for _ in range(3)))
+    assert {
+        node
+        for node, _ in answer(
+            view_of(jobs, cluster_of((3, V100))),
+        )
+    } != {0, 1, 2}
+    assert {node for node, _ in answer(view_of(jobs, cluster_of((3, V100))), force_nodes=True)} == {0, 1, 2}
+
+
+def urgent_beside_patient(patient_due_s):
+    """A T4 that J7 holds for 6,000 s more, and J2, which needs 2,000 s of it by 3,000 s."""
+    jobs = jobs_of(
+        EnergyJob(submit_s=0.0, due_s=patient_due_s, weight=3.0, epochs=100.0, epoch_s=((100.0,),)),
+        EnergyJob(submit_s=4000.0, due_s=7000.0, weight=2.0, epochs=20.0, epoch_s=((100.0,),)),
+    )
+    return view_of(jobs, cluster_of((1, T4)), node_of=[0, POSTPONED], left=[60.0, 20.0])
+
+
+def test_an_urgent_job_preempts_one_with_slack():
+    # ANDREAS, appendix B: J2 takes the node of J7.
+    assert answer(urgent_beside_patient(30_000.0)) == [(POSTPONED, 0), (0, 1)]
+
+
+def test_a_job_without_slack_is_not_preempted():
+    # J7 postponed: 3 EUR/h x (300 + 6,000 - 5,000 s) x rho more than J2 postponed: 2 x (300 + 2,000 - 3,000 s).
+    assert answer(urgent_beside_patient(9000.0)) == [(0, 1), (POSTPONED, 0)]
+
+
+def test_ties_go_to_what_runs():
+    # Two alike, one GPU, none late: whatever runs first costs the same.
+    jobs = jobs_of(*(EnergyJob(epochs=10.0, epoch_s=((100.0,),)) for _ in range(2)))
+    view = view_of(jobs, cluster_of((1, T4)), node_of=[POSTPONED, 0], left=[10.0, 10.0])
+    assert answer(view) == [(POSTPONED, 0), (0, 1)]
+
+
+def test_hold_keeps_running_jobs_where_little_is_gained():
+    # Moving the only job from the V100 to the T4 saves 15 % of 340 / 400 kJ.
+    cluster = cluster_of((1, (0.0, 400.0)), (1, T4))
+    jobs = jobs_of(EnergyJob(due_s=1e5, epochs=10.0, epoch_s=((100.0,), (200.0,))))
+    view = view_of(jobs, cluster, node_of=[0])
+    assert answer(view, hold=0.1) == [(1, 1)]
+    assert answer(view, hold=0.2) == [(0, 1)]
+
+
+def test_the_price_of_now_does_not_change_which_is_cheapest():
+    jobs = jobs_of(EnergyJob(due_s=2500.0, epochs=10.0, epoch_s=((100.0, 60.0), (200.0,))))
+    for hour in (0, 12):
+        cluster = cluster_of((1, V100), (1, T4), tariff=tariff_of((0, 0.1), (12, 0.4)))
+        jobs = jobs._replace(submit_s=jobs.submit_s + 3600.0 * hour, due_s=jobs.due_s + 3600.0 * hour)
+        assert answer(view_of(jobs, cluster)) == [(1, 1)]
+
+
+def test_nothing_to_do():
+    view = view_of(jobs_of(EnergyJob()), cluster_of((1, T4)), active=[])
+    assert answer(view) == []
+
+
+def test_chances_of_going_back_are_inverse_to_weights():
+    assert back_of(np.array([2.0, 5.0, 1.0, 4.0])).tolist() == [0.5, 0.2, 1.0, 0.25]
+    assert back_of(np.zeros(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("wrong", [{"max_iterations": 0}, {"rho": -1.0}, {"swap": 1.5}, {"draw": -0.1}, {"hold": 2.0}])
+def test_settings_out_of_range(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        AndreasSettings(**wrong)
+
+
+def test_near_the_optimum_of_small_instances():
+    rng = np.random.default_rng(5)
+    gaps = []
+    for _ in range(15):
+        view = drawn(rng)
+        best = solve(view, ExactSettings(force_nodes=True)).objective
+        found = andreas(force_nodes=True, late=1.0).best(view)[1]
+        assert found >= best - 1e-6 * abs(best)
+        gaps.append(found / best - 1.0)
+    assert np.mean(gaps) < 0.03
+
+
+def drawn(rng):
+    """Six waiting jobs of 1 to 10 h and three nodes, as in the simulated campaign."""
+    cluster = cluster_of((2, V100), (1, T4))
+    rows = []
+    for _ in range(6):
+        hours, power, slower = rng.uniform(1.0, 10.0), rng.uniform(0.6, 0.95), rng.uniform(2.0, 4.0)
+        times = ((36.0 * hours, 36.0 * hours / 2**power), (36.0 * hours * slower,))
+        due_s = rng.uniform(1.2, 3.0) * 3600.0 * hours / 2**power
+        rows.append(EnergyJob(due_s=due_s, weight=float(rng.integers(1, 6)), epochs=100.0, epoch_s=times))
+    return view_of(jobs_of(*rows), cluster)

@@ -1,0 +1,52 @@
+"""The registry of policies of energy and due dates."""
+
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
+from jobcast.schedulers.energy.baselines import QueuePolicy
+from jobcast.schedulers.energy.exact import Exact, ExactSettings
+from jobcast.schedulers.energy.policies import ENERGY_POLICIES, find_energy_policy
+
+
+def test_all_are_there_by_name():
+    assert list(ENERGY_POLICIES) == ["andreas", "fifo", "edf", "ps", "exact"]
+    assert [find_energy_policy(name)().name for name in ENERGY_POLICIES] == list(ENERGY_POLICIES)
+
+
+def test_without_settings_as_the_paper_has_it():
+    made = find_energy_policy("andreas")()
+    assert isinstance(made, Andreas)
+    assert (made.settings.max_iterations, made.settings.rho) == (1000, 100.0)
+
+
+def test_settings_are_read_from_text():
+    given = {"max_iterations": "50", "rho": "10", "seed": "3", "swap": "0.2", "draw": "0.5", "late": "0", "keep": "no"}
+    made = find_energy_policy("andreas")(given | {"hold": "0.25", "force_nodes": "true"})
+    assert isinstance(made, Andreas)
+    assert made.settings == AndreasSettings(50, 10.0, 3, 0.2, 0.5, 0.0, False, 0.25, True)
+    exact = find_energy_policy("exact")({"time_limit_s": "5", "as_printed": "yes"})
+    assert isinstance(exact, Exact)
+    assert exact.settings == ExactSettings(time_limit_s=5.0, as_printed=True)
+    strict = find_energy_policy("edf")({"strict": "true"})
+    assert isinstance(strict, QueuePolicy)
+    assert strict.settings.strict
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("andreas", {"swaps": "1"}, "unknown setting swaps"),
+        ("andreas", {"swap": "2"}, "must be a probability from 0 to 1, got 2"),
+        ("andreas", {"max_iterations": "0"}, "whole number >= 1"),
+        ("ps", {"seed": "1"}, "known settings: strict"),
+    ],
+)
+def test_wrong_settings(name, given, said):
+    with pytest.raises(ConfigError, match=said):
+        find_energy_policy(name)(given)
+
+
+def test_unknown_policy():
+    with pytest.raises(ConfigError, match="choose from andreas, fifo, edf, ps, exact"):
+        find_energy_policy("sjf")

@@ -1,0 +1,84 @@
+"""How often compiled constructions swap and draw; they are told apart by which of some jobs gets the only GPU."""
+
+import numpy as np
+import pytest
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, view_of
+
+from jobcast.domain.energy import POSTPONED
+from jobcast.schedulers.energy.configurations import queue_of
+from jobcast.schedulers.energy.greedy import construct
+from jobcast.schedulers.energy.greedy_state import new_draft
+
+T4 = (0.0, 170.0)
+TRIES = 4000
+
+
+def outcomes(view, swap, draw, late=0.0):
+    """(TRIES, n_jobs) nodes and GPUs of random constructions, one a seed."""
+    queue = queue_of(view, 100.0)
+    node_of, gpus_of = np.zeros((2, TRIES, len(view.active)), dtype=np.int64)
+    for seed in range(TRIES):
+        ways = np.tile([0.0, swap, draw, late], (3, 1))
+        construct(queue, new_draft(queue, seed * 7919), ways, 1, 0.0, node_of[seed], gpus_of[seed])
+    return node_of, gpus_of
+
+
+def waiting(*weights):
+    """Jobs of 1,000 s with due dates 1 s apart, so that pressures fall in order, and one T4."""
+    rows = [EnergyJob(due_s=500.0 + job, weight=weight, epoch_s=((100.0,),)) for job, weight in enumerate(weights)]
+    return view_of(jobs_of(*rows), cluster_of((1, T4)))
+
+
+def shares(node_of):
+    return (node_of != POSTPONED).mean(axis=0)
+
+
+def test_a_job_goes_back_with_a_probability_inverse_to_its_weight():
+    # The last job never goes back; weight 2 goes back half as often as the least, 1, would: 0.6 / 2.
+    got = shares(outcomes(waiting(2.0, 1.0), swap=0.6, draw=0.0)[0])
+    assert got == pytest.approx([0.7, 0.3], abs=0.03)
+
+
+def test_a_job_may_go_back_further():
+    # One T4 each for the first two turns is what a second node gives: the first job misses both with 0.5 x 0.5.
+    rows = [EnergyJob(due_s=500.0 + job, weight=1.0, epoch_s=((100.0,),)) for job in range(3)]
+    view = view_of(jobs_of(*rows), cluster_of((2, T4)))
+    got = shares(outcomes(view, swap=0.5, draw=0.0)[0])
+    assert got[0] == pytest.approx(0.75, abs=0.03)
+
+
+def test_without_swaps_the_highest_pressure_is_first():
+    assert shares(outcomes(waiting(1.0, 5.0, 5.0), swap=0.0, draw=1.0)[0]).tolist() == [1.0, 0.0, 0.0]
+
+
+def alone(due_s):
+    """One job; in kW s: V100 420, with both GPUs 402, T4 340, of 1,000, 600 and 2,000 s."""
+    cluster = cluster_of((1, (0.0, 420.0, 670.0)), (1, T4))
+    return view_of(jobs_of(EnergyJob(due_s=due_s, epoch_s=((100.0, 60.0), (200.0,)))), cluster)
+
+
+def test_late_ones_are_drawn_where_they_may_be():
+    node_of, gpus_of = outcomes(alone(1500.0), swap=0.0, draw=1.0, late=1.0)
+    inverse = np.array([1 / 420, 1 / 402, 1 / 340])
+    got = [np.mean((node_of == node) & (gpus_of == gpus)) for node, gpus in ((0, 1), (0, 2), (1, 1))]
+    assert got == pytest.approx(inverse / inverse.sum(), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("due_s", "inverse"),
+    [
+        (1e6, (1 / 420, 1 / 402, 1 / 340)),  # all in D*: by cost
+        (1500.0, (1 / 420, 1 / 402, 0.0)),  # the T4 is late
+        (100.0, (1 / 1000, 1 / 600, 1 / 2000)),  # all late: by time
+    ],
+)
+def test_candidates_are_drawn_inversely_to_their_cost(due_s, inverse):
+    node_of, gpus_of = outcomes(alone(due_s), swap=0.0, draw=1.0)
+    got = [np.mean((node_of == node) & (gpus_of == gpus)) for node, gpus in ((0, 1), (0, 2), (1, 1))]
+    assert got == pytest.approx(np.array(inverse) / sum(inverse), abs=0.03)
+
+
+def test_half_the_draws_take_the_best():
+    node_of, _ = outcomes(alone(1e6), swap=0.0, draw=0.5)
+    share = (1 / 340) / (1 / 420 + 1 / 402 + 1 / 340)
+    assert np.mean(node_of == 1) == pytest.approx(0.5 + 0.5 * share, abs=0.03)

@@ -1,0 +1,111 @@
+"""Energy, cost and power from stretches alone."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.simulator.energy.energy_cases import cluster_of, tariff_of
+
+from jobcast.domain.energy import DAY_S
+from jobcast.simulator.energy.accounting import cost_of_segments, power_over_time, price_seconds
+from jobcast.simulator.energy.log import Segments
+from jobcast.simulator.energy.meter import price_seconds_between
+
+NODE = (0.0, 100.0, 180.0)
+
+
+def segments_of(*rows):
+    """(job, node, gpus, from_s, until_s) rows."""
+    job, node, gpus, from_s, until_s = zip(*rows, strict=True) if rows else ((),) * 5
+    whole = [np.array(column, dtype=np.int64) for column in (job, node, gpus)]
+    return Segments(*whole, np.array(from_s, dtype=float), np.array(until_s, dtype=float))
+
+
+@st.composite
+def tariffs(draw):
+    quarters = draw(st.lists(st.integers(1, 95), max_size=4, unique=True))
+    return tariff_of((0, draw(st.floats(0.01, 1))), *((q / 4, draw(st.floats(0.01, 1))) for q in sorted(quarters)))
+
+
+def test_cost_of_two_jobs_on_a_node():
+    """100 W for 100 s, 180 W for 300 s, 100 W for 200 s; the other node is never used."""
+    cluster = cluster_of((2, NODE), pue=1.5, price=0.2)
+    found = cost_of_segments(segments_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0)), cluster)
+    assert found.kwh == pytest.approx([84e3 / 3.6e6, 0.0], rel=1e-12)
+    assert found.eur == pytest.approx([0.007, 0.0], rel=1e-12)
+
+
+def test_a_handover_at_an_instant_is_no_peak():
+    found = cost_of_segments(
+        segments_of((0, 0, 2, 0.0, 10.0), (1, 0, 2, 10.0, 20.0)), cluster_of((1, NODE), pue=1.0, price=1.0)
+    )
+    assert found.kwh * 3.6e6 == pytest.approx([3600.0], rel=1e-12)
+
+
+def test_idle_nodes_count_between_the_bounds():
+    cluster = cluster_of((1, (40.0, 100.0)), (1, (10.0, 100.0)))
+    one = segments_of((0, 0, 1, 100.0, 150.0))
+    assert cost_of_segments(one, cluster).kwh * 3.6e6 == pytest.approx([5000.0, 500.0])
+    assert cost_of_segments(one, cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([5000.0 + 6000.0, 2000.0])
+    assert cost_of_segments(segments_of(), cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([8000.0, 2000.0])
+    assert not cost_of_segments(segments_of(), cluster).eur.any()
+
+
+def test_a_century_is_integrated_exactly():
+    """36,525 days of 24 h: 8 h of 0.1 and 16 h of 0.25 EUR/kWh at 1 kW."""
+    cluster = cluster_of((1, (0.0, 1000.0)), pue=2.0, tariff=tariff_of((0, 0.1), (8, 0.25)))
+    found = cost_of_segments(segments_of((0, 0, 1, 3600.0, 3600.0 + 36_525 * DAY_S)), cluster)
+    assert found.eur == pytest.approx([36_525 * (0.8 + 4.0) * 2.0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("from_s", "until_s", "wanted"),
+    [
+        (0.0, 0.0, 0.0),
+        (100.0, 200.0, 10.0),
+        (28_700.0, 28_900.0, 10.0 + 20.0),
+        (86_300.0, 86_500.0, 20.0 + 10.0),
+        (86_300.0, 86_300.0 + DAY_S, 2880.0 + 11_520.0),
+        (-100.0, 100.0, 20.0 + 10.0),
+        (1.6e9 + 0.25, 1.6e9 + 1.25, 0.2),
+        (1.6e9 + 0.25, 1.6e9 + 0.265625, 0.2 / 64),
+    ],
+)
+def test_price_by_time_of_day(from_s, until_s, wanted):
+    """0.1 until 8:00, then 0.2; 1.6e9 s is 12:26:40."""
+    tariff = tariff_of((0, 0.1), (8, 0.2))
+    assert price_seconds(tariff, np.array([from_s]), np.array([until_s]))[0] == pytest.approx(
+        wanted, rel=1e-12, abs=0.0
+    )
+    assert price_seconds_between(tariff, from_s, until_s) == pytest.approx(wanted, rel=1e-12, abs=0.0)
+
+
+@given(tariffs(), st.floats(0.0, 2e9), st.lists(st.floats(0.0, 4e5), min_size=1, max_size=4))
+def test_the_closed_form_is_the_walk_and_adds_up(tariff, from_s, lengths):
+    edges = from_s + np.cumsum([0.0, *lengths])
+    parts = price_seconds(tariff, edges[:-1], edges[1:])
+    walked = [price_seconds_between(tariff, a, b) for a, b in pairwise(edges)]
+    assert parts == pytest.approx(walked, rel=1e-9, abs=1e-9)
+    whole = price_seconds(tariff, edges[:1], edges[-1:])[0]
+    assert parts.sum() == pytest.approx(whole, rel=1e-9, abs=1e-9)
+    low, high = tariff.price_eur_kwh.min(), tariff.price_eur_kwh.max()
+    span_s = edges[-1] - edges[0]
+    assert low * span_s * (1 - 1e-9) - 1e-9 <= whole <= high * span_s * (1 + 1e-9) + 1e-9
+
+
+def test_a_walk_ends_where_prices_begin_at_odd_instants():
+    """An hour of 4.1 and a begin near 1.6e9 do not add up exactly."""
+    tariff = tariff_of((0, 0.1), (4.1, 0.2), (17.3, 0.3))
+    walked = price_seconds_between(tariff, 1.6e9 + 0.1, 1.6e9 + 0.1 + 10 * DAY_S)
+    assert walked == pytest.approx(10 * 3600.0 * (4.1 * 0.1 + 13.2 * 0.2 + 6.7 * 0.3), rel=1e-9)
+
+
+def test_power_over_time():
+    cluster = cluster_of((1, NODE), (1, (5.0, 70.0)))
+    instants, watts = power_over_time(
+        segments_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
+    )
+    assert instants.tolist() == [0.0, 100.0, 400.0, 500.0, 600.0]
+    assert watts.tolist() == [[100.0, 5.0], [180.0, 5.0], [100.0, 70.0], [100.0, 5.0], [0.0, 5.0]]

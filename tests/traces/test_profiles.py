@@ -1,0 +1,137 @@
+"""Tables of profiles: read and written alike in three formats, looked up, refused with one line."""
+
+import os
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.profiles import PROFILE_COLUMNS, ProfileTable, profile_table, read_profiles, write_profiles
+
+ROWS = [
+    ("A", 32, "v100", 1, 10.0),
+    ("A", 32, "v100", 2, 6.0),
+    ("A", None, "t4", 1, 30.0),
+    ("A", 64, "v100", 1, 9.0),
+    ("B", None, "t4", 4, 0.1),
+]
+SUFFIXES = (".csv", ".parquet", ".sqlite", ".db")
+HEADER = ",".join(PROFILE_COLUMNS)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_written_is_read(tmp_path, suffix):
+    path = tmp_path / f"profiles{suffix}"
+    write_profiles(ROWS, path)
+    table = read_profiles(path)
+    assert table.frame.rows() == ROWS
+    assert (len(table), table.rows, table.models, table.gpu_types) == (5, 5, ("A", "B"), ("v100", "t4"))
+    assert len(table.sha256) == 64
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from("AB"),
+            st.none() | st.integers(1, 9),
+            st.sampled_from(["v100", "t4"]),
+            st.integers(1, 4),
+            st.floats(1e-6, 1e6),
+        ),
+        min_size=1,
+        unique_by=lambda row: row[:4],
+    )
+)
+def test_three_formats_hold_the_same_numbers(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("formats")
+    for suffix in SUFFIXES[:3]:
+        write_profiles(rows, folder / f"p{suffix}")
+        assert read_profiles(folder / f"p{suffix}").frame.rows() == rows
+
+
+def test_lookup():
+    """By hand: exact rows before those of any batch size; none: infinite."""
+    table = profile_table(ROWS)
+    known = table.epoch_s(["A", "A", "A", "B", "C"], [32, 64, 7, 8, None], ["v100", "t4", "v100"], 2)
+    inf = np.inf
+    assert known.tolist() == [
+        [[10.0, 6.0], [30.0, inf], [10.0, 6.0]],
+        [[9.0, inf], [30.0, inf], [9.0, inf]],
+        [[inf, inf], [30.0, inf], [inf, inf]],
+        [[inf, inf], [inf, inf], [inf, inf]],
+        [[inf, inf], [inf, inf], [inf, inf]],
+    ]
+
+
+def test_a_row_of_its_own_size_wins_wherever_it_stands():
+    table = profile_table([("A", 32, "t4", 1, 5.0), ("A", None, "t4", 1, 7.0)])
+    assert table.epoch_s(["A", "A"], [32, 33], ["t4"], 1).ravel().tolist() == [5.0, 7.0]
+
+
+def test_jobs_without_a_batch_size():
+    """They take rows of any, else those of the smallest."""
+    sized = profile_table([("A", 64, "t4", 1, 5.0), ("A", 16, "t4", 1, 8.0), ("A", 64, "t4", 2, 3.0)])
+    assert sized.epoch_s(["A"], [None], ["t4"], 2).ravel().tolist() == [8.0, np.inf]
+    assert sized.gpu_types_of("A", None) == ("t4",)
+    assert sized.gpu_types_of("A", 5) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("A,1,t,1,2\nA,x,t,1,2", "row 3, column batch_size: must be a number, got 'x'"),
+        ("A,1,t,1,0", "row 2, column epoch_s: must be a number > 0, got '0'"),
+        ("A,1,t,1,nan", "row 2, column epoch_s: must be a number > 0"),
+        ("A,1,t,1.5,2", "row 2, column gpus: must be a whole number from 1 to 65536, got '1.5'"),
+        ("A,1,t,,2", "row 2, column gpus: must be a whole number"),
+        ("A,0,t,1,2", "row 2, column batch_size: must be a whole number from 1"),
+        (",1,t,1,2", "row 2, column model: must name one, got nothing"),
+        ("A,1,,1,2", "row 2, column gpu_type: must name one, got nothing"),
+        (
+            "A,,t,1,2\nA,,t,1,3",
+            "row 3, column model: model, batch size, GPU type and GPUs are there twice, got 'A, any",
+        ),
+        ("", "only a header, no rows"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path, rows, said):
+    path = tmp_path / "bad.csv"
+    path.write_text(f"{HEADER}\n{rows}\n")
+    with pytest.raises(TraceError) as told:
+        read_profiles(path)
+    assert said in str(told.value)
+    assert str(told.value).startswith(str(path))
+    assert "\n" not in str(told.value)
+
+
+def test_columns_and_suffixes(tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text("model,gpus\nA,1\n")
+    with pytest.raises(TraceError, match="batch_size"):
+        read_profiles(path)
+    with pytest.raises(ConfigError, match="suffix"):
+        write_profiles(ROWS, tmp_path / "profiles.txt")
+
+
+def test_a_sqlite_file_without_the_table(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as opened:
+        opened.execute("CREATE TABLE jobs (id TEXT)")
+    opened.close()
+    with pytest.raises(TraceError, match="table profiles cannot be read"):
+        read_profiles(path)
+
+
+def test_a_table_of_rows_at_hand():
+    frame = pl.DataFrame({"model": ["A"], "batch_size": [None], "gpu_type": ["t4"], "gpus": [1], "epoch_s": [2]})
+    table = profile_table(frame, "made")
+    assert isinstance(table, ProfileTable)
+    assert table.frame.rows() == [("A", None, "t4", 1, 2.0)]
+    with pytest.raises(TraceError, match="made, row index 0, column epoch_s"):
+        profile_table([("A", None, "t4", 1, -2.0)], "made")

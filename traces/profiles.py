@@ -1,0 +1,199 @@
+"""Profiles: seconds an epoch of a model on so many GPUs of a type, in a table (CSV, Parquet or SQLite).
+
+Filippini et al.: ANDREAS, FiCloud 2021, section III: "Job Profiler", whose results its scheduler reads from a database.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import TraceError
+from jobcast.traces.check import Place, require_columns
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.plain_tables import floats_in, read_plain, write_plain
+from jobcast.traces.profiles_sqlite import SQLITE_MAGIC, SQLITE_SUFFIXES, sqlite_frame, write_sqlite
+from jobcast.traces.table import Floats
+from jobcast.traces.typed import LARGEST_COUNT, numbers_of
+
+PROFILE_SCHEMA = {
+    "model": pl.String,
+    "batch_size": pl.Int64,
+    "gpu_type": pl.String,
+    "gpus": pl.Int64,
+    "epoch_s": pl.Float64,
+}
+PROFILE_COLUMNS = tuple(PROFILE_SCHEMA)
+KEY = PROFILE_COLUMNS[:-1]
+MOST_GPUS = 65_536
+"""Of a job on one node; a row beyond this is taken for a mistake."""
+ProfileRow = tuple[str, int | None, str, int, float]
+"""Model, batch size (None: any), GPU type, GPUs, seconds an epoch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfileTable:
+    """Seconds an epoch, by model, batch size, GPU type and number of GPUs of one node.
+
+    Attributes
+    ----------
+    path : the file
+    sha256 : of its bytes, in hex; empty for a table that was made
+    frame : `PROFILE_COLUMNS`, typed, one row a key; no batch size: any
+    notes : what a user should know of it
+    """
+
+    path: str
+    sha256: str
+    frame: pl.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return self.frame.height
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names, in the table's order."""
+        return tuple(self.frame["model"].unique(maintain_order=True).to_list())
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Names, in the table's order."""
+        return tuple(self.frame["gpu_type"].unique(maintain_order=True).to_list())
+
+    def gpu_types_of(self, model: str, batch_size: int | None) -> tuple[str, ...]:
+        """Types that a job of a model and batch size is profiled on, in the table's order; see `epoch_s`."""
+        its = _rows_of(self.frame.filter(pl.col("model") == model), batch_size)
+        return tuple(its["gpu_type"].unique(maintain_order=True).to_list())
+
+    def epoch_s(
+        self, models: Sequence[str], batch_sizes: Sequence[int | None], gpu_types: Sequence[str], most_gpus: int
+    ) -> Floats:
+        """Seconds an epoch of jobs wherever they are profiled.
+
+        A row of the job's own batch size comes before one of any. A job without a batch size takes the rows of any,
+        else those of the smallest batch size of its model.
+
+        Parameters
+        ----------
+        models, batch_sizes : (n_jobs,)
+        gpu_types : (n_types,) names; one may be there twice
+        most_gpus : columns: 1, 2, ... GPUs
+
+        Returns
+        -------
+        (n_jobs, n_types, most_gpus) infinite where nothing is profiled
+        """
+        pairs = list(zip(models, batch_sizes, strict=True))
+        distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
+        its_model = {model: part for (model,), part in self.frame.partition_by("model", as_dict=True).items()}
+        known = np.full((len(distinct), len(gpu_types), most_gpus), np.inf)
+        for (model, batch_size), row in distinct.items():
+            if model in its_model:
+                _lay(_rows_of(its_model[model], batch_size), gpu_types, known[row])
+        return known[[distinct[pair] for pair in pairs]]
+
+
+def read_profiles(path: PathLike) -> ProfileTable:
+    """Read a table of `PROFILE_COLUMNS`: CSV, Parquet, or the table `profiles` of a SQLite file.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, a column is missing, a value cannot be used, or a key is there twice; the line names
+        file, row, column and value.
+    """
+    file = read_file(path)
+    if file.data.startswith(SQLITE_MAGIC):
+        frame, place = sqlite_frame(file), Place(file.path)
+        require_columns(frame.columns, place, PROFILE_COLUMNS)
+        if frame.is_empty():
+            raise TraceError(f"{place.path}: the table profiles has no rows; give at least one")
+        return _table(frame, place, file)
+    return _table(*read_plain(path, PROFILE_COLUMNS))
+
+
+def profile_table(
+    rows: pl.DataFrame | Iterable[ProfileRow], path: str = "profiles", sha256: str = "", notes: tuple[str, ...] = ()
+) -> ProfileTable:
+    """A table of rows at hand, checked as those of a file are. Raises TraceError, which names `path`."""
+    frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=PROFILE_SCHEMA, orient="row")
+    place = Place(path)
+    require_columns(frame.columns, place, PROFILE_COLUMNS)
+    return ProfileTable(path, sha256, _checked(frame, place), notes)
+
+
+def write_profiles(rows: pl.DataFrame | Iterable[ProfileRow], path: PathLike) -> None:
+    """Write a table that `read_profiles` reads, by the suffix: .csv, .parquet, .sqlite or .db.
+
+    Raises ConfigError if it cannot be written, TraceError for rows that cannot be used.
+    """
+    frame = profile_table(rows, str(path)).frame
+    if Path(path).suffix.lower() in SQLITE_SUFFIXES:
+        write_sqlite(frame, path)
+    else:
+        write_plain(frame, path)
+
+
+def _table(frame: pl.DataFrame, place: Place, file: FileBytes) -> ProfileTable:
+    return ProfileTable(place.path, file.sha256, _checked(frame, place))
+
+
+def _checked(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+    """Typed columns. Raises TraceError for the first row that cannot be used."""
+    made = {name: _names(frame[name], place) for name in ("model", "gpu_type")}
+    sizes = frame["batch_size"]
+    if sizes.dtype == pl.String:
+        sizes = sizes.str.strip_chars().replace("", None)
+    made["batch_size"] = _counts(sizes, place, int(LARGEST_COUNT), missing=True)
+    made["gpus"] = _counts(frame["gpus"], place, MOST_GPUS)
+    made["epoch_s"] = pl.Series("epoch_s", floats_in(frame["epoch_s"], place, above=True))
+    table = pl.DataFrame(made).select(PROFILE_COLUMNS)
+    again = table.select(pl.struct(KEY).is_first_distinct().not_()).to_series()
+    shown = pl.Series("model", [", ".join(map(_shown, key)) for key in table.select(KEY).iter_rows()], dtype=pl.String)
+    place.refuse(again, shown, "model, batch size, GPU type and GPUs are there twice", "keep one row")
+    return table
+
+
+def _shown(value: object) -> str:
+    return "any" if value is None else str(value)
+
+
+def _names(values: pl.Series, place: Place) -> pl.Series:
+    text = values.cast(pl.String).str.strip_chars()
+    place.refuse((text == "").fill_null(True), values, "must name one", "fill it in or drop the row")
+    return text
+
+
+def _counts(values: pl.Series, place: Place, most: int, missing: bool = False) -> pl.Series:
+    """Whole numbers from 1 on; null where none is needed."""
+    numbers = numbers_of(values, place)
+    whole = numbers.is_finite() & (numbers >= 1) & (numbers <= most) & (numbers == numbers.floor())
+    what = f"must be a whole number from 1 to {most}" + (", or empty: any" if missing else "")
+    absent = values.is_null() if missing else pl.Series([False]).new_from_index(0, len(values))
+    place.refuse(~(whole.fill_null(False) | absent), values, what, "correct it or drop the row")
+    return numbers.cast(pl.Int64)
+
+
+def _rows_of(its: pl.DataFrame, batch_size: int | None) -> pl.DataFrame:
+    """Of one model's rows those that a job goes by, the ones that count last."""
+    anyhow = its.filter(pl.col("batch_size").is_null())
+    if batch_size is None:
+        return anyhow if len(anyhow) else its.filter(pl.col("batch_size") == pl.col("batch_size").min())
+    return pl.concat([anyhow, its.filter(pl.col("batch_size") == batch_size)])
+
+
+def _lay(its: pl.DataFrame, gpu_types: Sequence[str], known: Floats) -> None:
+    """Write rows into (n_types, most_gpus), later ones over earlier ones."""
+    gpus = its["gpus"].to_numpy()
+    fits = gpus <= known.shape[1]
+    for column, name in enumerate(gpu_types):
+        here = fits & (its["gpu_type"] == name).to_numpy()
+        known[column, gpus[here] - 1] = its["epoch_s"].to_numpy()[here]
