@@ -12,28 +12,28 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import made_up_curves
 
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import leave_one_app_out, score_curves
-from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from jobcast.traces.learning_curves import read_learning_curves
 
 SEEN = (0.1, 0.2, 0.35, 0.5, 0.75)
-RUNS = 8
-SCHEDULE = ((30, 0.15), (60, 0.05), (80, 0.005))
-"""Epochs at which ImageNet's learning rate is cut, and by how much the accuracy rises then."""
-FIGURES = ("mae", "mae_last_value", "coverage_90", "width_90")
+FIGURES = ("mae", "mae_last_value", "best_family", "coverage_90", "width_90")
 ROOMS = ("domain", "traces", "features", "models", "src")
 CURVES = "models/curves"
 CHOICES = (
     ("as it is", "", "", ""),
     ("usual rate 8", "shape", "USUAL_RATE = 9.5", "USUAL_RATE = 8.0"),
     ("usual rate 11", "shape", "USUAL_RATE = 9.5", "USUAL_RATE = 11.0"),
-    ("its deviation .3", "rates", "RATE_SD = 0.4", "RATE_SD = 0.3"),
-    ("its deviation .6", "rates", "RATE_SD = 0.4", "RATE_SD = 0.6"),
+    ("its scale .15", "rates", "FREEDOM = 0.25", "FREEDOM = 0.15"),
+    ("its scale .4", "rates", "FREEDOM = 0.25", "FREEDOM = 0.4"),
+    ("its degrees of freedom 1", "rates", "0.25, 2.0", "0.25, 1.0"),
+    ("its degrees of freedom 30", "rates", "0.25, 2.0", "0.25, 30.0"),
+    ("slow prefixes count as others", "rates", "if 2 * likeliest < RATES - 1:", "if likeliest < 0:"),
     ("power of the evidence .1", "combination", "TEMPER = 0.3", "TEMPER = 0.1"),
     ("power of the evidence 1", "combination", "TEMPER = 0.3", "TEMPER = 1.0"),
     ("Laplace's variance times 3", "combination", "FAMILY_VARIANCE = 6.0", "FAMILY_VARIANCE = 3.0"),
@@ -42,53 +42,21 @@ CHOICES = (
     ("annealing 8", "numbers", "ANNEALING = 4.0", "ANNEALING = 8.0"),
     ("misfit .01", "scaling", "MISFIT, MISFIT_AGE = 0.02", "MISFIT, MISFIT_AGE = 0.01"),
     ("misfit .04", "scaling", "MISFIT, MISFIT_AGE = 0.02", "MISFIT, MISFIT_AGE = 0.04"),
-    ("undeclared cuts .2", "combination", "CUT_SD = 0.32", "CUT_SD = 0.2"),
-    ("undeclared cuts .5", "combination", "CUT_SD = 0.32", "CUT_SD = 0.5"),
+    ("undeclared cuts 0", "milestones", "UNTOLD = 0.2", "UNTOLD = 0.0"),
+    ("undeclared cuts .3", "milestones", "UNTOLD = 0.2", "UNTOLD = 0.3"),
+    ("the first until .6 of a run", "milestones", "(0.3, 0.75)", "(0.3, 0.6)"),
+    ("the first until .9 of a run", "milestones", "(0.3, 0.75)", "(0.3, 0.9)"),
+    ("default deviations 1.2 as wide", "calibration", "usual = ndtri(", "usual = 1.2 * ndtri("),
+    ("narrowest intervals .8 of computed", "calibration", "0.5, 4.0", "0.8, 4.0"),
     ("default prior as .5 applications", "pooling", "PRIOR_APPS = 2.0", "PRIOR_APPS = 0.5"),
     ("default prior as 8 applications", "pooling", "PRIOR_APPS = 2.0", "PRIOR_APPS = 8.0"),
 )
 
 
-def stepped(rng: np.random.Generator) -> list[LearningCurve]:
-    """ImageNet's top-1 accuracy under a schedule of three cuts."""
-    epoch, runs = np.arange(1, 91), []
-    for run in range(RUNS):
-        top, tau = 0.6 + 0.02 * rng.normal(), 5.0 * (1 + 0.2 * rng.normal())
-        metric = top - (top - 0.15) * np.exp(-(((epoch - 1) / tau) ** 0.7))
-        for cut, rise in SCHEDULE:
-            after = rise * (1 + 0.1 * rng.normal()) * (1 - 0.2 * np.exp(-(epoch - cut - 1) / 2.0))
-            metric = metric + np.where(epoch > cut, after, 0.0)
-        noise = np.where(epoch <= 30, 0.012, np.where(epoch <= 60, 0.004, 0.0015)) * rng.normal(size=len(epoch))
-        runs.append(LearningCurve("stepped", 2**run, epoch, metric + noise, tuple(cut for cut, _ in SCHEDULE)))
-    return runs
-
-
-def exponential(rng: np.random.Generator, rate: float) -> list[LearningCurve]:
-    """Detection accuracy that levels off: 50 epochs, `rate` over the run."""
-    epoch = np.arange(1, 51)
-    return [
-        LearningCurve(
-            "exponential",
-            2**run,
-            epoch,
-            0.8 * (1 - np.exp(-epoch * rate / 50 / (1 + 0.2 * rng.normal()))) + 0.008 * rng.normal(size=50),
-        )
-        for run in range(RUNS)
-    ]
-
-
-def power_law(rng: np.random.Generator) -> list[LearningCurve]:
-    """A loss that falls as t^-.5: 60 epochs."""
-    epoch = np.arange(1, 61)
-    return [
-        LearningCurve("power law", 2**run, epoch, 7.0 * epoch**-0.5 + 1.0 + 0.01 * rng.normal(size=60))
-        for run in range(RUNS)
-    ]
-
-
-def row(name: str, seen: float, figures: dict[str, object]) -> str:
+def row(name: str, seen: float, figures: dict[str, Any]) -> str:
     """One line of a table."""
-    return f"{name:<34} {seen:>5.0%} " + " ".join(f"{figures[one]:>15.4f}" for one in FIGURES)
+    told = figures | {"best_family": min(figures["families"].values())}
+    return f"{name:<34} {seen:>5.0%} " + " ".join(f"{told[one]:>15.4f}" for one in FIGURES)
 
 
 def choices(data: Path) -> None:
@@ -104,9 +72,10 @@ def choices(data: Path) -> None:
                 if old not in text:
                     raise SystemExit(f"{path.name}: does not say {old}; bring the list of choices up to date")
                 path.write_text(text.replace(old, new))
-            shutil.copy(__file__, Path(folder, "bench.py"))
+            for script in (Path(__file__), Path(made_up_curves.__file__)):
+                shutil.copy(script, folder)
             environment = os.environ | {"PYTHONPATH": str(Path(folder, "src")), "JOBCAST_DATA": str(data)}
-            words = [sys.executable, "bench.py", "--measured", name]
+            words = [sys.executable, Path(__file__).name, "--measured", name]
             subprocess.run(words, cwd=folder, env=environment, check=True)
 
 
@@ -133,18 +102,10 @@ def main() -> None:
         return
     measured("measured, the others learnt from", data, SEEN)
     model = AccuracyCurve().fit(read_learning_curves(data / "curves" / "training_curves.csv").curves)
-    rng = np.random.default_rng(1)
-    steps = stepped(rng)
-    made_up = {
-        "steps, declared": steps,
-        "steps, not declared": [replace(one, lr_milestones=()) for one in steps],
-        "exponential, rate 6": exponential(rng, 6.0),
-        "exponential, rate 3.6": exponential(rng, 3.6),
-        "power law": power_law(rng),
-    }
-    for name, runs in made_up.items():
+    for made_up in (made_up_curves.chosen_by(), made_up_curves.reported()):
         for share in (0.2, 0.5):
-            print(row(name, share, score_curves(model, runs, share)), flush=True)
+            for name, runs in made_up.items():
+                print(row(name, share, score_curves(model, runs, share)), flush=True)
 
 
 if __name__ == "__main__":

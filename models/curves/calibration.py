@@ -13,9 +13,9 @@ from jobcast.traces.learning_curves import LearningCurve
 
 Floats = NDArray[np.float64]
 LEVEL = 0.9
-DEFAULT_SPREAD, DEFAULT_POINTS = 1.2, 200
-"""Before an application is seen, deviations are normal, that much wider than computed; kept as so many quantiles."""
-LEAST_SPREAD, MOST_SPREAD = 0.8, 4.0
+DEFAULT_POINTS = 200
+"""Before an application is seen, deviations are normal, as computed; kept as so many quantiles."""
+LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
 NORMAL_QUANTILE = float(ndtri(0.5 + LEVEL / 2))
 LEAST_EPOCHS = 5
 
@@ -25,7 +25,7 @@ def calibrated_spread(by_app: ByApp, prior: CurvePrior | None) -> tuple[float, .
 
     The quantile of all applications' deviations together, where each counts once, and so does the default.
     """
-    usual = DEFAULT_SPREAD * ndtri(0.5 + (np.arange(DEFAULT_POINTS) + 0.5) / DEFAULT_POINTS / 2)
+    usual = ndtri(0.5 + (np.arange(DEFAULT_POINTS) + 0.5) / DEFAULT_POINTS / 2)
     found: list[list[Floats]] = [[usual] for _ in SPREAD_SHARES[1:-1]]
     for app, runs in by_app.items():
         long = [run for run in runs if len(run.metric) >= LEAST_EPOCHS]

@@ -30,10 +30,6 @@ MOST_ANNEALED = 0.25
 """Most that annealing gives back, as a share of what was gained so far."""
 ANNEALING_SD = 0.5
 """Standard deviation of what annealing gives back, as a share of it."""
-CUT_SD = 0.32
-"""Jumps by cuts of the learning rate that nobody declared, as a share of the rise so far, or of the way to the bound if
-that is less; with the power 3/2 of the share of epochs that is left, and the root of that which is ahead: the later,
-the fewer are still to come, and the smaller."""
 LATE_SD = 0.1
 """Standard deviation of where a run ends that has not begun to move, as a share of the way to the bound."""
 _F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
@@ -56,7 +52,7 @@ def family_weights(evidence: Floats, log_weight: Floats, weights: Floats) -> Non
             weights[row, family] /= total
 
 
-@njit(types.void(_F2, _I1, _I1, _F2, _F3, _F3, _F2, _F2, types.float64, _F1, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(types.void(_F2, _I1, _I1, _F2, _F3, _F3, _F2, _F2, types.float64, _F2, _F2, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
 def combine(
     scale: Floats,
     measured: NDArray[np.int64],
@@ -67,7 +63,7 @@ def combine(
     rise: Floats,
     rise_variance: Floats,
     annealing: float,
-    cut_sd: Floats,
+    untold: Floats,
     share: Floats,
     mean: Floats,
     sd: Floats,
@@ -82,13 +78,14 @@ def combine(
     value, variance : (n, 11, e) of families
     rise, rise_variance : (n, e) see `rates`
     annealing : standard deviations of noise that annealing gives back, times the root of the share of epochs ahead
-    cut_sd : (n,) see CUT_SD; 0 where cuts are declared
+    untold : (n, e) what undeclared cuts add, see `milestones.untold_sd`; as shares of the rise so far, or of the way to
+        the bound if that is less
     share : (n, e)
     mean, sd, jump_sd : (n, e) written
     """
     for row in range(scale.shape[0]):
         known = scale[row]
-        jump = cut_sd[row] * max(1.0 - known[SHARE], 0.0) ** 1.5 * min(known[ROOM], max(known[LEVEL] - 1.0, 0.0))
+        gap = min(known[ROOM], max(known[LEVEL] - 1.0, 0.0))
         unmoved = max(known[REACHED] - (known[LEVEL] - 1.0), 0.0) / max(known[REACHED], 1e-9)
         late = LATE_SD * unmoved * known[ROOM] * max(1.0 - known[SHARE], 0.0) ** 0.5
         doubt = FAMILY_VARIANCE * points[row] / max(points[row] - FREE, 1)
@@ -112,4 +109,5 @@ def combine(
             spread += (ANNEALING_SD * max(given_back - left, 0.0)) ** 2
             mean[row, column] = known[LEVEL] + max(left, given_back)
             sd[row, column] = math.sqrt(spread)
-            jump_sd[row, column] = math.hypot(jump, late) * math.sqrt(max(place - known[SHARE], 0.0))
+            started = late * math.sqrt(max(place - known[SHARE], 0.0))
+            jump_sd[row, column] = math.hypot(gap * untold[row, column], started)

@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jobcast.models.curves.columns import BASE, LENGTH, ORIGIN, PER_V
+from jobcast.models.curves.columns import BASE, LAST, LENGTH, ORIGIN, PER_V, SHARE
 from jobcast.models.curves.families import NAMES
 from jobcast.models.curves.fitting import Fits
 from jobcast.models.curves.known_apps import KnownApps
-from jobcast.models.curves.milestones import Cuts
+from jobcast.models.curves.milestones import Cuts, untold_sd
 from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class CurveForecast:
 
         Parameters
         ----------
-        epochs : (n, e) epochs of each curve, later than those seen
+        epochs : (n, e) epochs of each curve, later than those seen, or the last of these: its value is known
 
         Returns
         -------
@@ -72,11 +72,14 @@ class CurveForecast:
         lower, upper = np.hypot(spread, worse), np.hypot(spread, better)
         metric, lower, upper = self.known.combined(epoch, metric, lower, upper, self.seen, self.epochs)
         metric, below, above = self._either_way(metric, lower, upper)
-        return np.clip(metric, self.low[:, None], self.high[:, None]), below, above
+        metric = np.clip(metric, self.low[:, None], self.high[:, None])
+        known = epoch == self.seen[:, None]
+        metric = np.where(known, self.fits.scale[:, LAST, None], metric)
+        return metric, np.where(known, 0.0, below), np.where(known, 0.0, above)
 
     def parts(self, epoch: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """What `at` is made of: the mean, its standard deviation, and those that cuts add for the worse and better."""
-        from jobcast.models.curves.combination import CUT_SD, TEMPER, combine
+        from jobcast.models.curves.combination import TEMPER, combine
         from jobcast.models.curves.rates import rises_ahead
 
         fits, scale = self.fits, self.fits.scale
@@ -88,10 +91,11 @@ class CurveForecast:
         rises_ahead(
             fits.points, fits.x, fits.v, fits.weight, scale, self.numbers.rate, TEMPER, share, rise, rise_variance
         )
-        cut_sd = np.where(self.cuts.declared, 0.0, CUT_SD)
+        untold = untold_sd(scale[:, SHARE], share, self.numbers.cut_sizes)
+        untold[self.cuts.declared] = 0.0
         combine(
             scale, fits.measured, fits.points, self.weights, value, variance, rise, rise_variance,
-            self.numbers.annealing, cut_sd, share, mean, sd, jump_sd,
+            self.numbers.annealing, untold, share, mean, sd, jump_sd,
         )  # fmt: skip
         unit = np.abs(scale[:, PER_V, None])
         metric = scale[:, BASE, None] + scale[:, PER_V, None] * mean
@@ -162,8 +166,9 @@ class CurveForecast:
         wanted = np.broadcast_to(np.asarray(target, np.float64), (len(self),))[:, None]
         sd = np.where(wanted < mean, below, above)
         at_least = ndtr((mean - wanted) / np.maximum(sd, np.finfo(float).tiny))
-        found: Floats = np.where(self.direction[:, None] > 0, at_least, 1 - at_least)
-        return found
+        way = self.direction[:, None]
+        found: Floats = np.where(way > 0, at_least, 1 - at_least)
+        return np.where(sd > 0, found, way * (mean - wanted) >= 0)
 
     def reach_probability(self, target: ArrayLike) -> Floats:
         """(n,) probability that the target is reached by the last epoch; a scalar or (n,)."""

@@ -1,4 +1,5 @@
-"""Declared cuts of the learning rate: a curve jumps after each, by a share of its way to the best value."""
+"""Cuts of the learning rate: a curve jumps after each, by a share of its way to the best value; declared cuts, and what
+is to be expected where none are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 AT_ONCE = 0.85
 """Share of a jump that comes with the first epoch after the cut; the rest comes evenly until the next."""
+
+UNTOLD = 0.2
+"""Probability that a run without a schedule has one all the same."""
+FIRST_CUTS = (0.3, 0.75)
+"""Shares of a run between which the first cut lies, evenly: .3 (wide ResNets on CIFAR: 60 of 200 epochs), a third
+(ImageNet: 30 of 90), a half (ResNets on CIFAR), two thirds (Mask R-CNN: 60,000 of 90,000 steps), three quarters."""
+UNTOLD_DECAY = 3.0
+"""Jumps get smaller by exp(-1) from cut to cut, see `numbers.CUT_SIZES`, and three make a schedule."""
+UNTOLD_SIZE_SD = 0.5
+"""Standard deviation of all jumps together, as a share of these."""
+TAIL, TAIL_QUANTILE = 0.05, 1.6449
+"""What a 90 % interval leaves out above, and the normal quantile there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +62,33 @@ class Cuts:
             kept = 1 - done * self.size[:, column, None]
             sd, jump_sd = kept * sd, np.hypot(kept * jump_sd, wider)
         return metric, sd, jump_sd
+
+
+def untold_sd(seen: Floats, share: Floats, sizes: Sequence[float]) -> Floats:
+    """What cuts that nobody declared may add by some time, as shares of the way to the bound, (n, e).
+
+    With a small probability a jump comes, a large one: a mixture, whose upper end is that of no jump as long as the
+    probability is below TAIL, and a quantile of the jump beyond. Answered is the standard deviation of the normal
+    distribution that reaches as far.
+
+    Parameters
+    ----------
+    seen : (n,) share of the run that is seen; as far as that, no first cut came
+    share : (n, e) share of the run
+    sizes : of the first, the second, ... cut
+
+    >>> untold_sd(np.array([0.2]), np.array([[0.3, 0.41, 0.5, 1.0]]), (0.4, 0.15, 0.05)).round(2).tolist()
+    [[0.0, 0.0, 0.29, 0.42]]
+    """
+    from scipy.special import ndtri
+
+    begin, until = FIRST_CUTS
+    gone, came = (np.clip((one - begin) / (until - begin), 0.0, 1.0) for one in (seen[:, None], share))
+    chance = UNTOLD * np.maximum(came - gone, 0.0) / (1.0 - UNTOLD * gone)
+    beyond = 1.0 + UNTOLD_SIZE_SD * ndtri(1.0 - TAIL / np.maximum(chance, TAIL * (1 + 1e-9)))
+    size = (1.0 - np.prod(1.0 - np.asarray(sizes))) * np.exp(-UNTOLD_DECAY * gone)
+    found: Floats = np.where(chance > TAIL, size * np.maximum(beyond, 0.0) / TAIL_QUANTILE, 0.0)
+    return found
 
 
 def stretch_of(seen: int, epochs: int, milestones: Sequence[int]) -> tuple[int, int]:

@@ -2,6 +2,11 @@
 
 Near its end any rise is close to c - a exp(-r p). Its rate r is known from other runs within a factor, and from the run
 itself as far as noise lets it: each rate of a grid is weighted by both, c and a solved for.
+
+The usual rate is known from few applications, so that of another may be far off: log r has a Student t distribution,
+and where a run itself tells that it is slower than usual, the prior yields. Rates fall along a run, so a prefix that
+looks slow will not become fast, whereas most of those that look fast become slow. Therefore evidence for a slower rate
+than usual counts by how closely an exponential follows the prefix; other evidence counts by the power `temper` only.
 """
 
 import math
@@ -12,22 +17,104 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from jobcast.models.curves.columns import CENTER
+from jobcast.models.curves.columns import CENTER, LEVEL
 from jobcast.models.curves.scaling import FREE, MISFIT
 
 njit: Any = numba.njit
 Floats = NDArray[np.float64]
 RATES, WIDEST_FACTOR = 15, 6.0
 """Of the grid, evenly spaced in log r, up to so many times the usual rate and down to that part of it."""
-RATE_SD = 0.4
-"""Standard deviation of log r over applications."""
+RATE_SD, RATE_FREEDOM = 0.25, 2.0
+"""Scale of log r over applications, and degrees of freedom: one less than the three applications it is known from."""
 AMPLITUDE_SD = 0.5
-"""Standard deviation of a around 1, the whole rise."""
+"""Standard deviation of a, as a share of the rise that the level and the rate say."""
+LEAST_REACHED = 0.05
+"""Least rise so far, and share of the whole that it counts as, when a is expected."""
+MOST_POWER = 5.0
+"""Of the likelihood where an exponential follows the prefix closer than MISFIT and noise allow for."""
 _F1, _F2 = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
 _I1 = types.Array(types.int64, 1, "C")
+_F0 = types.float64
 
 
-@njit(types.void(_I1, _F2, _F2, _F2, _F2, types.float64, types.float64, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
+@njit(_F0(types.int64, _F1, _F1, _F1, _F0, _F0, _F0, _F0, _F1, _F1, _F1), cache=True)  # type: ignore[untyped-decorator]
+def weigh_rates(
+    used: int,
+    x: Floats,
+    v: Floats,
+    weight: Floats,
+    level: float,
+    center: float,
+    usual_rate: float,
+    temper: float,
+    rate: Floats,
+    amplitude: Floats,
+    share: Floats,
+) -> float:
+    """Rates of the grid, the a of each and its posterior probability, (RATES,) written; answers the mean misfit.
+
+    Parameters
+    ----------
+    used : points
+    x, v, weight : (m,) points of one curve, see `Fits`
+    level, center : in v, and the mean p that it was measured at
+    usual_rate, temper : see `rises_ahead`
+    """
+    least, likeliest, misfit = math.inf, 0, np.empty(RATES)
+    for k in range(RATES):
+        rate[k] = usual_rate * WIDEST_FACTOR ** (2.0 * k / (RATES - 1) - 1.0)
+        whole = max(level - 1.0, LEAST_REACHED) / max(-math.expm1(-rate[k] * center), LEAST_REACHED)
+        hold = 1.0 / (AMPLITUDE_SD * whole) ** 2
+        s0, s1, s2, t0, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(used):
+            left, w = -math.exp(-rate[k] * (x[i] - 1.0) / 100.0), weight[i]
+            s0 += w
+            s1 += w * left
+            s2 += w * left * left
+            t0 += w * v[i]
+            t1 += w * left * v[i]
+        slope = (t1 - s1 * t0 / s0 + hold * whole) / (s2 - s1 * s1 / s0 + hold)
+        start = (t0 - slope * s1) / s0
+        cost = 0.0
+        for i in range(used):
+            left = -math.exp(-rate[k] * (x[i] - 1.0) / 100.0)
+            cost += weight[i] * (v[i] - start - slope * left) ** 2
+        amplitude[k], misfit[k] = slope, cost / used
+        share[k] = cost + hold * (slope - whole) ** 2
+        if share[k] < least:
+            least, likeliest = share[k], k
+    free = max(used - FREE, 0)
+    power = temper
+    if 2 * likeliest < RATES - 1:
+        power = min(temper * (1.0 + free) / (1.0 + least), MOST_POWER)
+    power, best = power * free / used, -math.inf
+    for k in range(RATES):
+        off = (2.0 * k / (RATES - 1) - 1.0) * math.log(WIDEST_FACTOR) / RATE_SD
+        prior = (RATE_FREEDOM + 1.0) * math.log1p(off * off / RATE_FREEDOM)
+        share[k] = -0.5 * (power * (share[k] - least) + prior)
+        best = max(best, share[k])
+    total, off = 0.0, 0.0
+    for k in range(RATES):
+        share[k] = math.exp(share[k] - best)
+        total += share[k]
+    for k in range(RATES):
+        share[k] /= total
+        off += share[k] * misfit[k]
+    return float(off)
+
+
+@njit(_F0(_F1), cache=True)  # type: ignore[untyped-decorator]
+def median_place(share: Floats) -> float:
+    """Place in the grid, from 0 to RATES - 1, below which half of the probability (RATES,) lies."""
+    below = 0.0
+    for k in range(RATES):
+        if below + share[k] >= 0.5:
+            return float(min(max(k + (0.5 - below) / share[k] - 0.5, 0.0), RATES - 1.0))
+        below += share[k]
+    return RATES - 1.0
+
+
+@njit(types.void(_I1, _F2, _F2, _F2, _F2, _F0, _F0, _F2, _F2, _F2), cache=True)  # type: ignore[untyped-decorator]
 def rises_ahead(
     points: NDArray[np.int64],
     x: Floats,
@@ -48,55 +135,23 @@ def rises_ahead(
     usual_rate : of other runs
     temper : power of the likelihood
     """
-    rate, amplitude, log_weight, misfit = np.empty(RATES), np.empty(RATES), np.empty(RATES), np.empty(RATES)
+    rate, amplitude, part = np.empty(RATES), np.empty(RATES), np.empty(RATES)
     for row in range(points.size):
-        used, best = points[row], -math.inf
-        told = temper * max(used - FREE, 0) / used
-        for k in range(RATES):
-            off = (2.0 * k / (RATES - 1) - 1.0) * math.log(WIDEST_FACTOR)
-            rate[k] = usual_rate * math.exp(off)
-            s0, s1, s2, t0, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(used):
-                left, w = -math.exp(-rate[k] * (x[row, i] - 1.0) / 100.0), weight[row, i]
-                s0 += w
-                s1 += w * left
-                s2 += w * left * left
-                t0 += w * v[row, i]
-                t1 += w * left * v[row, i]
-            apart = s2 - s1 * s1 / s0
-            slope = (t1 - s1 * t0 / s0 + 1.0 / AMPLITUDE_SD**2) / (apart + 1.0 / AMPLITUDE_SD**2)
-            level = (t0 - slope * s1) / s0
-            cost = 0.0
-            for i in range(used):
-                left = -math.exp(-rate[k] * (x[row, i] - 1.0) / 100.0)
-                cost += weight[row, i] * (v[row, i] - level - slope * left) ** 2
-            amplitude[k], misfit[k] = slope, cost / used
-            cost += ((slope - 1.0) / AMPLITUDE_SD) ** 2
-            log_weight[k] = -0.5 * (told * cost + (off / RATE_SD) ** 2)
-            best = max(best, log_weight[k])
-        total = 0.0
-        for k in range(RATES):
-            log_weight[k] = math.exp(log_weight[k] - best)
-            total += log_weight[k]
-        middle, below = RATES - 1, 0.0
-        for k in range(RATES):
-            if below + log_weight[k] >= 0.5 * total:
-                middle, below = k, (0.5 * total - below) / log_weight[k] - 0.5
-                break
-            below += log_weight[k]
+        level, center = scale[row, LEVEL], scale[row, CENTER]
+        misfit = weigh_rates(
+            points[row], x[row], v[row], weight[row], level, center, usual_rate, temper, rate, amplitude, part
+        )
+        wrong, place = max(misfit - 1.0, 0.0), median_place(part)
+        lower = min(int(place), RATES - 2)
         for column in range(share.shape[1]):
-            first, second, off, center = 0.0, 0.0, 0.0, 0.0
+            first, second, median = 0.0, 0.0, 0.0
             for k in range(RATES):
-                gained = amplitude[k] * (
-                    math.exp(-rate[k] * scale[row, CENTER]) - math.exp(-rate[k] * share[row, column])
-                )
-                first += log_weight[k] / total * gained
-                second += log_weight[k] / total * gained * gained
-                off += log_weight[k] / total * misfit[k]
-                if k == middle:
-                    center += (1.0 - abs(below)) * gained
-                elif k == middle + (1 if below > 0 else -1):
-                    center += abs(below) * gained
-            mean[row, column] = center if 0 < middle < RATES - 1 else first
-            wrong = max(off - 1.0, 0.0)
+                gained = amplitude[k] * (math.exp(-rate[k] * center) - math.exp(-rate[k] * share[row, column]))
+                first += part[k] * gained
+                second += part[k] * gained * gained
+                if k == lower:
+                    median += (lower + 1 - place) * gained
+                elif k == lower + 1:
+                    median += (place - lower) * gained
+            mean[row, column] = median
             variance[row, column] = max(second - first * first, 0.0) * (1.0 + wrong) + wrong * MISFIT * MISFIT

@@ -43,9 +43,10 @@ def fill_squares(
 
 
 class SquaredResiduals(Op):
-    """Parameters (11, n_curves, WIDEST) -> sums of squared residuals (11, n_curves), and their descents."""
+    """Parameters (11, n_curves, WIDEST) -> sums of squared residuals (11, n_curves), and their descents.
 
-    __props__ = ()
+    It holds the curves, so no two are equal: one without `__props__` is compared by identity.
+    """
 
     def __init__(self, finished: FinishedCurves) -> None:
         self._data = finished.x, np.log(finished.x), finished.v, finished.seen

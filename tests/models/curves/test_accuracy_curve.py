@@ -81,7 +81,7 @@ def test_an_error_is_forecast_as_the_accuracy_turned_round():
     assert down.final_low == pytest.approx(1 - up.final_high)
 
 
-@pytest.mark.parametrize("rate", [4.0, 8.0, 12.0])
+@pytest.mark.parametrize("rate", [3.0, 4.0, 8.0, 12.0])
 def test_half_of_an_exponential_run_tells_its_end(rate):
     values = rising(100, rate, noise=0.002)
     forecast = MODEL.forecast([curve(values[:50])], [100])
@@ -158,6 +158,36 @@ def test_without_a_schedule_the_interval_is_wider_above():
     untold = MODEL.forecast([imagenet_like(()).prefix(20)], [90])
     _, below, above = untold.at(np.array([[90]]))
     assert above[0, 0] > 1.3 * below[0, 0]
+
+
+def test_jumps_that_nobody_declared_are_held_by_the_interval():
+    whole = imagenet_like(())
+    forecast = MODEL.forecast([whole.prefix(18)], [90])
+    low, high = forecast.interval(0.9, whole.epoch[None, 18:])
+    held = (low[0] <= whole.metric[18:]) & (whole.metric[18:] <= high[0])
+    assert held[:12].mean() > 0.9  # before the first
+    assert held[30:].all()  # later than a half of the run
+    assert forecast.final_mean[0] < whole.metric[-1] - 0.1
+
+
+def test_a_finished_run_repeats_its_last_value():
+    values = rising(30, noise=0.02)
+    runs = [curve(values), curve(values[:1], "z"), curve(values[:20])]
+    forecast = MODEL.forecast(runs, [30, 1, 30])
+    for row in (0, 1):
+        last = runs[row].metric[-1]
+        assert forecast.final_low[row] == forecast.final_mean[row] == forecast.final_high[row] == last
+        assert forecast.reach_probability(last)[row] == 1
+        assert forecast.reach_probability(last + 1e-9)[row] == 0
+    assert forecast.final_low[2] < forecast.final_mean[2] < forecast.final_high[2]
+
+
+def test_a_run_of_a_known_application_that_has_finished_repeats_its_last_value():
+    model, values = AccuracyCurve().fit(three_apps()), 1 - rising(40, 11.0, noise=0.004, seed=5)
+    forecast = model.forecast([curve(values, "b", 256)], [40])
+    assert forecast.final_low[0] == forecast.final_high[0] == values[-1]
+    assert forecast.reach_probability(values[-1]).tolist() == [1]
+    assert forecast.reach_epoch(values[-1], 0.9).tolist() == [40]
 
 
 def test_jumps_are_learnt_from_other_jobs():
@@ -253,7 +283,7 @@ def real():
     return read_learning_curves(Path(folder) / "curves" / "training_curves.csv").curves
 
 
-@pytest.mark.parametrize(("prefix", "most", "share"), [(0.2, 0.091, 0.55), (0.5, 0.0215, 0.61)])
+@pytest.mark.parametrize(("prefix", "most", "share"), [(0.2, 0.091, 0.55), (0.5, 0.0211, 0.6)])
 def test_applications_left_out_are_forecast(real, prefix, most, share):
     """Figures of docs/curves.md, with little to spare at half of the run."""
     from jobcast.models.evaluation.curves import leave_one_app_out
@@ -263,7 +293,7 @@ def test_applications_left_out_are_forecast(real, prefix, most, share):
     assert found["mae"] < most
     assert found["mae"] < share * found["mae_last_value"]
     assert found["mae"] < min(found["families"].values())
-    assert 0.85 < found["coverage_90"] < 0.96
+    assert 0.85 < found["coverage_90"] < 0.95
 
 
 def test_one_of_two_epochs_is_enough(real):

@@ -120,10 +120,19 @@ def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
     assert all(after < before for after, before in zip(prior.sd["janoschek"], FAMILIES["janoschek"].sd, strict=True))
 
 
-def test_equal_seeds_give_equal_priors(janoschek_curves):
+def test_equal_seeds_give_equal_priors_and_libraries_report_no_error(janoschek_curves, caplog):
     pytest.importorskip("pymc")
     first, again = (learn_prior(janoschek_curves[:5], seed=7, draws=20, steps=60) for _ in range(2))
     assert first.told() == again.told()
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+
+
+def test_residuals_of_other_curves_are_another_operation(janoschek_curves):
+    residuals = pytest.importorskip("jobcast.models.curves.residuals")
+    first, other = (
+        residuals.SquaredResiduals(FinishedCurves.of(part)) for part in (janoschek_curves[:2], janoschek_curves[2:4])
+    )
+    assert first != other
 
 
 @pytest.mark.parametrize(("name", "narrower"), [("pow3", 0.15), ("hill3", 0.15), ("janoschek", 0.45)])
