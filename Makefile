@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs lock clean
+.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ reproduce-pcs: install  ## the figures of PCS into docs/pcs/ (JOBCAST_DATA names
 
 reproduce-mlfs: install  ## the figures of MLFS into docs/mlfs/ (JOBCAST_DATA names the folder of traces)
 	@$(BIN)/python -m jobcast.pipelines.reproduce.mlfs
+
+reproduce-andreas: install  ## the figures and tables of ANDREAS into docs/andreas/ (JOBCAST_DATA names the folder of traces)
+	@$(BIN)/python -m jobcast.pipelines.reproduce.andreas
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \

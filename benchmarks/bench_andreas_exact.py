@@ -14,59 +14,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, EnergyView, Tariff
+from jobcast.domain.energy import Deployment, EnergyView
+from jobcast.pipelines.reproduce.andreas.instances import instance, small
 from jobcast.schedulers.energy.exact import ExactSettings, nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
 from jobcast.schedulers.energy.policies import find_energy_policy
 
-KIND_GPUS = np.array([1, 2, 4, 1, 2])
-IDLE_W = np.array([170.0, 170.0, 250.0, 120.0, 120.0])
-GPU_W = np.array([250.0, 250.0, 250.0, 70.0, 70.0])
-SLOWER = np.array([1.0, 1.0, 1.0, 2.4, 2.4])
-"""Kinds: V100 three times, T4 twice."""
-NOW_S = 1.6e9
 POLICIES = ("andreas", "fifo", "edf", "ps")
-VARIANTS = {"andreas, 4n": ("andreas", {"force_nodes": True})}
+VARIANTS = {
+    "andreas, 4n": ("andreas", {"force_nodes": True}),
+    "andreas, late": ("andreas", {"late": 1.0, "hold": 0.0}),
+    "andreas, late, 4n": ("andreas", {"late": 1.0, "hold": 0.0, "force_nodes": True}),
+}
 SAME = 1e-6
-
-
-def instance(seed: int, jobs: int, nodes: int, running: float = 0.3) -> EnergyView:
-    """A view in the middle of a busy day."""
-    rng = np.random.default_rng(seed)
-    gpus = np.arange(1, KIND_GPUS.max() + 1)
-    kind_of = rng.integers(0, len(KIND_GPUS), size=nodes)
-    watts = np.hstack([np.zeros((5, 1)), IDLE_W[:, None] + GPU_W[:, None] * np.minimum(gpus, KIND_GPUS[:, None])])
-    cluster = EnergyCluster(kind_of, KIND_GPUS, watts, 1.33, Tariff(np.array([0.0]), np.array([0.172])))
-    slower = SLOWER * rng.uniform(0.8, 1.25, size=(jobs, 5))
-    speedup = gpus ** rng.uniform(0.6, 0.95, size=(jobs, 1))
-    epoch_s = rng.uniform(20, 240, size=(jobs, 1, 1)) * slower[:, :, None] / speedup[:, None, :]
-    epoch_s[:, gpus > KIND_GPUS[:, None]] = np.inf
-    there = np.zeros(5, dtype=bool)
-    there[kind_of] = True
-    epoch_s[:, ~there] = np.inf
-    epochs = rng.integers(10, 160, size=jobs).astype(float)
-    saved = epochs.copy()
-    left, node_of, gpus_of = saved.copy(), np.full(jobs, POSTPONED), np.zeros(jobs, dtype=int)
-    free = KIND_GPUS[kind_of].copy()
-    for job in np.flatnonzero(rng.random(jobs) < running):
-        node = int(rng.integers(nodes))
-        if free[node]:
-            node_of[job], gpus_of[job] = node, rng.integers(1, free[node] + 1)
-            free[node] -= gpus_of[job]
-            saved[job] = rng.integers(1, epochs[job] + 1)
-            left[job] = saved[job] - rng.random()
-    fastest_s = (epoch_s * saved[:, None, None]).min(axis=(1, 2))
-    tight = rng.random(jobs) < 0.5
-    due_s = NOW_S + fastest_s * np.where(tight, rng.uniform(0.5, 1.5, jobs), rng.uniform(1.5, 6.0, jobs))
-    columns = EnergyJobs(np.full(jobs, NOW_S), due_s, rng.integers(1, 6, size=jobs).astype(float), epochs, epoch_s)
-    here = np.arange(jobs)
-    return EnergyView(NOW_S, columns, cluster, here, node_of, gpus_of, left, saved, node_of >= 0, 0.0, 300.0)
-
-
-def small(seed: int) -> EnergyView:
-    """An instance of up to 6 jobs and 3 nodes."""
-    rng = np.random.default_rng([seed, 1])
-    return instance(seed, int(rng.integers(2, 7)), int(rng.integers(1, 4)))
 
 
 def compare(count: int, worst: int) -> None:

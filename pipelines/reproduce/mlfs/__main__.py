@@ -52,8 +52,9 @@ def reproduce(
     Raises ConfigError for an unknown name.
     """
     from jobcast.models.registry import find_home
-    from jobcast.pipelines.reproduce.mlfs.bench import Bench, RunFile
+    from jobcast.pipelines.reproduce.mlfs.bench import Bench
     from jobcast.pipelines.reproduce.mlfs.rows import rows_of
+    from jobcast.pipelines.reproduce.run_file import RunFile
 
     home = find_home()
     rows, notes = rows_of(home, policies)

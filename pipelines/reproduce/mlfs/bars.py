@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobcast.pipelines.reproduce.confidence import HOLDS, OPEN, REVERSED, interval_of
 from jobcast.pipelines.reproduce.mlfs.bench import Bench
-from jobcast.pipelines.reproduce.mlfs.intervals import HOLDS, OPEN, REVERSED, apart, interval_of, relative, values_of
+from jobcast.pipelines.reproduce.mlfs.intervals import apart, relative, values_of
 from jobcast.pipelines.reproduce.mlfs.measures import ACCURATE, DEADLINE, JCT, OVERHEAD, Measure
 from jobcast.pipelines.reproduce.mlfs.rows import (
     BASELINES,

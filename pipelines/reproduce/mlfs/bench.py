@@ -1,56 +1,15 @@
 """Runs of all figures, several at a time; each is on file as soon as it is done, and none is made twice."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import click
-
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.reproduce.mlfs.forecasts import fit_model
 from jobcast.pipelines.reproduce.mlfs.rows import BY_MODEL, Row
-from jobcast.pipelines.reproduce.mlfs.units import Done, Outcome, Unit, run_unit
+from jobcast.pipelines.reproduce.mlfs.units import Done, Unit, run_unit
 from jobcast.pipelines.reproduce.mlfs.workloads import Workload, write_arrivals, write_workload
-from jobcast.pipelines.simulation import finite_or_none
-
-NAN = float("nan")
-
-
-class RunFile:
-    """Outcomes by the keys of their units, in a file of JSON lines.
-
-    Parameters
-    ----------
-    path : the file
-    resume : whether what it holds counts; else it begins anew
-    """
-
-    def __init__(self, path: Path, *, resume: bool) -> None:
-        self.path = path
-        self.outcomes: dict[str, Outcome] = {}
-        self._lines = _whole_lines(path) if resume and path.is_file() else []
-        self._begun = False
-        for line in self._lines:
-            told = json.loads(line)
-            figures = {name: NAN if value is None else value for name, value in told["figures"].items()}
-            self.outcomes[told["key"]] = Outcome(figures, tuple(told["jct_s"]))
-
-    def add(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome; the first one replaces the file by what counts of it."""
-        self.outcomes[key] = outcome
-        told = {"key": key, "figures": finite_or_none(dict(outcome.figures)), "jct_s": outcome.jct_s}
-        lines = [json.dumps(told)] if self._begun else [*self._lines, json.dumps(told)]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-        self._begun = True
-
-
-def _whole_lines(path: Path) -> list[str]:
-    """Lines that end; one that was cut by an interruption does not."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line[:-1] for line in lines if line.endswith("\n")]
+from jobcast.pipelines.reproduce.run_file import RunFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +61,7 @@ class Bench:
                 fit_model(kind, self.data, self.arrivals).save(self.folder / kind)
         names = {unit.key: f"{unit.workload.name}, seed {unit.seed}, {unit.row.title}" for unit in units}
         tasks = (delayed(run_unit)(unit, self.made[unit.workload, unit.seed], self.folder, self.home) for unit in units)
-        for count, (key, outcome) in enumerate(results(tasks, jobs=self.jobs, engine_name="local"), 1):
-            self.file.add(key, outcome)
-            click.echo(f"  {count}/{len(units)} {names[key]}", err=True)
+        self.file.fill(names, tasks, self.jobs)
 
     def _draw(self, units: Sequence[Unit]) -> None:
         """Files of the workloads that have none yet."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobcast.pipelines.reproduce.confidence import HOLDS, REVERSED
 from jobcast.pipelines.reproduce.mlfs.bench import Bench
-from jobcast.pipelines.reproduce.mlfs.intervals import HOLDS, REVERSED, relative
+from jobcast.pipelines.reproduce.mlfs.intervals import relative
 from jobcast.pipelines.reproduce.mlfs.measures import Measure, gain_pct
 from jobcast.pipelines.reproduce.mlfs.plotting import over_x
 from jobcast.pipelines.reproduce.mlfs.rows import MLF_H, Row

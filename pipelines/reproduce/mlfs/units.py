@@ -11,6 +11,7 @@ from jobcast.domain.tasks import AccuracyForecast
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.reproduce.mlfs.rows import BY_MODEL, EXACT, Row
 from jobcast.pipelines.reproduce.mlfs.workloads import Workload, read_workload
+from jobcast.pipelines.reproduce.run_file import Outcome
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast, by_model
 from jobcast.pipelines.tasks.learned import learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene
@@ -42,14 +43,6 @@ class Unit:
         drawn = {"jobs": one.jobs, "servers": one.servers, "settings": dict(one.settings), "seed": self.seed}
         run = {"policy": row.policy, "forecasts": row.forecasts, "set": settings, "versions": versions}
         return json.dumps(drawn | run, sort_keys=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What is kept of a run: its figures, and completion times (s) at `QUANTILES`."""
-
-    figures: Mapping[str, float]
-    jct_s: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,80 @@
+"""Workloads of ANDREAS's figures: draws of the campaign on its two scenarios and on openb's nodes, and Table V."""
+
+import json
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jobcast.pipelines.energy.cluster import as_cluster
+from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
+from jobcast.traces.cluster_files import read_nodes
+from jobcast.traces.generators import generate, generate_nodes, generate_profiles
+from jobcast.traces.generators.settings import Setting
+from jobcast.traces.gpu_nodes import write_gpu_nodes
+from jobcast.traces.profiles import write_profiles
+
+Settings = tuple[tuple[str, Setting], ...]
+NODES = (10, 20, 30, 50, 75, 100)
+"""ANDREAS, section V.B: 10 to 100; it does not print which."""
+OPENB = Path("openb", "openb_node_list_gpu_node.csv")
+"""In the folder of traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is drawn.
+
+    Attributes
+    ----------
+    name : in tables
+    settings : of the generator
+    kind : of the generator
+    openb : whether nodes are openb's
+    least : nodes of openb's are left out where fewer than so many are alike
+    """
+
+    name: str
+    settings: Settings = ()
+    kind: str = "andreas"
+    openb: bool = False
+    least: int = 1
+
+    @property
+    def drawn(self) -> dict[str, object]:
+        """All that draws depend on but the seed."""
+        where = {"openb": self.least} if self.openb else {}
+        return {"kind": self.kind, "settings": dict(self.settings), **where}
+
+    @property
+    def key(self) -> str:
+        """Tells workloads apart; names do not count."""
+        return json.dumps(self.drawn, sort_keys=True)
+
+
+ARMIDA = Workload("armida", kind="armida")
+"""The eight jobs of Table V on three nodes."""
+
+
+def scenario(number: int, nodes: int, *settings: tuple[str, Setting]) -> Workload:
+    """A scenario of section V.B by GPUs a node: 1 has two V100 or one T4, 2 has four V100 or two T4."""
+    return Workload(f"{nodes}", (("scenario", number), ("nodes", nodes), *settings))
+
+
+def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
+    """Draw one. Raises PoolsError where openb's list of nodes cannot be read from the folder of traces."""
+    settings = dict(workload.settings)
+    with tempfile.TemporaryDirectory(prefix="jobcast-andreas-") as folder:
+        if workload.openb:
+            settings["cluster"] = str(_openb(workload, data, Path(folder, "nodes.yaml")))
+        profiles = Path(folder, "profiles.csv")
+        write_profiles(generate_profiles(workload.kind, settings), profiles)
+        trace = generate(workload.kind, seed, settings)[0]
+        return energy_scene(trace, as_cluster(generate_nodes(workload.kind, settings)), profiles=profiles)
+
+
+def _openb(workload: Workload, data: Path, out: Path) -> Path:
+    """Write openb's nodes as a cluster file, without those that are rare."""
+    nodes = read_nodes(data / OPENB)
+    kept = tuple(group for group in nodes.groups if group.count >= workload.least)
+    write_gpu_nodes(replace(nodes, groups=kept), out)
+    return out
