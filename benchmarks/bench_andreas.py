@@ -1,4 +1,4 @@
-"""CPU milliseconds of a call of ANDREAS' randomised greedy, MaxIt 1,000, and of the baselines.
+"""CPU milliseconds of a call of ANDREAS' randomised greedy, MaxIt 1,000, thorough as well, and of the baselines.
 
     python benchmarks/bench_andreas.py [--jobs 1000] [--iterations 1000] [--repeat 3] [--no-openb]
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
+from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyPolicy, EnergyView, Tariff
 from jobcast.schedulers.energy.policies import find_energy_policy
 
 HOUR_S = 3600.0
@@ -103,17 +103,16 @@ def hold_half(cluster: EnergyCluster, jobs: int, rng: np.random.Generator) -> tu
     return node_of, gpus_of
 
 
-def measure(label: str, view: EnergyView, policy: str, settings: dict[str, object], repeat: int) -> None:
+def measure(label: str, view: EnergyView, title: str, policy: EnergyPolicy, repeat: int) -> None:
     """Print one row about calls with one view."""
-    made = find_energy_policy(policy)(settings)
-    deployment, took_s = made.decide(view), []
+    deployment, took_s = policy.decide(view), []
     for _ in range(repeat):
         began_s = time.process_time()
-        deployment = made.decide(view)
+        deployment = policy.decide(view)
         took_s.append(time.process_time() - began_s)
     nodes, gpus = len(view.cluster.kind_of), int(view.cluster.kind_gpus[view.cluster.kind_of].sum())
     print(
-        f"{label:14} {nodes:6d} {gpus:6d} {len(view.active):6d} {policy:8} {1e3 * np.median(took_s):10.2f} "
+        f"{label:14} {nodes:6d} {gpus:6d} {len(view.active):6d} {title:8} {1e3 * np.median(took_s):10.2f} "
         f"{1e3 * max(took_s):10.2f} {int(deployment.gpus_of.sum()):6d}",
         flush=True,
     )
@@ -133,9 +132,11 @@ def main() -> None:
     if given.openb:
         views["openb"] = draw_view(OPENB, 2 * given.jobs)
     for label, view in views.items():
-        measure(label, view, "andreas", {"max_iterations": given.iterations}, given.repeat)
+        for title, thorough in (("andreas", False), ("thorough", True)):
+            wanted = {"max_iterations": given.iterations, "thorough": thorough}
+            measure(label, view, title, find_energy_policy("andreas")(wanted), given.repeat)
         for policy in ("fifo", "edf", "ps"):
-            measure(label, view, policy, {}, given.repeat)
+            measure(label, view, policy, find_energy_policy(policy)(), given.repeat)
 
 
 if __name__ == "__main__":

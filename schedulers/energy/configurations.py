@@ -91,10 +91,11 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
     runs = held != POSTPONED
     kind_nodes = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus))
     row, column = ranks.row, ranks.column
+    waiting_eur = postponed_eur(view, rho)
     return Queue(
-        order=pressure_order(view, choices),
+        order=np.stack([pressure_order(view, choices), np.argsort(-waiting_eur, kind="stable")]),
         back=back_of(view.jobs.weight[here]),
-        waiting_eur=postponed_eur(view, rho),
+        waiting_eur=waiting_eur,
         held_node=held,
         held_gpus=gpus,
         first=ranks.first,
@@ -107,8 +108,8 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         late_eur=tardiness_eur(view, here[row], choices.time_s[row, column]),
         run_eur=choices.run_eur[row, column],
         below=ranks.below,
-        below_any=ranks.below_any,
         kind_of=cluster.kind_of.astype(np.int64),
+        by_kind=np.argsort(cluster.kind_of, kind="stable"),
         kind_first=np.cumsum(kind_nodes) - kind_nodes,
         kind_nodes=kind_nodes,
         kind_gpus=cluster.kind_gpus.astype(np.int64),
@@ -127,7 +128,6 @@ class _Ranks(NamedTuple):
     last: Ints
     stay: Ints
     below: Floats
-    below_any: Floats
 
 
 def _ranks(choices: Choices) -> _Ranks:
@@ -140,9 +140,8 @@ def _ranks(choices: Choices) -> _Ranks:
     last = np.cumsum(counts)
     drawn = np.where(good.any(axis=1), good.sum(axis=1), counts)
     by = np.where(good.any(axis=1, keepdims=True), choices.run_eur, choices.time_s)
-    some = _chances(choices, np.where(good.any(axis=1, keepdims=True), good, finite), by)
-    every = _chances(choices, finite, choices.run_eur)
-    below, below_any = (np.cumsum(np.take_along_axis(each, order, axis=1), axis=1) for each in (some, every))
+    chances = _chances(choices, np.where(good.any(axis=1, keepdims=True), good, finite), by)
+    below = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
     return _Ranks(
         row=row,
         column=order[row, place],
@@ -151,7 +150,6 @@ def _ranks(choices: Choices) -> _Ranks:
         last=last,
         stay=np.where(finite[:, 0], last - counts + (order == 0).argmax(axis=1), -1),
         below=below[row, place],
-        below_any=below_any[row, place],
     )
 
 

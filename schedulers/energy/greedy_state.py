@@ -3,7 +3,9 @@
 Importing numba takes a second, so only what computes imports this file.
 """
 
+import hashlib
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from jobcast.domain.energy import Floats, Ints
 
 types: Any = numba.types
-FREE, MISSED, OPENED = 0, 1, 2
+FREE, MISSED, OPENED, LOOKED, LACKS = range(5)
 """Places in `Draft.counts`."""
 
 
@@ -25,7 +27,7 @@ class Queue(NamedTuple):
 
     Attributes
     ----------
-    order : (n_jobs,) by pressure, descending
+    order : (2, n_jobs) by pressure, and by what postponing costs, descending
     back : (n_jobs,) probability of going back a place, at most
     waiting_eur : (n_jobs,) what the objective adds for a job that is postponed
     held_node, held_gpus : (n_jobs,) where it runs and on how many GPUs, or `POSTPONED` and 0
@@ -36,8 +38,8 @@ class Queue(NamedTuple):
     late_eur : (n_configurations,) what the objective adds for tardiness
     run_eur : (n_configurations,) pi, added where the job ends first on its node
     below : (n_configurations,) probability of this configuration or one before it, of those to choose from
-    below_any : (n_configurations,) the same where late ones may be drawn too
     kind_of : (n_nodes,)
+    by_kind : (n_nodes,) nodes kind by kind
     kind_first, kind_nodes, kind_gpus : (n_kinds,) the first of its unnamed nodes, how many nodes, GPUs of each
     claims : (n_nodes,) GPUs that running jobs hold
     least_nodes : how many nodes must be used, as far as they can be (constraint 4n); 0: any
@@ -58,8 +60,8 @@ class Queue(NamedTuple):
     late_eur: Floats
     run_eur: Floats
     below: Floats
-    below_any: Floats
     kind_of: Ints
+    by_kind: Ints
     kind_first: Ints
     kind_nodes: Ints
     kind_gpus: Ints
@@ -84,7 +86,12 @@ class Draft(NamedTuple):
     opened, limit : (n_kinds,) open nodes; so many GPUs or more are known to be free on no node
     head : (3, n_kinds, most_gpus + 1) first node of each list, or -1
     after, before : (2, n_nodes) neighbours in a list; row 1 for the list `CLAIMED`
-    counts : (3,) free GPUs, missed jobs, open nodes
+    slots, used : (n_nodes, most_gpus), (n_nodes,) jobs of each node and how many they are, in a descent
+    try_node, try_config : (n_jobs,) the schedule with its nodes named, that a descent changes
+    best_node, best_config : (n_jobs,) the best so far
+    best_eur : (2,) its objective, and what that of others must be below
+    counts : (5,) free GPUs, missed jobs, open nodes; places that descents looked at, nodes of constraint 4n that the
+        best schedule lacks
     total_eur : (1,) the objective
     random : (1,) state of the generator
     """
@@ -104,6 +111,13 @@ class Draft(NamedTuple):
     head: Ints
     after: Ints
     before: Ints
+    slots: Ints
+    used: Ints
+    try_node: Ints
+    try_config: Ints
+    best_node: Ints
+    best_config: Ints
+    best_eur: Floats
     counts: Ints
     total_eur: Floats
     random: NDArray[np.uint64]
@@ -118,6 +132,8 @@ _OTHERS = {
     "head": types.Array(types.int64, 3, "C"),
     "after": types.Array(types.int64, 2, "C"),
     "before": types.Array(types.int64, 2, "C"),
+    "slots": types.Array(types.int64, 2, "C"),
+    "order": types.Array(types.int64, 2, "C"),
     "random": types.Array(types.uint64, 1, "C"),
 }
 _FLOATS = (
@@ -127,10 +143,10 @@ _FLOATS = (
     "late_eur",
     "run_eur",
     "below",
-    "below_any",
     "first_s",
     "first_eur",
     "total_eur",
+    "best_eur",
 )
 
 
@@ -145,7 +161,7 @@ QUEUE, DRAFT = _type_of(Queue, _FLOATS), _type_of(Draft, _FLOATS)
 
 def new_draft(queue: Queue, seed: int) -> Draft:
     """An empty draft for a queue, and its random numbers."""
-    jobs, nodes, kinds = len(queue.order), len(queue.kind_of), len(queue.kind_gpus)
+    jobs, nodes, kinds = len(queue.back), len(queue.kind_of), len(queue.kind_gpus)
     rooms = int(queue.kind_gpus.max()) + 1
     return Draft(
         node=_ints(jobs),
@@ -163,7 +179,14 @@ def new_draft(queue: Queue, seed: int) -> Draft:
         head=_ints((3, kinds, rooms)),
         after=_ints((2, nodes)),
         before=_ints((2, nodes)),
-        counts=_ints(3),
+        slots=_ints((nodes, rooms - 1)),
+        used=_ints(nodes),
+        try_node=_ints(jobs),
+        try_config=_ints(jobs),
+        best_node=_ints(jobs),
+        best_config=_ints(jobs),
+        best_eur=np.full(2, np.inf),
+        counts=np.array([0, 0, 0, 0, nodes + 1]),
         total_eur=np.zeros(1),
         random=np.array([seed], dtype=np.uint64),
     )
@@ -171,3 +194,9 @@ def new_draft(queue: Queue, seed: int) -> Draft:
 
 def _ints(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
     return np.zeros(shape, dtype=np.int64)
+
+
+def stamp() -> str:
+    """Tells apart the sources of the compiled greedy, for Numba's cache."""
+    files = sorted(Path(__file__).parent.glob("greedy*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

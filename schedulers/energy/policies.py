@@ -65,12 +65,12 @@ ANDREAS: Readers = MappingProxyType(
         "max_iterations": count,
         "rho": at_least_zero,
         "seed": whole,
-        "swap": chance,
         "draw": chance,
-        "late": chance,
         "keep": flag,
         "hold": chance,
+        "caps": flag,
         "force_nodes": flag,
+        "thorough": flag,
     }
 )
 """Settings of `andreas.AndreasSettings`, by its names."""
@@ -83,8 +83,9 @@ EXACT: Readers = MappingProxyType(
 
 
 def _andreas(read: Mapping[str, Any]) -> EnergyPolicy:
-    from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
+    from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
 
+    warm()
     return Andreas(AndreasSettings(**read))
 
 

@@ -31,7 +31,8 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     "How they are made": (
         Row("nothing drawn but swaps", settings=(("draw", "0"),)),
         Row("running jobs never kept", settings=(("keep", "false"),)),
-        Row("candidates may be late, hold 0", settings=(("late", "1"), ("hold", "0"))),
+        Row("thorough: the proxy is pushed down", settings=(("thorough", "true"),)),
+        Row("GPUs capped at random", settings=(("caps", "true"),)),
         Row("4n forced", settings=(("force_nodes", "true"),)),
     ),
     "Period H (300 s)": (
@@ -48,7 +49,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
             settings=(("restart_s", "300"), ("snapshot_epochs", "5")),
         ),
     ),
-    f"The share of the objective that a change must gain (hold; {AndreasSettings().hold:g})": (
+    f"The share of the objective that a change must gain (hold; {AndreasSettings().held:g})": (
         Row("hold 0", settings=(("hold", "0"),)),
         Row("hold .3", settings=(("hold", "0.3"),)),
         Row("restart 300 s, hold 0", settings=(("restart_s", "300"), ("hold", "0"))),

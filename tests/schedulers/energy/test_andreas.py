@@ -1,5 +1,7 @@
 """The randomised greedy: what it may answer, what it costs, and cases by hand."""
 
+from dataclasses import replace
+from itertools import count as count_from
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +12,8 @@ from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_vi
 
 from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
+from jobcast.pipelines.reproduce.andreas.instances import small
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
 from jobcast.schedulers.energy.configurations import back_of
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
@@ -22,11 +25,10 @@ SETTINGS = st.builds(
     AndreasSettings,
     max_iterations=st.integers(1, SOME),
     seed=st.integers(0, 5),
-    swap=st.sampled_from([0.0, 0.5, 1.0]),
     draw=st.sampled_from([0.0, 0.3, 1.0]),
-    late=st.sampled_from([0.0, 0.5, 1.0]),
-    hold=st.sampled_from([0.0, 0.2]),
+    hold=st.sampled_from([None, 0.0, 0.2]),
     keep=st.booleans(),
+    caps=st.booleans(),
     force_nodes=st.booleans(),
 )
 
@@ -48,9 +50,9 @@ def free_after(view, deployment):
 
 
 @settings(max_examples=150, deadline=None)
-@given(view=VIEWS, chosen=SETTINGS)
-def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen):
-    deployment, cost = Andreas(chosen).best(view)
+@given(view=VIEWS, chosen=SETTINGS, thorough=st.booleans())
+def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thorough):
+    deployment, cost = Andreas(replace(chosen, thorough=thorough)).best(view)
     runs = deployment.node_of != POSTPONED
     assert (free_after(view, deployment) >= 0).all()
     assert (deployment.gpus_of[~runs] == 0).all()
@@ -61,9 +63,9 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen):
 
 
 @settings(max_examples=60, deadline=None)
-@given(view=VIEWS, seed=st.integers(0, 3))
-def test_same_seed_and_instant_same_answer(view, seed):
-    first, again = (andreas(seed=seed, max_iterations=SOME).decide(view) for _ in range(2))
+@given(view=VIEWS, seed=st.integers(0, 3), thorough=st.booleans())
+def test_same_seed_and_instant_same_answer(view, seed, thorough):
+    first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).decide(view) for _ in range(2))
     assert first.node_of.tolist() == again.node_of.tolist()
     assert first.gpus_of.tolist() == again.gpus_of.tolist()
 
@@ -96,22 +98,25 @@ def test_no_gpu_idles_that_a_waiting_job_could_use(view, chosen):
 
 
 def plain(view):
-    """The greedy of section IV.B for jobs that wait, word by word, without randomness."""
+    """The greedy of section IV.B for jobs that wait, word by word, without randomness.
+
+    Of open nodes with the same room it takes the one that was given a job last.
+    """
     cluster, times_s = view.cluster, startable_s(view)
     rate = cluster.power_w * cluster.pue * cluster.tariff.at(view.now_s) / 1000.0
     free, opened = cluster.kind_gpus[cluster.kind_of], np.zeros(len(cluster.kind_of), dtype=bool)
     count = len(view.active)
     node_of, gpus_of = np.full(count, POSTPONED), np.zeros(count, dtype=np.int64)
     pressure = view.now_s + times_s.min(axis=(1, 2)) - view.jobs.due_s[view.active]
-    missed = []
+    missed, given_at, turns = [], np.zeros(len(cluster.kind_of)), count_from(1)
 
     def put(row, configs, kinds_of_room):
         for is_open in kinds_of_room:
             for _, kind, gpus in configs:
                 fits = np.flatnonzero((cluster.kind_of == kind) & (free >= gpus) & (opened == is_open))
                 if len(fits):
-                    node = fits[np.argmin(free[fits])]
-                    node_of[row], gpus_of[row], opened[node] = node, gpus, True
+                    node = fits[np.lexsort((-given_at[fits], free[fits]))[0]]
+                    node_of[row], gpus_of[row], opened[node], given_at[node] = node, gpus, True, next(turns)
                     free[node] -= gpus
                     return True
         return False
@@ -227,7 +232,7 @@ def test_chances_of_going_back_are_inverse_to_weights():
     assert back_of(np.zeros(2)).tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("wrong", [{"max_iterations": 0}, {"rho": -1.0}, {"swap": 1.5}, {"draw": -0.1}, {"hold": 2.0}])
+@pytest.mark.parametrize("wrong", [{"max_iterations": 0}, {"rho": -1.0}, {"draw": -0.1}, {"hold": 2.0}])
 def test_settings_out_of_range(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         AndreasSettings(**wrong)
@@ -239,7 +244,7 @@ def test_near_the_optimum_of_small_instances():
     for _ in range(15):
         view = drawn(rng)
         best = solve(view, ExactSettings(force_nodes=True)).objective
-        found = andreas(force_nodes=True, late=1.0).best(view)[1]
+        found = andreas(force_nodes=True, thorough=True).best(view)[1]
         assert found >= best - 1e-6 * abs(best)
         gaps.append(found / best - 1.0)
     assert np.mean(gaps) < 0.03
@@ -255,3 +260,30 @@ def drawn(rng):
         due_s = rng.uniform(1.2, 3.0) * 3600.0 * hours / 2**power
         rows.append(EnergyJob(due_s=due_s, weight=float(rng.integers(1, 6)), epochs=100.0, epoch_s=times))
     return view_of(jobs_of(*rows), cluster)
+
+
+def gaps(views, forced, **settings):
+    """Shares by which schedules cost more than the optimum, which is above 0."""
+    best = np.array([solve(view, ExactSettings(force_nodes=forced)).objective for view in views])
+    cost = np.array([andreas(force_nodes=forced, **settings).best(view)[1] for view in views])
+    some = best > 1e-6
+    return cost[some] / best[some] - 1.0
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_thorough_schedules_are_near_the_optimum(forced):
+    # The bar: 3 % in the mean. The plain greedy is far above, so the instances are not easy.
+    views = [small(seed) for seed in range(1000, 1040)]
+    found = gaps(views, forced, thorough=True)
+    assert (found >= -1e-6).all()
+    assert found.mean() <= 0.03
+    assert gaps(views, forced, max_iterations=2).mean() > 0.3
+
+
+def test_warming_leaves_nothing_to_compile():
+    from jobcast.schedulers.energy.greedy import construct
+
+    warm()
+    compiled = len(construct.signatures)
+    andreas().decide(small(0))
+    assert len(construct.signatures) == compiled == 1

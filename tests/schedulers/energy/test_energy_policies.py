@@ -21,10 +21,10 @@ def test_without_settings_as_the_paper_has_it():
 
 
 def test_settings_are_read_from_text():
-    given = {"max_iterations": "50", "rho": "10", "seed": "3", "swap": "0.2", "draw": "0.5", "late": "0", "keep": "no"}
-    made = find_energy_policy("andreas")(given | {"hold": "0.25", "force_nodes": "true"})
+    given = {"max_iterations": "50", "rho": "10", "seed": "3", "draw": "0.5", "keep": "no", "hold": "0.25"}
+    made = find_energy_policy("andreas")(given | {"caps": "no", "force_nodes": "true", "thorough": "true"})
     assert isinstance(made, Andreas)
-    assert made.settings == AndreasSettings(50, 10.0, 3, 0.2, 0.5, 0.0, False, 0.25, True)
+    assert made.settings == AndreasSettings(50, 10.0, 3, 0.5, False, 0.25, False, True, True)
     exact = find_energy_policy("exact")({"time_limit_s": "5", "as_printed": "yes"})
     assert isinstance(exact, Exact)
     assert exact.settings == ExactSettings(time_limit_s=5.0, as_printed=True)
@@ -36,8 +36,8 @@ def test_settings_are_read_from_text():
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("andreas", {"swaps": "1"}, "unknown setting swaps"),
-        ("andreas", {"swap": "2"}, "must be a probability from 0 to 1, got 2"),
+        ("andreas", {"draws": "1"}, "unknown setting draws"),
+        ("andreas", {"draw": "2"}, "must be a probability from 0 to 1, got 2"),
         ("andreas", {"max_iterations": "0"}, "whole number >= 1"),
         ("ps", {"seed": "1"}, "known settings: strict"),
     ],

@@ -13,13 +13,13 @@ T4 = (0.0, 170.0)
 TRIES = 4000
 
 
-def outcomes(view, swap, draw, late=0.0):
+def outcomes(view, swap, draw, order=0, cap=0):
     """(TRIES, n_jobs) nodes and GPUs of random constructions, one a seed."""
     queue = queue_of(view, 100.0)
     node_of, gpus_of = np.zeros((2, TRIES, len(view.active)), dtype=np.int64)
     for seed in range(TRIES):
-        ways = np.tile([0.0, swap, draw, late], (3, 1))
-        construct(queue, new_draft(queue, seed * 7919), ways, 1, 0.0, node_of[seed], gpus_of[seed])
+        ways = np.tile([0.0, swap, draw, order, cap], (3, 1))
+        construct(queue, new_draft(queue, seed * 7919), ways, 1, 0.0, 0, node_of[seed], gpus_of[seed])
     return node_of, gpus_of
 
 
@@ -57,13 +57,6 @@ def alone(due_s):
     return view_of(jobs_of(EnergyJob(due_s=due_s, epoch_s=((100.0, 60.0), (200.0,)))), cluster)
 
 
-def test_late_ones_are_drawn_where_they_may_be():
-    node_of, gpus_of = outcomes(alone(1500.0), swap=0.0, draw=1.0, late=1.0)
-    inverse = np.array([1 / 420, 1 / 402, 1 / 340])
-    got = [np.mean((node_of == node) & (gpus_of == gpus)) for node, gpus in ((0, 1), (0, 2), (1, 1))]
-    assert got == pytest.approx(inverse / inverse.sum(), abs=0.03)
-
-
 @pytest.mark.parametrize(
     ("due_s", "inverse"),
     [
@@ -82,3 +75,34 @@ def test_half_the_draws_take_the_best():
     node_of, _ = outcomes(alone(1e6), swap=0.0, draw=0.5)
     share = (1 / 340) / (1 / 420 + 1 / 402 + 1 / 340)
     assert np.mean(node_of == 1) == pytest.approx(0.5 + 0.5 * share, abs=0.03)
+
+
+def test_in_the_other_order_the_job_that_costs_most_to_postpone_is_first():
+    # Pressures: 500 - 600, 1,000 - 2,000. M_j: 500, 5,000 s; postponed they are 300 + M_j - due late: 200, 3,300 s.
+    rows = [EnergyJob(due_s=600.0, epoch_s=((50.0,), (50.0,))), EnergyJob(due_s=2000.0, epoch_s=((100.0,), (500.0,)))]
+    view = view_of(jobs_of(*rows), cluster_of((1, (0.0, 420.0)), (0, T4)))
+    assert shares(outcomes(view, swap=0.0, draw=0.0)[0]).tolist() == [1.0, 0.0]
+    assert shares(outcomes(view, swap=0.0, draw=0.0, order=1)[0]).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("cap", [1, 2])
+def test_half_the_caps_leave_a_job_one_of_two_gpus(cap):
+    # Both GPUs are wanted: 402 kW s against 420.
+    view = view_of(jobs_of(EnergyJob(due_s=1e6, epoch_s=((100.0, 60.0),))), cluster_of((1, (0.0, 420.0, 670.0))))
+    assert np.mean(outcomes(view, swap=0.0, draw=0.0, cap=cap)[1] == 2) == pytest.approx(0.5, abs=0.03)
+    assert (outcomes(view, swap=0.0, draw=0.0)[1] == 2).all()
+
+
+def test_caps_are_drawn_once_for_all_or_for_each_job():
+    times = ((100.0, 60.0),)
+    view = view_of(
+        jobs_of(*(EnergyJob(due_s=1e6, epoch_s=times) for _ in range(2))), cluster_of((2, (0.0, 420.0, 670.0)))
+    )
+    once, each = (outcomes(view, swap=0.0, draw=0.0, cap=cap)[1] for cap in (1, 2))
+    assert (once[:, 0] == once[:, 1]).all()
+    assert np.mean(each[:, 0] == each[:, 1]) == pytest.approx(0.5, abs=0.03)
+
+
+def test_beyond_the_cap_a_job_gets_more_if_nothing_else_can_be():
+    view = view_of(jobs_of(EnergyJob(due_s=1e6, epoch_s=((np.inf, 60.0),))), cluster_of((1, (0.0, 420.0, 670.0))))
+    assert (outcomes(view, swap=0.0, draw=0.0, cap=2)[1] == 2).all()
