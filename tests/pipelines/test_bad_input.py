@@ -454,7 +454,9 @@ def test_a_run_on_quotas_that_do_not_fit_or_a_name_that_is_none_does_not_begin(s
     narrow = csv("production-1,1", "research-1,1", "wide-1,1", name="pools.csv", header="pool,gpus")
     out = ("--out", "out", "--params", run.params)
     assert "its pool" in shell.refuses("run", "--trace", run.trace, "--pools", narrow, *out)
-    assert "no trace of that name (known: automl, campus, gavel, " in shell.refuses("run", "--trace", "nosuch", *out)
+    assert "no trace of that name (known: andreas, armida, automl, campus, gavel, " in shell.refuses(
+        "run", "--trace", "nosuch", *out
+    )
     assert "JOBCAST_DATA is not set" in shell.refuses("run", "--trace", "philly", *out)
     assert "is a folder" in shell.refuses("run", "--trace", "", *out)
     assert "no such file" in shell.refuses("run", "--trace", run.trace, "--pools", "nosuch.csv", *out)

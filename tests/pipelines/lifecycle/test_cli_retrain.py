@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.commands.train import ALGORITHMS
 from jobcast.pipelines.learning_curves.algorithms import ALGORITHMS as OF_CURVES
 from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, parse_every
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.predictor_names import CURVES, EPOCH_TIME
 from jobcast.pipelines.recipes import RECIPES
 
 
@@ -123,6 +124,9 @@ def test_trainings_end_where_weeks_do():
 
 
 def test_help_lists_what_the_recipes_know(shell):
-    algorithms = {name: known for name, (known, _) in RECIPES.items()} | {CURVES: tuple(OF_CURVES)}
+    algorithms = {name: known for name, (known, _) in RECIPES.items()} | {
+        CURVES: tuple(OF_CURVES),
+        EPOCH_TIME: (EpochTime.algorithm,),
+    }
     known = "; ".join(f"{name}: {', '.join(names)}" for name, names in algorithms.items())
     assert known == ALGORITHMS
