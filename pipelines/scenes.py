@@ -126,6 +126,17 @@ def _read_cluster(path: Path) -> Capacity:
     return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}", nodes=nodes)
 
 
+def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:
+    """The first `limit` jobs submitted in [from_s, until_s). Raises TraceError where there is none."""
+    window = trace.between(from_s, until_s)
+    if limit is not None:
+        window = replace(window, jobs=window.jobs.head(limit))
+    if not len(window):
+        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    return window
+
+
 def build_scene(
     trace: Trace,
     pools: Sequence[Pool],
@@ -146,12 +157,7 @@ def build_scene(
     """
     if flat:
         trace = replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
-    window = trace.between(from_s, until_s)
-    if limit is not None:
-        window = replace(window, jobs=window.jobs.head(limit))
-    if not len(window):
-        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
-        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    window = cut_window(trace, from_s, until_s, limit)
     jobs, durations = window.to_jobs()
     workload = Workload(jobs, [Outcome(float(d)) for d in durations], list(pools))
     trainings, planned_s = None, {}

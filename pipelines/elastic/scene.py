@@ -11,6 +11,7 @@ import polars as pl
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.pipelines.scenes import cut_window
 from jobcast.pipelines.times import iso
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
@@ -92,12 +93,9 @@ def elastic_scene(
 
     Raises TraceError when the window holds no job or a job can never run, ConfigError for a table that does not fit.
     """
-    window = in_submission_order(trace.between(from_s, until_s))
+    window = in_submission_order(cut_window(trace, from_s, until_s))
     if limit is not None:
         window = replace(window, jobs=window.jobs.head(limit))
-    if not len(window):
-        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
-        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     table, models, table_notes = _demand(window, speedups)
     jobs, size_s, rigid = _columns(window, table, models, hardware)
     if noise:

@@ -1,7 +1,7 @@
 """What a simulation of schedulers of energy replays: the window's jobs with due dates, their profiles, the nodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
 from jobcast.domain.errors import TraceError
 from jobcast.pipelines.energy.cluster import EnergyNodes
+from jobcast.pipelines.scenes import cut_window
 from jobcast.pipelines.times import iso
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 from jobcast.traces.profiles import ProfileTable, read_profiles
@@ -93,12 +94,7 @@ def energy_scene(
     TraceError
         The window holds no job, the file cannot be read, or a job can run on no node.
     """
-    window = trace.between(from_s, until_s)
-    if limit is not None:
-        window = replace(window, jobs=window.jobs.head(limit))
-    if not len(window):
-        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
-        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    window = cut_window(trace, from_s, until_s, limit)
     table = read_profiles(profiles)
     epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
     models = tuple(needed(window, "model").to_list())

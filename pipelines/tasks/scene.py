@@ -1,7 +1,7 @@
 """What a simulation of jobs of tasks replays: the window's jobs with their tasks, the truth about them, servers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import Floats, Ints, TaskCluster, TaskJobs
+from jobcast.pipelines.scenes import cut_window
 from jobcast.pipelines.tasks.servers import Servers
 from jobcast.pipelines.times import iso
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
@@ -94,12 +95,7 @@ def task_scene(
     TraceError
         The window holds no job, a file cannot be read, or it does not fit the trace.
     """
-    window = trace.between(from_s, until_s)
-    if limit is not None:
-        window = replace(window, jobs=window.jobs.head(limit))
-    if not len(window):
-        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
-        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    window = cut_window(trace, from_s, until_s, limit)
     all_tasks, all_curves = read_tasks(tasks), read_job_curves(curves)
     _refuse_strangers(all_tasks, trace)
     job_ids = tuple(window.jobs["job_id"].to_list())
