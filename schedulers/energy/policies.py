@@ -90,9 +90,10 @@ def _andreas(read: Mapping[str, Any]) -> EnergyPolicy:
 
 
 def _exact(read: Mapping[str, Any]) -> EnergyPolicy:
+    """With constraint 4n unless it is told off, as in appendix A: without, what is not due waits for ever."""
     from jobcast.schedulers.energy.exact import Exact, ExactSettings
 
-    return Exact(ExactSettings(**read))
+    return Exact(ExactSettings(**{"force_nodes": True, **read}))
 
 
 def _queue(name: str, read: Mapping[str, Any]) -> EnergyPolicy:

@@ -27,7 +27,8 @@ def test_settings_are_read_from_text():
     assert made.settings == AndreasSettings(50, 10.0, 3, 0.5, False, 0.25, False, True, True)
     exact = find_energy_policy("exact")({"time_limit_s": "5", "as_printed": "yes"})
     assert isinstance(exact, Exact)
-    assert exact.settings == ExactSettings(time_limit_s=5.0, as_printed=True)
+    assert exact.settings == ExactSettings(time_limit_s=5.0, as_printed=True, force_nodes=True)
+    assert not find_energy_policy("exact")({"force_nodes": "false"}).settings.force_nodes
     strict = find_energy_policy("edf")({"strict": "true"})
     assert isinstance(strict, QueuePolicy)
     assert strict.settings.strict
