@@ -6,8 +6,6 @@ from jobcast.domain.errors import ConfigError
 
 CURVES = "accuracy-curve"
 """Learns from training curves and not from a trace of jobs."""
-EPOCH_TIME = "epoch-time"
-"""Learns from tables of profiles and not from a trace of jobs."""
 JCT = "jct"
 """Completion times are forecast by replaying a policy, not by a registered version."""
 

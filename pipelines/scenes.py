@@ -9,11 +9,11 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
-from jobcast.pipelines.cluster_file import read_yaml, whole
 from jobcast.pipelines.scaling_jobs import ScalingJobs
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
+from jobcast.traces.cluster_yaml import read_yaml, whole
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import TrainingTables
@@ -135,6 +135,15 @@ def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit:
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     return window
+
+
+def window_told(window: Trace) -> dict[str, Any]:
+    """A trace and the stretch of submissions that was replayed of it, for results."""
+    source, submit_s = window.source, window.submit_s
+    return {
+        "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
+        "window": {"from": iso(float(submit_s[0])), "until": iso(float(submit_s[-1]) + 1.0)},
+    }
 
 
 def build_scene(

@@ -61,6 +61,30 @@ def at_least_zero(value: object) -> float:
     return number
 
 
+def at_least_one(value: object) -> float:
+    """A setting that is a factor of 1 or more.
+
+    >>> at_least_one("2")
+    2.0
+    """
+    number = _number(value)
+    if not 1 <= number < float("inf"):
+        raise ValueError(f"must be a number >= 1, got {value}")
+    return number
+
+
+def from_0_to_1(value: object, what: str = "number") -> float:
+    """A setting from 0 to 1, both included; `what` it is, for the error.
+
+    >>> from_0_to_1("0.3")
+    0.3
+    """
+    number = _number(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"must be a {what} from 0 to 1, got {value}")
+    return number
+
+
 def share(value: object) -> float:
     """A setting that is a share, above 0 and at most 1.
 

@@ -1,22 +1,19 @@
 """Options of the predictor `accuracy-curve`, and which of a command's others go with it."""
 
 import math
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import Command, Finite, check_places, console_of, table_or_json
+from jobcast.pipelines.commands.predictor_options import refuse_others
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.predictor_names import CURVES
 
 PREFIX = 0.2
 """Share of the epochs that `evaluate` shows, where nothing else is asked for."""
-COMMON = frozenset({"predictor", "trace_path", "json_to"})
 WHY: Mapping[str, str] = {
     "pools_path": "nothing is replayed",
     "from_s": "curves have no calendar",
@@ -57,39 +54,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
-def is_curves(reference: str) -> bool:
-    """Whether PREDICTOR[@ALIAS|:VERSION] means curves.
-
-    >>> is_curves("accuracy-curve:3"), is_curves("new-load")
-    (True, False)
-    """
-    return re.split("[@:]", reference, maxsplit=1)[0] == CURVES
-
-
-def given_options(ctx: click.Context) -> list[tuple[str, str]]:
-    """Options on the line as users type them, and their parameters' names."""
-    named = [(param.opts[0], str(param.name)) for param in ctx.command.params]
-    return [one for one in named if ctx.get_parameter_source(one[1]) is ParameterSource.COMMANDLINE]
-
-
-def refuse_others(ctx: click.Context, allowed: Collection[str]) -> None:
-    """Raise ConfigError for an option that was given and that does not go with curves."""
-    for option, name in given_options(ctx):
-        if name not in COMMON and name not in allowed:
-            why = f" ({WHY[name]})" if name in WHY else ""
-            raise ConfigError(f"{option}: does not go with the predictor {CURVES}{why}; leave it out")
-
-
-def refuse_curve_options(predictor: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an option of curves given to another predictor."""
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigError(f"--{name}: goes with the predictor {CURVES}, not with {predictor}; leave it out")
-
-
 def train_curves(ctx: click.Context, trace_path: Path, algorithm: str | None, seed: int, json_to: str | None) -> None:
     """`jobcast train accuracy-curve`."""
-    refuse_others(ctx, ("algorithm", "seed"))
+    refuse_others(ctx, CURVES, ("algorithm", "seed"), WHY)
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.learning_curves.tables import training_table
     from jobcast.pipelines.learning_curves.training import train_and_register_curves
@@ -107,7 +74,7 @@ def evaluate_curves(
     ctx: click.Context, reference: str, trace_path: Path, prefix: float | None, allowed: bool, json_to: str | None
 ) -> None:
     """`jobcast evaluate accuracy-curve`."""
-    refuse_others(ctx, ("prefix", "allow_overlap", "seed"))
+    refuse_others(ctx, CURVES, ("prefix", "allow_overlap", "seed"), WHY)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.learning_curves.evaluating import score_version
@@ -131,7 +98,7 @@ def predict_curves(
     json_to: str | None,
 ) -> None:
     """`jobcast predict accuracy-curve`."""
-    refuse_others(ctx, ("epochs", "target", "seed"))
+    refuse_others(ctx, CURVES, ("epochs", "target", "seed"), WHY)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.learning_curves.predicting import forecast_runs
@@ -154,7 +121,7 @@ def promote_curves(
     json_to: str | None,
 ) -> None:
     """`jobcast models promote accuracy-curve:N --trace FILE`."""
-    refuse_others(ctx, ("name", "alias", "force", "allow_overlap"))
+    refuse_others(ctx, CURVES, ("name", "alias", "force", "allow_overlap"), WHY)
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.learning_curves.promoting import promote_curves, promotion_table, refuse
     from jobcast.traces.learning_curves import read_learning_curves

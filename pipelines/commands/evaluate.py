@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import evaluate_curves, is_curves, prefix_option, refuse_curve_options
+from jobcast.pipelines.commands.curve_options import evaluate_curves, prefix_option
 from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
 from jobcast.pipelines.commands.options import (
     check_places,
@@ -20,13 +20,13 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
+from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
 from jobcast.pipelines.commands.profile_options import (
     evaluate_epoch_time,
-    is_epoch_time,
     points_option,
-    refuse_profile_options,
 )
-from jobcast.pipelines.forecast_specs import REGIME
+from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
+from jobcast.pipelines.predictor_names import CURVES
 
 DRAWS = 400
 
@@ -89,14 +89,14 @@ def command(
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
-    if is_curves(predictor):
+    if means(predictor, CURVES):
         evaluate_curves(ctx, predictor, trace_path, prefix, allow_overlap, json_to)
         return
-    refuse_curve_options(predictor, {"prefix": prefix})
-    if is_epoch_time(predictor):
+    refuse_foreign(CURVES, predictor, {"prefix": prefix})
+    if means(predictor, EPOCH_TIME):
         evaluate_epoch_time(ctx, predictor, trace_path, points, pairs, seed, allow_overlap, json_to)
         return
-    refuse_profile_options(predictor, points=points)
+    refuse_foreign(EPOCH_TIME, predictor, {"points": points})
     if predictor == JCT:
         from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
 

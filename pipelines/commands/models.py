@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import is_curves, promote_curves
+from jobcast.pipelines.commands.curve_options import promote_curves
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
@@ -15,6 +15,8 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
+from jobcast.pipelines.commands.predictor_options import means
+from jobcast.pipelines.predictor_names import CURVES
 
 
 @click.group(name="models")
@@ -130,7 +132,7 @@ def promote_model(
     if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
         raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
     check_places(json_to, (trace_path, pools_path))
-    if trace_path is not None and is_curves(name):
+    if trace_path is not None and means(name, CURVES):
         promote_curves(ctx, (model, ref), trace_path, alias, force, allow_overlap, json_to)
         return
     if trace_path is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import is_curves, predict_curves, refuse_curve_options, run_options
+from jobcast.pipelines.commands.curve_options import predict_curves, run_options
 from jobcast.pipelines.commands.jct_options import JCT, place_options, question_options, refuse_options
 from jobcast.pipelines.commands.options import (
     Instant,
@@ -18,12 +18,13 @@ from jobcast.pipelines.commands.options import (
     tell_notes,
     trace_option,
 )
+from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
 from jobcast.pipelines.commands.profile_options import (
     completed_option,
-    is_epoch_time,
     predict_epoch_time,
-    refuse_profile_options,
 )
+from jobcast.pipelines.forecast_specs import EPOCH_TIME
+from jobcast.pipelines.predictor_names import CURVES
 
 
 @click.command(name="predict")
@@ -74,14 +75,14 @@ def command(
       jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
-    if is_curves(predictor):
+    if means(predictor, CURVES):
         predict_curves(ctx, predictor, trace_path, epochs, target, json_to)
         return
-    refuse_curve_options(predictor, {"epochs": epochs, "target": target})
-    if is_epoch_time(predictor):
+    refuse_foreign(CURVES, predictor, {"epochs": epochs, "target": target})
+    if means(predictor, EPOCH_TIME):
         predict_epoch_time(ctx, predictor, trace_path, pairs, out, json_to)
         return
-    refuse_profile_options(predictor, out=out)
+    refuse_foreign(EPOCH_TIME, predictor, {"out": out})
     if at_s is None:
         raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
     if predictor == JCT:

@@ -1,17 +1,14 @@
 """Options of the predictor `epoch-time`, and which of a command's others go with it."""
 
-import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.curve_options import COMMON, given_options
 from jobcast.pipelines.commands.options import Command, check_places, console_of, settings_of, table_or_json
+from jobcast.pipelines.commands.predictor_options import refuse_others
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.predictor_names import EPOCH_TIME
+from jobcast.pipelines.forecast_specs import EPOCH_TIME
 
 
 def points_option(command: Command) -> Command:
@@ -28,25 +25,9 @@ def completed_option(command: Command) -> Command:
     )(command)
 
 
-def is_epoch_time(reference: str) -> bool:
-    """Whether PREDICTOR[@ALIAS|:VERSION] means epoch times.
-
-    >>> is_epoch_time("epoch-time@challenger"), is_epoch_time("new-load")
-    (True, False)
-    """
-    return re.split("[@:]", reference, maxsplit=1)[0] == EPOCH_TIME
-
-
-def refuse_profile_options(predictor: str, **options: Any) -> None:
-    """Raise ConfigError for an option of epoch times given to another predictor."""
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigError(f"--{name}: goes with the predictor {EPOCH_TIME}, not with {predictor}; leave it out")
-
-
 def train_epoch_time(ctx: click.Context, trace_path: Path, seed: int, json_to: str | None) -> None:
     """`jobcast train epoch-time`."""
-    _refuse_others(ctx, ("seed",))
+    refuse_others(ctx, EPOCH_TIME, ("seed",))
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.profiles.training import train_and_register_epoch_time, training_table
     from jobcast.traces.profiles import read_profiles
@@ -70,7 +51,7 @@ def evaluate_epoch_time(
     json_to: str | None,
 ) -> None:
     """`jobcast evaluate epoch-time`."""
-    _refuse_others(ctx, ("points", "pairs", "seed", "allow_overlap"))
+    refuse_others(ctx, EPOCH_TIME, ("points", "pairs", "seed", "allow_overlap"))
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.profiles.evaluating import ScoreSettings, evaluation_table, score_version
@@ -88,7 +69,7 @@ def predict_epoch_time(
     ctx: click.Context, reference: str, trace_path: Path, pairs: tuple[str, ...], out: Path | None, json_to: str | None
 ) -> None:
     """`jobcast predict epoch-time`."""
-    _refuse_others(ctx, ("pairs", "out", "seed"))
+    refuse_others(ctx, EPOCH_TIME, ("pairs", "out", "seed"))
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.profiles.predicting import Question, complete_table, prediction_table
@@ -99,13 +80,6 @@ def predict_epoch_time(
     check_places(json_to, (trace_path,), {"--out": out})
     result = complete_table(parsed, read_profiles(trace_path), question, out, home=find_home())
     _tell(result, json_to, prediction_table(result), console)
-
-
-def _refuse_others(ctx: click.Context, allowed: Collection[str]) -> None:
-    """Raise ConfigError for an option that was given and that does not go with epoch times."""
-    for option, name in given_options(ctx):
-        if name not in COMMON and name not in allowed:
-            raise ConfigError(f"{option}: does not go with the predictor {EPOCH_TIME}; leave it out")
 
 
 def _tell(result: dict[str, Any], json_to: str | None, table: str, console: Console) -> None:

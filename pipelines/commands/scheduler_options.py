@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.curve_options import given_options
 from jobcast.pipelines.commands.options import check_places, console_of, settings_of, table_or_json
+from jobcast.pipelines.commands.predictor_options import refuse_others
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, DEVICE_POLICY, MLF_POLICY
 
 SCHEDULERS = (MLF_POLICY, DEVICE_POLICY)
-ALLOWED = frozenset({"predictor", "trace_path", "from_s", "until_s", "tune", "pairs", "seed", "json_to"})
+ALLOWED = ("from_s", "until_s", "tune", "pairs", "seed")
 COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
 """Whole numbers that `--set` knows beside files and servers: how long to train."""
 FILES = ("tasks", "curves", "cluster")
@@ -28,9 +28,7 @@ def train_scheduler(
     json_to: str | None,
 ) -> None:
     """`jobcast train mlf-policy` and `jobcast train device-rl`."""
-    for option, param in given_options(ctx):
-        if param not in ALLOWED:
-            raise ConfigError(f"{option}: does not go with the predictor {name}; leave it out")
+    refuse_others(ctx, name, ALLOWED)
     settings = _known(settings_of(pairs), name)
     from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch

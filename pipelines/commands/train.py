@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.curve_options import is_curves, train_curves
+from jobcast.pipelines.commands.curve_options import train_curves
 from jobcast.pipelines.commands.options import (
     Finite,
     check_places,
@@ -20,9 +20,11 @@ from jobcast.pipelines.commands.options import (
     trace_option,
     window_options,
 )
-from jobcast.pipelines.commands.profile_options import is_epoch_time, train_epoch_time
+from jobcast.pipelines.commands.predictor_options import means
+from jobcast.pipelines.commands.profile_options import train_epoch_time
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
-from jobcast.pipelines.forecast_specs import REGIME
+from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
+from jobcast.pipelines.predictor_names import CURVES
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.schedule import Schedule
@@ -120,10 +122,10 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
-    if is_curves(predictor):
+    if means(predictor, CURVES):
         train_curves(ctx, trace_path, algorithm, seed, json_to)
         return
-    if is_epoch_time(predictor):
+    if means(predictor, EPOCH_TIME):
         train_epoch_time(ctx, trace_path, seed, json_to)
         return
     if predictor in SCHEDULERS:

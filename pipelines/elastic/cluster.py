@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, PoolsError
-from jobcast.pipelines.cluster_file import read_yaml, whole
 from jobcast.simulator.elastic.run import ElasticCluster
+from jobcast.traces.cluster_yaml import read_yaml, whole
 from jobcast.traces.pools import read_pools
 from jobcast.traces.speedups import ANY_TYPE
 from jobcast.traces.table import Trace

@@ -11,8 +11,7 @@ import polars as pl
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.elastic.cluster import Hardware
-from jobcast.pipelines.scenes import cut_window
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
 from jobcast.traces.stages import stages_of
@@ -58,10 +57,8 @@ class ElasticScene:
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
-        source, submit_s = self.trace.source, self.trace.submit_s
         return {
-            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
-            "window": {"from": iso(float(submit_s[0])), "until": iso(float(submit_s[-1]) + 1.0)},
+            **window_told(self.trace),
             "gpus": dict(zip(self.gpu_types, self.cluster.capacity.tolist(), strict=True)),
             "dropped": dict(self.dropped),
             "notes": list(self.notes),

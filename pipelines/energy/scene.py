@@ -11,8 +11,7 @@ import polars as pl
 from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
 from jobcast.domain.errors import TraceError
 from jobcast.pipelines.energy.cluster import EnergyNodes
-from jobcast.pipelines.scenes import cut_window
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 from jobcast.traces.profiles import ProfileTable, read_profiles
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -56,11 +55,10 @@ class EnergyScene:
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
-        source, submit_s, cluster = self.trace.source, self.trace.submit_s, self.nodes.cluster
+        cluster = self.nodes.cluster
         return {
-            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
+            **window_told(self.trace),
             "profiles": {"path": self.profiles.path, "sha256": self.profiles.sha256, "rows": len(self.profiles)},
-            "window": {"from": iso(float(submit_s[0])), "until": iso(float(submit_s[-1]) + 1.0)},
             "cluster": self.nodes.origin,
             "nodes": len(cluster.kind_of),
             "gpus": self.nodes.gpus,

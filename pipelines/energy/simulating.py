@@ -14,8 +14,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
+from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.schedulers.energy.policies import EnergyFactory
-from jobcast.schedulers.settings import at_least_zero, count, flag, read_settings, seconds
+from jobcast.schedulers.settings import at_least_one, at_least_zero, count, flag, read_settings, seconds
 from jobcast.simulator.energy.log import EnergyLog
 from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
@@ -26,19 +27,11 @@ FILES = (PROFILES, KNOWN, SEGMENTS)
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
 SEED = "seed"
 """Setting of policies that draw."""
-PERCENTILES = (5.0, 95.0)
-
-
-def _pue(value: object) -> float:
-    number = at_least_zero(value)
-    if number < 1.0:
-        raise ValueError(f"must be a number >= 1, got {value}")
-    return number
 
 
 REPLAY = {"period_s": seconds, "on_events": flag, "snapshot_epochs": count, "restart_s": at_least_zero}
 """Settings of the mechanism, by their names in `replay_energy`."""
-PRICES = {"price_eur_kwh": at_least_zero, "pue": _pue}
+PRICES = {"price_eur_kwh": at_least_zero, "pue": at_least_one}
 """Settings of the site."""
 MECHANISM = {**REPLAY, **PRICES}
 
@@ -130,20 +123,6 @@ def saving_pct(total_eur: float, base_eur: float) -> float:
     62.0
     """
     return 100.0 * (1.0 - total_eur / base_eur) if base_eur > 0.0 else float("nan")
-
-
-def speedups(log: EnergyLog, base: EnergyLog, warmup_until_s: float | None = None) -> dict[str, float]:
-    """JCT under the baseline over JCT: mean, geometric mean and percentiles; and the share of jobs that end later."""
-    kept = np.ones(len(log), dtype=np.bool_) if warmup_until_s is None else log.submit_s >= warmup_until_s
-    gains = base.jct_s[kept] / log.jct_s[kept]
-    low, high = np.percentile(gains, PERCENTILES) if len(gains) else (np.nan, np.nan)
-    return {
-        "speedup_mean": float(gains.mean()) if len(gains) else np.nan,
-        "speedup_gmean": float(np.exp(np.log(gains).mean())) if len(gains) else np.nan,
-        "speedup_p5": float(low),
-        "speedup_p95": float(high),
-        "slowed_pct": 100.0 * float((log.end_s > base.end_s)[kept].mean()) if len(gains) else np.nan,
-    }
 
 
 def write_energy_table(scene: EnergyScene, log: EnergyLog, path: Path) -> None:

@@ -101,7 +101,6 @@ STAGES: tuple[Stage, ...] = (
             "schedulers",
             "pipelines/backtest.py",
             "pipelines/backtest_results.py",
-            "pipelines/cluster_file.py",
             "pipelines/engines.py",
             "pipelines/forecast_specs.py",
             "pipelines/gains.py",

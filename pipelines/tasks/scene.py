@@ -10,9 +10,8 @@ import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import Floats, Ints, TaskCluster, TaskJobs
-from jobcast.pipelines.scenes import cut_window
+from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.pipelines.tasks.servers import Servers
-from jobcast.pipelines.times import iso
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
 from jobcast.traces.job_curves import JobCurves, read_job_curves
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -59,11 +58,9 @@ class TaskScene:
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
-        source, submit_s = self.trace.source, self.trace.submit_s
         return {
-            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
+            **window_told(self.trace),
             **{name: dict(said) for name, said in self.files.items()},
-            "window": {"from": iso(float(submit_s[0])), "until": iso(float(submit_s[-1]) + 1.0)},
             "gpus": len(self.cluster.server_of),
             "servers": len(self.cluster.capacity),
             "dropped": dict(self.dropped),

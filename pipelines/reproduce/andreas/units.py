@@ -3,12 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.simulating import simulate_energy
-from jobcast.pipelines.reproduce.andreas.workloads import ARMIDA, Workload, read_workload
+from jobcast.pipelines.reproduce.andreas.workloads import Workload, read_workload
 from jobcast.pipelines.reproduce.run_file import Outcome
 from jobcast.schedulers.energy.policies import find_energy_policy
 from jobcast.simulator.energy.metrics import energy_metrics
@@ -69,13 +68,5 @@ def run_unit(unit: Unit, data: Path) -> tuple[str, Outcome]:
     """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
     row, scene = unit.row, read_workload(unit.workload, unit.seed, data)
     believed = noisy(scene.jobs.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
-    warm_up(row.policy)
     made = simulate_energy(scene, find_energy_policy(row.policy), dict(row.settings), believed, seed=unit.seed)
     return unit.key, Outcome({**energy_metrics(made.log), "cpu_s": made.cpu_s})
-
-
-@cache
-def warm_up(policy: str) -> None:
-    """Let a policy compile what it compiles at its first call, so that this is not taken for a decision's time."""
-    own = {"max_iterations": "1"} if policy == ANDREAS else {}
-    simulate_energy(read_workload(ARMIDA, 0, Path()), find_energy_policy(policy), own)

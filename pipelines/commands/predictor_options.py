@@ -1,0 +1,52 @@
+"""Which options of a command go with a predictor that does not learn from a trace of jobs alone."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from jobcast.domain.errors import ConfigError
+
+COMMON = frozenset({"predictor", "trace_path", "json_to"})
+"""Parameters that go with every predictor."""
+
+
+def means(reference: str, predictor: str) -> bool:
+    """Whether PREDICTOR[@ALIAS|:VERSION] means a predictor.
+
+    >>> means("accuracy-curve:3", "accuracy-curve"), means("new-load", "accuracy-curve")
+    (True, False)
+    """
+    return re.split("[@:]", reference, maxsplit=1)[0] == predictor
+
+
+def refuse_others(
+    ctx: click.Context, predictor: str, allowed: Collection[str], why: Mapping[str, str] | None = None
+) -> None:
+    """Raise ConfigError for an option that was given and that does not go with a predictor.
+
+    Parameters
+    ----------
+    allowed : parameters that go with it, besides `COMMON`
+    why : parameter -> why it does not, where there is more to say
+    """
+    reasons = why or {}
+    for option, name in _given_options(ctx):
+        if name not in COMMON and name not in allowed:
+            told = f" ({reasons[name]})" if name in reasons else ""
+            raise ConfigError(f"{option}: does not go with the predictor {predictor}{told}; leave it out")
+
+
+def refuse_foreign(owner: str, predictor: str, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option of one predictor, by its name and value, that was given to another."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"--{name}: goes with the predictor {owner}, not with {predictor}; leave it out")
+
+
+def _given_options(ctx: click.Context) -> list[tuple[str, str]]:
+    """Options on the line as users type them, and their parameters' names."""
+    named = [(param.opts[0], str(param.name)) for param in ctx.command.params]
+    return [one for one in named if ctx.get_parameter_source(one[1]) is ParameterSource.COMMANDLINE]
