@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
+from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress
 
@@ -55,11 +56,12 @@ class PoolView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that holds GPUs, and since when (seconds from the epoch)."""
+    """A job that holds GPUs, since when (seconds from the epoch), and where, on a cluster of servers."""
 
     job: Job
     start_s: float
     dedicated: bool
+    cells: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,11 @@ class ClusterView(Protocol):
     def free_gpus(self) -> float: ...  # noqa: D102
 
     @property
+    def servers(self) -> Sequence[int]:
+        """GPUs of each server; empty where GPUs are all alike and lie anywhere."""
+        ...
+
+    @property
     def pools(self) -> Mapping[str, PoolView]:
         """Pools by name, names ascending."""
         ...
@@ -115,10 +122,14 @@ class ClusterView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start a pending job now; `dedicated` jobs count against their pool's quota, others run on spare GPUs."""
+    """Start a pending job now; `dedicated` jobs count against their pool's quota, others run on spare GPUs.
+
+    On a cluster of servers `cells` name the GPUs that it is given, as many as it is wide; elsewhere there are none.
+    """
 
     job: Job
     dedicated: bool = True
+    cells: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

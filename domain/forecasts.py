@@ -32,6 +32,34 @@ class Forecasts(Protocol):
         ...
 
 
+class JobForecasts(Forecasts, Protocol):
+    """What policies ask that need every single job's future, which nobody but the oracle knows. SIA, section 5.1."""
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """All jobs of the run, those to come as well, in order of `seq`."""
+        ...
+
+
+class UncertainForecasts(Forecasts, Protocol):
+    """Answers with their uncertainty, for policies that weigh risks."""
+
+    def duration_probabilities(self, job: Job) -> Sequence[float]:
+        """Probability of each duration bin of a submitted job; they add up to 1."""
+        ...
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """Probability that any job will arrive in the pool in (now, now + horizon_s]."""
+        ...
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """GPUs that the load of (now, now + horizon_s] stays within with a probability of `level` in (0, 1).
+
+        Jobs that may not arrive at all are counted in: it is 0 where they do not with that probability.
+        """
+        ...
+
+
 class ForecastSource(Forecasts, Protocol):
     """Forecasts as the engine drives them."""
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from jobcast.domain.cells import Cell
 from jobcast.domain.cluster import PoolView, RunningJob, Service
 from jobcast.domain.jobs import Job, Pool
+from jobcast.simulator.placements import Placements
 from jobcast.simulator.progress import Ledger
 from jobcast.simulator.queues import PendingQueue
 
@@ -59,6 +61,7 @@ class ClusterState:
     ----------
     pools : with their quotas
     ledger : what jobs have received; kept up here, read by the engine
+    servers : GPUs of each, where jobs are given certain ones
     """
 
     __slots__ = (
@@ -67,6 +70,7 @@ class ClusterState:
         "_free_gpus",
         "_ledger",
         "_now_s",
+        "_placements",
         "_pools",
         "_running",
         "_total_gpus",
@@ -74,10 +78,13 @@ class ClusterState:
         "active",
         "pools",
         "running",
+        "servers",
     )
 
-    def __init__(self, pools: Sequence[Pool], ledger: Ledger | None = None) -> None:
+    def __init__(self, pools: Sequence[Pool], ledger: Ledger | None = None, servers: Sequence[int] = ()) -> None:
         self._ledger = ledger if ledger is not None else Ledger()
+        self.servers: Sequence[int] = tuple(servers)
+        self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
         self.active: Mapping[int, Job] = MappingProxyType(self._active)
         self._pools = {pool.name: PoolState(pool) for pool in sorted(pools, key=lambda pool: pool.name)}
@@ -130,13 +137,19 @@ class ClusterState:
         self._ledger.open(job)
         self._touched[job.pool] = pool
 
-    def start(self, job: Job, dedicated: bool, lost_s: float = 0.0) -> None:
+    def why_not_on(self, job: Job, cells: Sequence[Cell]) -> str | None:
+        """What is wrong with giving a job these cells, None where nothing is."""
+        return self._placements.why_not(job, cells)
+
+    def start(self, job: Job, dedicated: bool, lost_s: float = 0.0, cells: tuple[Cell, ...] = ()) -> None:
         """Give a pending job its GPUs; it makes no progress in the first `lost_s` seconds."""
         pool = self._pools[job.pool]
         self._filed[job.seq] = pool._pending.remove(job)
         pool._hold(job.gpus, dedicated)
         self._free_gpus -= job.gpus
-        self._running[job.seq] = RunningJob(job, self._now_s, dedicated)
+        self._running[job.seq] = RunningJob(job, self._now_s, dedicated, cells)
+        if cells:
+            self._placements.give(job, cells)
         self._ledger.start(job, self._now_s, lost_s)
 
     def finish(self, job: Job) -> RunningJob:
@@ -153,6 +166,8 @@ class ClusterState:
         del self._filed[job.seq]
         pool._hold(-job.gpus, run.dedicated)
         self._free_gpus += job.gpus
+        if run.cells:
+            self._placements.take(run.cells)
         self._touched[job.pool] = pool
         return run
 

@@ -35,7 +35,8 @@ def replay(
     """Run a workload to completion from an empty cluster.
 
     At one instant: completions, then changes of regime, then arrivals, then one call of the policy. Its `lane` and
-    `key` are asked once a job, when it arrives. A start costs the job the workload's `restart_s`.
+    `key` are asked once a job, when it arrives. A start costs the job the workload's `restart_s`, one after it was
+    stopped its `resume_s` too. On servers the policy says which cells a job is given.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class _Replay:
         self._name: str = getattr(policy, "name", type(policy).__name__)
         self._ledger = Ledger()
         self._milestones = Milestones(workload.jobs, workload.outcomes)
-        self._cluster = ClusterState(workload.pools, self._ledger)
+        self._cluster = ClusterState(workload.pools, self._ledger, workload.servers)
         self._arrived = self._completed = self._events = self._sequence = self._idle_wakes = 0
         self._ends: list[tuple[float, int, Job]] = []  # heap of (end, sequence of the start, job)
         self._changes: list[tuple[float, int, Job]] = []  # the same of changes of regime
@@ -192,7 +193,11 @@ class _Replay:
             raise self._refusal("start", job, now_s, self._why_not_pending(job))
         if job.gpus > cluster.free_gpus + CAPACITY_TOLERANCE:
             raise self._refusal("start", job, now_s, f"it needs {job.gpus} GPUs, {cluster.free_gpus:g} are free")
-        cluster.start(job, start.dedicated, self._workload.restart_s)
+        misplaced = cluster.why_not_on(job, start.cells)
+        if misplaced is not None:
+            raise self._refusal("start", job, now_s, misplaced)
+        lost_s = self._workload.restart_s + (self._workload.resume_s if self._preemptions[seq] else 0.0)
+        cluster.start(job, start.dedicated, lost_s, start.cells)
         self._current[seq] = self._sequence
         end_s = self._ledger.reaches_s(job, self._workload.outcomes[seq].duration_s)
         heappush(self._ends, (end_s, self._sequence, job))

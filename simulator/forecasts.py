@@ -37,14 +37,21 @@ def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> lis
 class Oracle:
     """Exact answers, read from the workload: perfect coarse forecasts of SIA, section 6.3.
 
+    Implements `domain.forecasts.JobForecasts` too.
+
     Parameters
     ----------
     workload : what is replayed
     horizons_min : edges of the duration bins, minutes
+
+    Attributes
+    ----------
+    jobs : all of them, in order of `seq`
     """
 
     def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
         self.horizons_min = tuple(horizons_min)
+        self.jobs: Sequence[Job] = workload.jobs
         self._arrivals = Arrivals(workload.jobs)
         self._outcomes = workload.outcomes
         self._now_s = -inf

@@ -18,6 +18,8 @@ class Workload:
     outcomes : (n_jobs,) the truth about each job, in the same order; for the engine and the oracle alone
     pools : names ascending
     restart_s : seconds that a job loses at every start, for loading its model and data
+    resume_s : seconds more that it loses at a start after it was stopped
+    servers : GPUs of each server, where jobs are given certain GPUs; empty where all are alike
 
     Raises
     ------
@@ -31,6 +33,8 @@ class Workload:
     outcomes: Sequence[Outcome]
     pools: Sequence[Pool]
     restart_s: float = 0.0
+    resume_s: float = 0.0
+    servers: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):
@@ -59,11 +63,16 @@ class Workload:
         Raises
         ------
         PoolsError
-            A job's pool has no capacity.
+            A job's pool has no capacity, or the servers have fewer GPUs than the quotas promise.
         TraceError
             A job is wider than its pool's quota, or does not run for a positive time.
         """
         quotas = self.quotas()
+        if self.servers and sum(self.servers) < self.total_gpus:
+            raise PoolsError(
+                f"the pools' quotas ({self.total_gpus} GPUs) exceed the {sum(self.servers)} GPUs of "
+                f"{len(self.servers)} servers; add servers or lower the quotas"
+            )
         homeless = [job for job in self.jobs if job.pool not in quotas]
         if homeless:
             raise PoolsError(
