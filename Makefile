@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas lock clean
+.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ reproduce-mlfs: install  ## the figures of MLFS into docs/mlfs/ (JOBCAST_DATA na
 
 reproduce-andreas: install  ## the figures and tables of ANDREAS into docs/andreas/ (JOBCAST_DATA names the folder of traces)
 	@$(BIN)/python -m jobcast.pipelines.reproduce.andreas
+
+reproduce-sia: install  ## the figures and tables of SIA into docs/sia/ (JOBCAST_DATA names the folder of traces)
+	@$(BIN)/python -m jobcast.pipelines.reproduce.sia
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \

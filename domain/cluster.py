@@ -140,12 +140,14 @@ class Decision:
     ----------
     start : jobs to start, in this order, after `stop` has been carried out
     stop : running preemptible jobs to put back into their queue; the work done is kept
+    promote : jobs that run on spare GPUs and count against their pool's quota from now on
     wake_at : instant (seconds from the epoch) to be called again at the latest; the newest replaces the old one
     """
 
     start: Sequence[Start] = ()
     stop: Sequence[Job] = ()
     wake_at: float | None = None
+    promote: Sequence[Job] = ()
 
 
 class Policy(Protocol):

@@ -59,6 +59,13 @@ class UncertainForecasts(Forecasts, Protocol):
         """
         ...
 
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """`load_quantile` at several levels, in one question: never falling where levels ascend.
+
+        The same object comes back as long as a source holds its answer.
+        """
+        ...
+
 
 class ForecastSource(Forecasts, Protocol):
     """Forecasts as the engine drives them."""

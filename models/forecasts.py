@@ -1,15 +1,16 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
-from collections.abc import Sequence
+from collections.abc import Set
 
 import numpy as np
 
 from jobcast.domain.errors import RegistryError
-from jobcast.domain.history import History
+from jobcast.domain.history import Floats, History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.job_duration import JobDuration
+from jobcast.models.load_spread import load_quantiles
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
@@ -21,11 +22,12 @@ MINUTE_S = 60.0
 
 
 class RegistryForecasts:
-    """Implements `domain.forecasts.ForecastSource`.
+    """Implements `domain.forecasts.ForecastSource` and `UncertainForecasts`.
 
     An answer about a pool belongs to one instant: the latest multiple of `grid_s`, or the pool's first arrival
     since then if that came after a quiet window. It uses what had happened by that instant, nothing later, and so
-    does not depend on when, or how often, it is asked for. Pools are computed together, one call a horizon.
+    does not depend on when, or how often, it is asked for. A horizon is computed when it is first asked about, for
+    all pools together.
     Pools that no predictor has seen in training are answered like any other.
 
     Parameters
@@ -57,8 +59,10 @@ class RegistryForecasts:
         self._arrival_columns = _columns(arrivals)
         self._load_columns = _columns(loads)
         self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
+        self._gates: list[float] = arrivals.thresholds_gate_.tolist()
         self._tracker = durations.tracker()
         self._bins: dict[int, int] = {}
+        self._chances: dict[int, tuple[float, ...]] = {}
         self._at_s = -np.inf  # grid instant that the answers belong to
         self._answers: dict[str, _Answer] = {}
         self._checked: set[str] = set()  # pools whose arrivals have been looked at since the last `advance`
@@ -81,7 +85,7 @@ class RegistryForecasts:
         column = self._arrival_columns.get(horizon_s)
         if column is None:
             raise _no_horizon(self._arrivals, horizon_s)
-        return self._answer(pool).arrives[column]
+        return self._probability(pool, column) >= self._gates[column]
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs that the pool is estimated to be asked for at most."""
@@ -94,12 +98,42 @@ class RegistryForecasts:
         assert answer.load_gpus is not None
         return answer.load_gpus[column]
 
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """Probability that any job arrives, as the gate's classifier tells it."""
+        column = self._arrival_columns.get(horizon_s)
+        if column is None:
+            raise _no_horizon(self._arrivals, horizon_s)
+        return self._probability(pool, column)
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """GPUs that the load stays within with a probability of `level`, as `load_spread` tells it."""
+        return self.load_quantiles(pool, horizon_s, (level,))[0]
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """As `load_quantile`, at each level; the levels asked for last are held as long as the answer is."""
+        column = self._load_columns.get(horizon_s)
+        if column is None:
+            raise _no_horizon(self._loads, horizon_s)
+        answer = self._answer(pool)
+        if answer.levels != levels:
+            self._compute_quantiles(pool, answer, levels)
+        return answer.quantiles[column]
+
     def duration_bin(self, job: Job) -> int:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
         known = self._bins.get(job.seq)
         if known is None:
             self._tracker.catch_up(self._history)
             known = self._bins[job.seq] = int(self._durations.choose(self._tracker.row(job)[None])[0])
+        return known
+
+    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
+        """Probabilities of its bins, from what had happened when they were first asked for."""
+        known = self._chances.get(job.seq)
+        if known is None:
+            self._tracker.catch_up(self._history)
+            chances = self._durations.predict_proba(self._tracker.row(job)[None])[0]
+            known = self._chances[job.seq] = tuple(chances.tolist())
         return known
 
     def duration_s(self, job: Job) -> float:
@@ -112,15 +146,20 @@ class RegistryForecasts:
         self._checked.add(pool)
         answer = self._answers.get(pool)
         if answer is None:
-            self._compute_grid(pool)
+            self._open_grid(pool)
             answer = self._answers[pool]
         if not answer.settled:
             self._refresh(pool, answer)
         return self._answers[pool]
 
-    def _compute_grid(self, asked: str) -> None:
-        missing = [pool for pool in dict.fromkeys((*self._history.pools, asked)) if pool not in self._answers]
-        self._answers.update(zip(missing, self._compute(missing, self._at_s), strict=True))
+    def _open_grid(self, asked: str) -> None:
+        for pool in (*self._history.pools, asked):
+            if pool not in self._answers:
+                self._answers[pool] = self._opened(pool, self._at_s)
+
+    def _opened(self, pool: str, at_s: float) -> "_Answer":
+        seen = int(np.searchsorted(self._history.pool(pool).arrival_s, at_s, side="right"))
+        return _Answer(at_s, seen, len(self._horizons_s))
 
     def _refresh(self, pool: str, answer: "_Answer") -> None:
         """Answer anew if the pool has had its first arrival since the grid instant, and that after a quiet window."""
@@ -130,29 +169,50 @@ class RegistryForecasts:
             return
         answer.settled = True
         if first == 0 or arrival_s[first] - arrival_s[first - 1] > QUIET_S:
-            self._answers[pool] = self._compute([pool], float(arrival_s[first]))[0]
+            self._answers[pool] = self._opened(pool, float(arrival_s[first]))
             self._answers[pool].settled = True
+
+    def _probability(self, pool: str, column: int) -> float:
+        answer = self._answer(pool)
+        known = answer.probability[column]
+        return self._compute_arrivals(pool, answer, column) if known is None else known
+
+    def _compute_arrivals(self, asked: str, answer: "_Answer", column: int) -> float:
+        """Probabilities of a horizon, of a pool and with it of the others of the same instant; returns the pool's."""
+        tick, horizon_s = np.array([answer.at_s]), self._horizons_s[column : column + 1]
+        lacking = {pool for pool, other in self._answers.items() if other.probability[column] is None}
+        pools = self._of_instant(asked, answer, lacking)
+        rows = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
+        told: list[float] = self._arrivals.horizon_proba(np.concatenate(rows), column).tolist()
+        for pool, probability in zip(pools, told, strict=True):
+            self._answers[pool].probability[column] = probability
+        return told[0]
 
     def _compute_loads(self, asked: str, answer: "_Answer") -> None:
         """Loads of a pool, and with it of the others of the same instant: one row costs the trees as much as ten."""
-        at_s = answer.at_s
-        others = [
-            pool
-            for pool, other in self._answers.items()
-            if other.load_gpus is None and other.at_s == at_s and pool != asked
-        ]
-        pools = [asked, *others]
-        rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        lacking = {pool for pool, other in self._answers.items() if other.load_gpus is None}
+        pools, rows = self._load_rows(asked, answer, lacking)
         for pool, gpus in zip(pools, self._loads.lend_rows(rows).tolist(), strict=True):
             self._answers[pool].load_gpus = gpus
 
-    def _compute(self, pools: Sequence[str], at_s: float) -> "list[_Answer]":
-        tick = np.array([at_s])
-        histories = [self._history.pool(pool) for pool in pools]
-        X = np.concatenate([arrival_features(history, tick, self._horizons_s) for history in histories])
-        arrives = (self._arrivals.predict_proba(X) >= self._arrivals.thresholds_gate_).tolist()
-        seen = [int(np.searchsorted(history.arrival_s, at_s, side="right")) for history in histories]
-        return [_Answer(at_s, count, answer) for count, answer in zip(seen, arrives, strict=True)]
+    def _compute_quantiles(self, asked: str, answer: "_Answer", levels: tuple[float, ...]) -> None:
+        """Quantiles of a pool's loads, and with it of the others of the same instant."""
+        lacking = {pool for pool, other in self._answers.items() if other.levels != levels}
+        pools, rows = self._load_rows(asked, answer, lacking)
+        for pool, gpus in zip(pools, load_quantiles(self._loads, rows, levels).tolist(), strict=True):
+            told = self._answers[pool]
+            told.levels, told.quantiles = levels, [tuple(quantiles) for quantiles in gpus]
+
+    def _load_rows(self, asked: str, answer: "_Answer", lacking: Set[str]) -> tuple[list[str], Floats]:
+        """A pool and those of `lacking` whose answers belong to the same instant, and their rows."""
+        pools = self._of_instant(asked, answer, lacking)
+        at_s = answer.at_s
+        return pools, np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+
+    def _of_instant(self, asked: str, answer: "_Answer", lacking: Set[str]) -> list[str]:
+        """A pool, and those of `lacking` whose answers belong to the same instant."""
+        pools = (pool for pool in self._answers if pool in lacking and pool != asked)
+        return [asked, *(pool for pool in pools if self._answers[pool].at_s == answer.at_s)]
 
 
 class _Answer:
@@ -162,17 +222,20 @@ class _Answer:
     ----------
     at_s : the instant that it belongs to
     arrivals : number of the pool's arrivals up to then
-    arrives, load_gpus : answers by horizon; the load once it has been asked for
+    probability, load_gpus : answers by horizon, once they have been asked for
+    levels, quantiles : what was last asked for of the load's distribution, and by horizon what it is
     settled : whether no arrival can bring another answer before the next grid instant
     """
 
-    __slots__ = ("arrivals", "arrives", "at_s", "load_gpus", "settled")
+    __slots__ = ("arrivals", "at_s", "levels", "load_gpus", "probability", "quantiles", "settled")
 
-    def __init__(self, at_s: float, arrivals: int, arrives: list[bool]) -> None:
+    def __init__(self, at_s: float, arrivals: int, horizons: int) -> None:
         self.at_s = at_s
         self.arrivals = arrivals
-        self.arrives = arrives
+        self.probability: list[float | None] = [None] * horizons
         self.load_gpus: list[float] | None = None
+        self.levels: tuple[float, ...] = ()
+        self.quantiles: list[tuple[float, ...]] = []
         self.settled = False
 
 

@@ -12,9 +12,10 @@ LOADED_COVERAGE = 0.7
 """Share of the windows *with* load. Where most windows are empty an estimate of nothing reaches `COVERAGE` already."""
 SPARE_ERRORS = 1.645
 """Standard errors by which a coverage of past windows shall pass the demand: 95 % one-sided."""
-LENDING_COVERAGE = 0.8
+LENDING_COVERAGE = 0.6
 """Share of all windows that a scheduler's reservation shall cover; it asks only where jobs are forecast to arrive. On
-October 2017 of the Philly trace SIA gained with less coverage and slowed nobody: `benchmarks/choose_coverage.py`."""
+October 2017 of the Philly trace SIA was slowed by durations, hardly by loads: guarding by longer duration bins
+(`duration_costs.UNDER_COST`) and reserving less was faster than the other way round; `benchmarks/choose_sia.py`."""
 DAY_S = 86400.0
 Floats = NDArray[np.float64]
 

@@ -171,7 +171,7 @@ def _replay_all(
 
 
 def _weight(cell: Cell) -> int:
-    return uses_forecasts(cell.policy) + (cell.spec.kind == "registry")
+    return uses_forecasts(cell.policy) + cell.spec.asks_registry
 
 
 def _replay(number: int, scene: Scene, cell: Cell, home: Path, allow_overlap: bool) -> tuple[int, Simulated]:

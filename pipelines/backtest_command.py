@@ -13,12 +13,13 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import gains_between, write_results
+from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_settings
-from jobcast.pipelines.scenes import Scene, build_scene, capacity
+from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene, capacity
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
 from jobcast.traces.table import Trace
@@ -43,6 +44,7 @@ class BacktestRequest:
     engine: str
     allow_overlap: bool
     settings: Mapping[str, str] = field(default_factory=dict)
+    max_think_s: float | None = None
 
 
 def run_backtest(
@@ -55,6 +57,9 @@ def run_backtest(
     for name in (*request.policies, request.baseline):
         find_factory(name)
     check_settings(request.policies, request.settings)
+    if request.max_think_s is not None:
+        asked = [(policy, spec) for policy in request.policies for spec in request.forecasts]
+        check_loop(asked, request.baseline, request.settings)
     scenes = _scenes(request, trace)
     pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
     cells = with_settings(matrix(pairs, len(scenes), request.seeds), request.settings)
@@ -74,7 +79,12 @@ def run_backtest(
         )
     result: dict[str, Any] = {
         "baseline": request.baseline,
-        "rows": [one.row() | {"wall_s": one.run.wall_s, "cpu_s": one.run.cpu_s} for one in results],
+        "rows": [
+            one.row()
+            | told_of_loop(scenes[one.cell.window], one.log)
+            | {"wall_s": one.run.wall_s, "cpu_s": one.run.cpu_s}
+            for one in results
+        ],
         "gains": gains_between(results, draws=DRAWS),
         "models": {one.cell.label: dict(one.run.models) for one in results if one.run.models},
         "overlap_allowed": any(one.run.overlap for one in results),
@@ -112,6 +122,7 @@ def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
             until_s=until,
             drop_wide=request.drop_too_wide,
             only_pools=request.pools_only,
+            max_think_s=request.max_think_s,
         )
         for since, until in windows_of(begin, end, request.windows)
     ]
@@ -152,5 +163,8 @@ def _inputs(
         "pools": {pool.name: pool.quota for pool in scenes[0].workload.pools},
         "models": [version_row(version) for version in versions],
         "command": f"jobcast {shlex.join(sys.argv[1:])}",
-        "notes": ["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
+        "notes": [
+            *["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
+            *(note for scene in scenes for note in scene.notes if note.startswith(LOOP_NOTE)),
+        ],
     }

@@ -116,7 +116,7 @@ def gains_between(results: Sequence[CellResult], *, draws: int) -> list[dict[str
 def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[str, Any]:
     jct_a, jct_b = (np.concatenate([one.log.jct_s[one.counted] for one in group]) for group in (a, b))
     base = np.concatenate([one.base_jct_s[one.counted] for one in a])
-    submit_s = np.concatenate([one.log.submit_s[one.counted] for one in a])
+    submit_s = np.concatenate([one.log.told_submit_s[one.counted] for one in a])
     gains = paired_gains(jct_a, jct_b, submit_s, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=base)
     return gains.to_dict()
 

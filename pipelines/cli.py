@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "predict": "Ask a registered predictor about one instant of a trace, or when a job will finish.",
     "profiles": "Import and show how long an epoch takes on which GPUs.",
     "simulate": "Replay a trace under a policy.",
+    "explain": "Tell why a job of a simulation waited, was helped or was slowed.",
     "search": "Search configurations of PCS, choose one, see whether it still fits.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",

@@ -19,9 +19,13 @@ ASKED = (*PREDICTORS, REGIME, ACCURACY_CURVE, MLF_POLICY, DEVICE_POLICY, EPOCH_T
 REGIME_KINDS = ("restatement", "bayes", "greedy")
 """Rules that forecast regimes without any training. Shockwave, section 5."""
 PLAIN_KINDS = ("oracle", "conservative", "random", *REGIME_KINDS)
+PARTS = ("arrivals", "loads", "durations")
+"""What a mixed source asks different sources about."""
+PART_KINDS = ("oracle", "registry", "random", "conservative", "noisy")
+"""Sources that may answer for a part."""
 HELP = (
-    "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P, and for training jobs "
-    "restatement, bayes, greedy"
+    "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P, "
+    "mixed:arrivals=SOURCE,loads=SOURCE,durations=SOURCE, and for training jobs restatement, bayes, greedy"
 )
 
 
@@ -31,21 +35,32 @@ class ForecastSpec:
 
     Attributes
     ----------
-    kind : oracle, registry, conservative, random, noisy, restatement, bayes or greedy
+    kind : oracle, registry, conservative, random, noisy, mixed, restatement, bayes or greedy
     alias : of the registry's models that are not pinned
     versions : (predictor, version) pairs that are pinned
     probability : of noise
+    parts : of a mixed source: (one of `PARTS`, its source) pairs in the order of `PARTS`, without those not written
     """
 
     kind: str
     alias: str = "champion"
     versions: tuple[tuple[str, int], ...] = ()
     probability: float = 0.0
+    parts: tuple[tuple[str, "ForecastSpec"], ...] = ()
 
     @property
     def draws(self) -> bool:
         """Whether the answers depend on the seed."""
-        return self.kind in ("random", "noisy")
+        return self.kind in ("random", "noisy") or any(spec.draws for _, spec in self.parts)
+
+    @property
+    def asks_registry(self) -> bool:
+        """Whether any answer is a registered model's."""
+        return self.kind == "registry" or any(spec.asks_registry for _, spec in self.parts)
+
+    def part(self, name: str) -> "ForecastSpec":
+        """What answers for a part: the oracle for one that was not written."""
+        return dict(self.parts).get(name, ForecastSpec("oracle"))
 
     @property
     def label(self) -> str:
@@ -56,6 +71,8 @@ class ForecastSpec:
         """
         if self.versions:
             return "registry:" + ",".join(f"{name}={version}" for name, version in self.versions)
+        if self.kind == "mixed":
+            return "mixed:" + ",".join(f"{name}={spec.label}" for name, spec in self.parts)
         if self.kind == "registry":
             return "registry" if self.alias == "champion" else f"registry:{self.alias}"
         return f"noisy:{self.probability:g}" if self.kind == "noisy" else self.kind
@@ -76,18 +93,23 @@ def parse_forecasts(text: str) -> ForecastSpec:
         if "=" in argument:
             return ForecastSpec(kind, versions=_versions(text, argument))
         return ForecastSpec(kind, alias=argument or "champion")
+    if kind == "mixed":
+        return ForecastSpec(kind, parts=_parts(text, argument))
     raise ConfigError(f"--forecasts {text}: unknown source; choose from {HELP}")
 
 
 def split_forecasts(text: str) -> list[ForecastSpec]:
-    """Several sources between commas; pins of one registry source are kept together.
+    """Several sources between commas; pins of one registry source and parts of a mixed one are kept together.
 
     >>> [spec.label for spec in split_forecasts("oracle,registry:new-load=2,job-duration=1,random")]
     ['oracle', 'registry:new-load=2,job-duration=1', 'random']
+    >>> [spec.label for spec in split_forecasts("mixed:arrivals=random,loads=noisy:0.5,oracle")]
+    ['mixed:arrivals=random,loads=noisy:0.5', 'oracle']
     """
     words: list[str] = []
     for word in (word.strip() for word in text.split(",")):
-        if "=" in word and ":" not in word and words:
+        name, equals, _ = word.partition("=")
+        if equals and ":" not in name and words:
             words[-1] += f",{word}"
         elif word:
             words.append(word)
@@ -118,3 +140,25 @@ def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")
         pairs.append((name, int(version)))
     return tuple(pairs)
+
+
+def _parts(text: str, argument: str) -> tuple[tuple[str, ForecastSpec], ...]:
+    parts: dict[str, ForecastSpec] = {}
+    for word in argument.split(","):
+        name, _, source = (one.strip() for one in word.partition("="))
+        if name not in PARTS or source.partition(":")[0] not in PART_KINDS:
+            raise ConfigError(
+                f"--forecasts {text}: {word!r} is no PART=SOURCE; parts are {', '.join(PARTS)}, sources are oracle, "
+                "registry, random, conservative and noisy:P"
+            )
+        if name in parts:
+            raise ConfigError(f"--forecasts {text}: {name} is given twice; name one source of it")
+        parts[name] = _part(text, source)
+    return tuple((name, parts[name]) for name in PARTS if name in parts)
+
+
+def _part(text: str, source: str) -> ForecastSpec:
+    try:
+        return parse_forecasts(source)
+    except ConfigError as error:
+        raise ConfigError(f"--forecasts {text}: {str(error).removeprefix('--forecasts ')}") from error

@@ -12,8 +12,10 @@ from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 
 MICROSECOND_DIGITS = 6
-TIMES = ("submit_time", "start_time", "end_time")
+TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time")
 PREDICTED = "predicted_end_time"
+DURATION_BIN = "duration_bin"
+"""Column of the duration bin that a policy was told of a job, such as 5-60min."""
 
 
 def check_job_table(path: Path) -> None:
@@ -22,10 +24,18 @@ def check_job_table(path: Path) -> None:
         raise ConfigError(f"--out {path}: end the name in .csv or .parquet")
 
 
-def job_table(log: RunLog, workload: Workload, nodes: Mapping[int, Sequence[int]] | None = None) -> pl.DataFrame:
-    """One row a job in submission order; times in seconds from the epoch, empty where a job never ran.
+def job_table(
+    log: RunLog,
+    workload: Workload,
+    nodes: Mapping[int, Sequence[int]] | None = None,
+    bins: Sequence[str | None] | None = None,
+) -> pl.DataFrame:
+    """One row a job in the trace's order; times in seconds from the epoch, empty where a job never ran.
 
-    Where jobs sat on nodes (`nodes`: by seq), a column holds those of each job's last start: `3`, `0+3`.
+    Of a closed-loop run `submit_time` is when a job arrived in it, and `trace_submit_time` when in the trace.
+
+    Where duration bins were forecast (`bins`: labels, a job each), a column holds them. Where jobs sat on nodes
+    (`nodes`: by seq), a column holds those of each job's last start: `3`, `0+3`.
     """
     table = pl.DataFrame(
         {
@@ -40,6 +50,10 @@ def job_table(log: RunLog, workload: Workload, nodes: Mapping[int, Sequence[int]
             "dedicated": log.dedicated.astype(bool),
         }
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    if bins is not None:
+        table = table.with_columns(pl.Series(DURATION_BIN, bins, dtype=pl.String))
+    if log.trace_submit_s is not None:
+        table = table.with_columns(trace_submit_time=log.trace_submit_s)
     if nodes is None:
         return table
     named = ["+".join(map(str, nodes[job.seq])) if job.seq in nodes else None for job in workload.jobs]
@@ -47,10 +61,14 @@ def job_table(log: RunLog, workload: Workload, nodes: Mapping[int, Sequence[int]
 
 
 def write_job_table(
-    log: RunLog, workload: Workload, path: Path, nodes: Mapping[int, Sequence[int]] | None = None
+    log: RunLog,
+    workload: Workload,
+    path: Path,
+    nodes: Mapping[int, Sequence[int]] | None = None,
+    bins: Sequence[str | None] | None = None,
 ) -> None:
     """Write CSV (times in seconds from the epoch, to the microsecond) or Parquet (UTC timestamps)."""
-    write_table(job_table(log, workload, nodes), path)
+    write_table(job_table(log, workload, nodes, bins), path)
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:

@@ -27,7 +27,8 @@ def settings_for(policy: str, settings: Mapping[str, str]) -> Settings:
     >>> settings_for("fcfs", {"tick_s": "60"}), settings_for("sia", {"tick_s": "60"})
     ((), (('tick_s', '60'),))
     """
-    known = getattr(find_factory(policy), "settings", settings)
+    factory = find_factory(policy)
+    known = getattr(factory, "known", getattr(factory, "settings", settings))
     return tuple((name, value) for name, value in settings.items() if name in known)
 
 

@@ -15,12 +15,15 @@ from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.cluster_yaml import read_yaml, whole
 from jobcast.traces.pools import derive_pools, read_pools
+from jobcast.traces.successors import find_successors
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import TrainingTables
 from jobcast.traces.trainings import Trainings
 
 DERIVED_LOAD = 0.8
 FLAT_POOL = "all"
+LOOP_NOTE = "closed loop"
+"""How a note about who follows whom begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Scene:
     preemptible_told : whether the trace says which jobs may be stopped
     planned_s : job id -> seconds that a training job would take alone as planned, where courses were planned
     nodes : (nodes, GPUs of each) by group, empty where GPUs are known by number alone
+    cells : by pool, GPUs of each cell that its quota is made of, where that is told
     scaling : of jobs that run on any number of GPUs, where tables told of them
     """
 
@@ -60,7 +64,13 @@ class Scene:
     preemptible_told: bool = False
     planned_s: Mapping[str, float] = field(default_factory=dict)
     nodes: tuple[tuple[int, int], ...] = ()
+    cells: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scaling: ScalingJobs | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether jobs arrive after those that they follow, not when the trace says."""
+        return self.workload.successions is not None
 
     def provenance(self, trace: Trace) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
@@ -75,12 +85,13 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Quotas, and where they come from in words; `flat` puts all jobs into one pool; `nodes` as in `Scene`."""
+    """Quotas, and where they come from in words; `flat` puts all jobs into one pool; `nodes`, `cells` as in `Scene`."""
 
     pools: list[Pool]
     origin: str
     flat: bool = False
     nodes: tuple[tuple[int, int], ...] = ()
+    cells: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def capacity(
@@ -93,8 +104,8 @@ def capacity(
     if gpus:
         return Capacity([Pool(FLAT_POOL, gpus)], f"a flat cluster of {gpus} GPUs, pools ignored", flat=True)
     if pools:
-        table = read_pools(pools)
-        return Capacity(table.at(from_s if from_s is not None else float(trace.submit_s[0])), f"pools file {pools}")
+        table, at_s = read_pools(pools), from_s if from_s is not None else float(trace.submit_s[0])
+        return Capacity(table.at(at_s), f"pools file {pools}", cells=table.cells_at(at_s))
     if cluster:
         return _read_cluster(cluster)
     origin = f"derived from the trace: max(widest job, ceil(GPU-time / span / {DERIVED_LOAD:g})) GPUs a pool"
@@ -159,11 +170,15 @@ def build_scene(
     only_pools: bool = False,
     tables: TrainingTables | None = None,
     nodes: tuple[tuple[int, int], ...] = (),
+    max_think_s: float | None = None,
 ) -> Scene:
     """Cut the window out of a trace and check it against the quotas.
 
+    With `max_think_s` jobs follow others where somebody thought no longer than that; see `find_successors`.
+
     Raises TraceError when the window holds no job, a job is wider than its pool, or a pool has no capacity.
     """
+    as_told, loop = trace, ""
     if flat:
         trace = replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
     window = cut_window(trace, from_s, until_s, limit)
@@ -184,10 +199,12 @@ def build_scene(
     _check(workload, trace)
     if not workload.jobs:
         raise TraceError(f"{trace.source.path}: no job of the window is left to replay; check the pools file")
+    if max_think_s is not None:
+        workload, loop = _closed(workload, cut_window(as_told, from_s, until_s, limit), max_think_s)
     begin = from_s if from_s is not None else float(window.submit_s[0])
     end = until_s if until_s is not None else float(window.submit_s[-1]) + 1.0
     told = trainings.notes if trainings is not None else ()
-    notes = tuple(note for note in (*trace.notes, *told, origin and f"quotas: {origin}") if note)
+    notes = tuple(note for note in (*trace.notes, *told, origin and f"quotas: {origin}", loop) if note)
     return Scene(
         workload,
         trace.between(None, begin),
@@ -200,6 +217,17 @@ def build_scene(
         planned_s=planned_s,
         nodes=nodes,
     )
+
+
+def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Workload, str]:
+    """The workload with who follows whom among its jobs, and that in words; pools are those of the trace."""
+    kept = [job.job_id for job in workload.jobs]
+    found = find_successors(replace(window, jobs=window.jobs.filter(pl.col("job_id").is_in(kept))), max_think_s)
+    told = (
+        f"{LOOP_NOTE}: {len(found.successions):,} of {len(kept):,} jobs follow others, after at most {max_think_s:g} s "
+        f"of thought; {found.timers} users keep to a timer"
+    )
+    return replace(workload, successions=found.successions), told
 
 
 def _check(workload: Workload, trace: Trace) -> None:

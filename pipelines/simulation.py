@@ -2,15 +2,17 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.switches import Switches
+from jobcast.pipelines.closed_loop import check_closed
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
@@ -18,8 +20,10 @@ from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
+from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
+from jobcast.schedulers.cells.policies import CELL_SETTINGS, make_cell_policy
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
@@ -27,6 +31,9 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
+ROUNDS = "rounds"
+"""What policies of rounds tell, and no other."""
+Wrap = Callable[[ForecastSource], ForecastSource]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Simulated:
     cpu_s, wall_s : of the replay alone
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
-    own : figures that a policy of rounds reports of its work: rounds, gaps and times of its solver
+    own : figures that a policy reports of its work: rounds, gaps and times of its solver
     exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     """
@@ -64,29 +71,39 @@ def simulate(
     settings: Mapping[str, str] | None = None,
     allow_overlap: bool = False,
     progress: Step | None = None,
+    wrap: Wrap | None = None,
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
-    Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle.
+    Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle. A policy over pools is given
+    what `wrap` makes of its source of forecasts.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     read = loaded(settings or {})
     factory = find_factory(policy)
+    if scene.closed:
+        check_closed(policy, spec or ORACLE)
+    if scene.workload.servers and policy not in CELL_SETTINGS:
+        raise ConfigError(f"policy {policy} knows no locality; choose from {', '.join(CELL_SETTINGS)}")
     if isinstance(factory, GoodputFactory):
         return _by_goodput(scene, factory, read, progress)
     if isinstance(factory, RoundFactory):
         spec = spec or default_spec(scene)
         work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap)
         return _by_rounds(scene, factory, work, read, progress)
+    scene = replace(scene, workload=scenario_workload(scene.workload, factory, read, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
     chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
-    rule = factory(chosen.source, read)
-    if isinstance(read.get("switches"), Switches) and chosen.source is not None:
-        check_horizons(read["switches"], chosen.source.horizons_min)
+    source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
+    on_cells = bool(scene.workload.servers)
+    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else factory(source, read)
+    if isinstance(read.get("switches"), Switches) and source is not None:
+        check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(scene.workload, rule, chosen.source, chosen.history, progress)
-    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall, chosen.models, chosen.overlap)
+    log = replay(scene.workload, rule, source, chosen.history, progress)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, getattr(rule, "figures", dict)())
 
 
 def is_by_rounds(policy: str) -> bool:
@@ -110,7 +127,7 @@ def _by_rounds(
         log = replay(workload, rule, chosen.source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
-    own = {"rounds": float(_rounds(log, mechanism["round_s"])), **figures_of()}
+    own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes)
@@ -122,7 +139,7 @@ def _by_goodput(
     wall, cpu = time.perf_counter(), time.process_time()
     log, told = replay_scaling(scene, factory, settings, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    own = {"rounds": float(_rounds(log, factory.mechanism(settings)["round_s"])), **told}
+    own = {ROUNDS: float(_rounds(log, factory.mechanism(settings)["round_s"])), **told}
     return Simulated(log, cpu_s, wall_s, own=own)
 
 
@@ -173,18 +190,21 @@ def figures(
 ) -> dict[str, Any]:
     """The figures of `simulate --json`: the run's own, then those against the baseline."""
     from jobcast.simulator.fairness import fairness
-    from jobcast.simulator.metrics import against_baseline, summary
+    from jobcast.simulator.metrics import against_baseline, ends_against_baseline, summary
 
     result: dict[str, Any] = {
         "policy": policy,
         "forecasts": spec.label if uses_forecasts(policy) else None,
         **summary(run.log, warmup_until_s),
-        **({**fairness(run.log, warmup_until_s, run.exclusive_s), **run.own} if run.own else {}),
+        **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUNDS in run.own else {}),
+        **run.own,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
     if base is not None:
         result |= against_baseline(run.log, base.log, warmup_until_s)
+        if run.log.trace_submit_s is not None:
+            result |= ends_against_baseline(run.log, base.log, warmup_until_s)
     return finite_or_none(result)
 
 

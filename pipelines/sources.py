@@ -1,8 +1,8 @@
 """Sources of forecasts for a scene: from a spec to what the engine drives."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError, OverlapError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
+from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.times import iso
+from jobcast.simulator.closed_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.simulator.mixed import Mixed
 
 CALENDAR_FROM_S = 365 * 86400.0
 """Times before 1971 are seconds from a trace's own start: no cluster's calendar begins there."""
@@ -52,35 +55,85 @@ class Sources:
 
         Raises RegistryError when a model is not there or does not fit, OverlapError when it was trained on the window.
         """
-        makers = {
-            "oracle": lambda: Chosen(Oracle(self.scene.workload)),
-            "conservative": lambda: Chosen(Conservative(self.scene.workload)),
-            "random": lambda: Chosen(Random(self.scene.workload, self.seed, earlier_jobs(self.scene).jobs)),
-            "noisy": lambda: Chosen(
-                Noisy(self.scene.workload, spec.probability, self.seed, earlier_jobs(self.scene).jobs)
-            ),
-            "registry": lambda: self._registry(spec),
+        if spec.kind == "mixed":
+            return self._mixed(spec)
+        if spec.kind == "registry":
+            return self._registry(_asked(spec))
+        history = self._past()
+        return Chosen(self._plain(spec, history), history)
+
+    def _past(self) -> RunHistory | None:
+        """The run's own past, where sources without models need it: in a closed loop."""
+        return self._history() if self.scene.closed else None
+
+    def _history(self) -> RunHistory:
+        return RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
+
+    def _plain(
+        self, spec: ForecastSpec, history: RunHistory | None, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN
+    ) -> ForecastSource:
+        workload, seed, horizons = self.scene.workload, self.seed, horizons_min
+        makers: dict[str, Callable[[], ForecastSource]] = {
+            "oracle": lambda: Oracle(workload, horizons),
+            "conservative": lambda: Conservative(workload, horizons),
+            "random": lambda: Random(workload, seed, earlier_jobs(self.scene).jobs, horizons),
+            "noisy": lambda: Noisy(workload, spec.probability, seed, earlier_jobs(self.scene).jobs, horizons),
         }
+        if history is not None and self.scene.closed:
+            past = history
+            if spec.kind == "noisy":
+                raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
+            makers |= {
+                "oracle": lambda: KnownDurations(workload, horizons),
+                "random": lambda: RunRandom(past, seed, horizons),
+            }
         if spec.kind not in makers:
             raise ConfigError(f"--forecasts {spec.label}: forecasts regimes, which only training jobs in rounds have")
         return makers[spec.kind]()
 
-    def _registry(self, spec: ForecastSpec) -> Chosen:
+    def _mixed(self, spec: ForecastSpec) -> Chosen:
+        """Parts with the same source share it; all answer about the registry's horizons where it has a part."""
+        wanted = {part: spec.part(part) for part in PARTS}
+        chosen, made = Chosen(history=self._past()), dict[ForecastSpec, ForecastSource]()
+        horizons: Sequence[float] = DEFAULT_HORIZONS_MIN
+        if spec.asks_registry:
+            chosen = self._registry(_asked_by_part(wanted))
+            assert chosen.source is not None
+            horizons = chosen.source.horizons_min
+            made = dict.fromkeys((part for part in wanted.values() if part.asks_registry), chosen.source)
+        for part in wanted.values():
+            if part not in made:
+                made[part] = self._plain(part, chosen.history, horizons)
+        return replace(chosen, source=Mixed(*(made[wanted[part]] for part in PARTS)))
+
+    def _registry(self, asked: Mapping[str, int | str]) -> Chosen:
         from jobcast.models.forecasts import RegistryForecasts
         from jobcast.models.registry import open_registry
 
         registry = open_registry(self.home)
-        pinned = dict(spec.versions)
-        versions = {name: registry.resolve(name, pinned.get(name, spec.alias)) for name in PREDICTORS}
+        versions = {name: registry.resolve(name, asked[name]) for name in PREDICTORS}
         overlap = any(
             refuse_overlap(version, self.scene.from_s, self.scene.until_s, self.allow_overlap)
             for version in versions.values()
         )
-        history = RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
+        history = self._history()
         predictors = [loaded_version(self.home, name, versions[name].version) for name in PREDICTORS]
         _warm_up(predictors)
         source = RegistryForecasts(history, *predictors)
         return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
+
+
+def _asked(spec: ForecastSpec) -> dict[str, int | str]:
+    """Version or alias of each predictor."""
+    pinned = dict(spec.versions)
+    return {name: pinned.get(name, spec.alias) for name in PREDICTORS}
+
+
+def _asked_by_part(wanted: Mapping[str, ForecastSpec]) -> dict[str, int | str]:
+    """As each part of the registry asks; predictors of other parts are loaded too, by the alias of the first."""
+    of_registry = [spec for spec in wanted.values() if spec.asks_registry]
+    specs = [wanted[part] if wanted[part].asks_registry else of_registry[0] for part in PARTS]
+    return {name: _asked(spec)[name] for name, spec in zip(PREDICTORS, specs, strict=True)}
 
 
 def earlier_jobs(scene: Scene) -> EarlierJobs:

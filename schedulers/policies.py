@@ -12,11 +12,31 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
+from jobcast.schedulers.hived import HiveD
+from jobcast.schedulers.milp.policy import Milp
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.round_policies import ROUND_POLICIES
-from jobcast.schedulers.settings import flag, read_settings, seconds, switches
+from jobcast.schedulers.settings import (
+    at_least_one,
+    at_least_zero,
+    count,
+    flag,
+    from_0_to_1,
+    minutes,
+    one_of,
+    read_settings,
+    seconds,
+    share,
+    switches,
+    whole,
+)
 from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.ssf import GlobalShortestServiceFirst, ShortestServiceFirst
+from jobcast.schedulers.sia_preempt import SiaPreempt
+from jobcast.schedulers.sia_risk import SiaRisk
+from jobcast.schedulers.sia_vc import SiaVc
+from jobcast.schedulers.spare_orders import SPARE_ORDERS
+from jobcast.schedulers.ssf import GlobalShortestServiceFirst, ShortestJobFirst, ShortestServiceFirst
+from jobcast.schedulers.themis_np import ThemisNp
 
 ENTRY_POINTS = "jobcast.policies"
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
@@ -31,16 +51,24 @@ class PolicyFactory:
     policy : its class; takes the settings as keywords, and the forecasts first if it uses any
     settings : name -> reader of its value, which raises ValueError
     uses_forecasts : whether it asks them anything
+    scenario : settings that tell what is replayed, and not how the policy decides: read here, used by whoever replays
     """
 
     policy: Callable[..., Policy]
     settings: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
     uses_forecasts: bool = True
+    scenario: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Mapping[str, Callable[[object], Any]]:
+        """All settings by name."""
+        return {**self.settings, **self.scenario}
 
     def __call__(self, forecasts: Forecasts | None, settings: Mapping[str, object] = NO_SETTINGS) -> Policy:
         """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
         name = getattr(self.policy, "name", self.policy.__name__)
-        read = read_settings(name, self.settings, settings)
+        every = read_settings(name, self.known, settings)
+        read = {setting: value for setting, value in every.items() if setting in self.settings}
         if not self.uses_forecasts:
             return self.policy(**read)
         if forecasts is None:
@@ -53,9 +81,39 @@ Factory = Callable[[Forecasts | None, Mapping[str, object]], Policy]
 BUILT_IN: Mapping[str, Factory] = {
     "fcfs": PolicyFactory(Fcfs, uses_forecasts=False),
     "ssf": PolicyFactory(ShortestServiceFirst, {"backfill": flag}),
+    "sjf": PolicyFactory(ShortestJobFirst, {"backfill": flag}),
     "gssf": PolicyFactory(GlobalShortestServiceFirst, {"backfill": flag}),
     "mmfs": PolicyFactory(MaxMinFair, {"strict": flag}, uses_forecasts=False),
-    "sia": PolicyFactory(Sia, {"tick_s": seconds, "switches": switches}),
+    "themis_np": PolicyFactory(ThemisNp, {"filter": share}),
+    "hived": PolicyFactory(HiveD, uses_forecasts=False),
+    "sia": PolicyFactory(
+        Sia,
+        {
+            "tick_s": seconds,
+            "switches": switches,
+            "windows_min": minutes,
+            "slack": from_0_to_1,
+            "order": one_of(*SPARE_ORDERS),
+        },
+    ),
+    "sia_vc": PolicyFactory(SiaVc),
+    "sia_risk": PolicyFactory(
+        SiaRisk,
+        {"budget_min": at_least_zero, "relief_min": at_least_one, "tick_s": seconds, "switches": switches},
+    ),
+    "sia_preempt": PolicyFactory(SiaPreempt, {"resume_s": at_least_zero}, scenario={"preemptible_share": from_0_to_1}),
+    "milp": PolicyFactory(
+        Milp,
+        {
+            "grid_s": seconds,
+            "beta": at_least_zero,
+            "time_limit_s": seconds,
+            "exact": flag,
+            "starts_per_duration": count,
+            "search_tries": whole,
+            "seed": whole,
+        },
+    ),
     **ROUND_POLICIES,
     **GOODPUT_POLICIES,
 }

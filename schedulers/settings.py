@@ -154,6 +154,19 @@ def switches(value: object) -> Switches:
     return value
 
 
+def minutes(value: object) -> tuple[float, ...]:
+    """A setting that is a list of positive numbers of minutes, such as windows; text is split at commas.
+
+    >>> minutes("5,60"), minutes((720,))
+    ((5.0, 60.0), (720.0,))
+    """
+    parts = value if isinstance(value, tuple | list) else str(value).split(",")
+    numbers = tuple(_number(part) for part in parts)
+    if not numbers or not all(0 < number < float("inf") for number in numbers):
+        raise ValueError(f"must be minutes such as 5,60, got {value}")
+    return numbers
+
+
 def _number(value: object) -> float:
     try:
         return float(str(value))

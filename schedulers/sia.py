@@ -3,18 +3,24 @@
 SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import inf
 
-from jobcast.domain.cluster import ClusterView, Decision, PoolView
+from jobcast.domain.cluster import ClusterView, Decision
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
+
+MINUTE_S = 60.0
 
 
 class Sia:
     """Serve each pool from its quota in order of submission; lend what no pool will need to jobs that end in time.
+
+    The tunables of SIA, end of section 5.3, leave every decision as it is unless they are set.
 
     Parameters
     ----------
@@ -23,15 +29,41 @@ class Sia:
     tick_s : be asked again after so many seconds while jobs are pending and GPUs idle; None: at events alone
     switches : where sharing is off for a pool and window, all of the pool's unused quota is reserved for that window,
         whatever is forecast
+    windows_min : those of the horizons that are used as windows, minutes; jobs of bins beyond the last one used never
+        run on spare GPUs. None: all
+    slack : share of each pool's quota that is kept free beside what is pending and forecast, from 0 to 1
+    order : who gets spare GPUs first: `share`, the pool with the smallest allocation / quota; `submission`, the job
+        that was submitted first; `shortest`, the smallest duration bin, then share; `narrow`, the fewest GPUs, then
+        share
+
+    Raises
+    ------
+    ConfigError
+        A window is no horizon of the forecasts, none is given, or the slack or the order cannot be.
     """
 
     name = "sia"
 
-    def __init__(self, forecasts: Forecasts, tick_s: float | None = None, switches: Switches = ALL_SHARE) -> None:
+    def __init__(
+        self,
+        forecasts: Forecasts,
+        tick_s: float | None = None,
+        switches: Switches = ALL_SHARE,
+        windows_min: Sequence[float] | None = None,
+        slack: float = 0.0,
+        order: str = SHARE,
+    ) -> None:
+        if not 0.0 <= slack <= 1.0:
+            raise ConfigError(f"policy {self.name}: slack must be a share from 0 to 1, got {slack}")
+        if order not in SPARE_ORDERS:
+            raise ConfigError(f"policy {self.name}: order must be one of {', '.join(SPARE_ORDERS)}, got {order}")
         self._forecasts = forecasts
         self._switches = switches
-        self._horizons_s = [60.0 * horizon for horizon in forecasts.horizons_min]
+        self._horizons_s = [MINUTE_S * horizon for horizon in forecasts.horizons_min]
+        self._windows = _windows(self.name, forecasts.horizons_min, windows_min)
         self._tick_s = tick_s
+        self._slack = slack
+        self._choose = SPARE_ORDERS[order]
 
     def lane(self, job: Job) -> int:
         """The bin of its duration."""
@@ -44,10 +76,12 @@ class Sia:
     def decide(self, view: ClusterView) -> Decision:
         """AllocateResources, Figure 7."""
         draft = Draft(view)
+        if draft.free <= 0:
+            return draft.decision()
         while (job := self._next_dedicated(draft)) is not None:
             draft.start(job)
         if self._lendable(draft, view):
-            for lane, horizon_s in enumerate(self._horizons_s):
+            for lane, horizon_s in self._windows:
                 self._allocate_spare(draft, view, lane, horizon_s)
         if self._tick_s is not None and draft.free > 0 and draft.waiting():
             return draft.decision(view.now_s + self._tick_s)
@@ -57,11 +91,7 @@ class Sia:
         """The head that fits its pool's unused quota and the idle GPUs, of the pool with the smallest share."""
         if draft.free <= 0:
             return None
-        return _of_smallest_share(
-            (draft.share(pool), pool.name, job)
-            for pool in draft.waiting()
-            if (job := draft.head(pool)) is not None and job.gpus <= min(draft.unused_quota(pool), draft.free)
-        )
+        return of_smallest_share(draft, ((pool, job) for pool, job in draft.ready() if job.gpus <= draft.free))
 
     def _allocate_spare(self, draft: Draft, view: ClusterView, lane: int, horizon_s: float) -> None:
         """AllocateSpareResources for one window, Figure 8."""
@@ -72,23 +102,32 @@ class Sia:
     def _next_spare(
         self, draft: Draft, view: ClusterView, lane: int, horizon_s: float, future: dict[str, float]
     ) -> Job | None:
-        """First job that ends in the window and fits what is not reserved, of the pool with the smallest share."""
-        if not _eligible(draft, draft.free, lane):
+        """First job that ends in the window and fits what is not reserved, of the pool that comes first."""
+        most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
+        if most < 0 or not draft.anybody(draft.free, lane):
             return None
-        pools = view.pools.values()
-        usable = draft.free - sum(self._reserved(draft, pool, horizon_s, view.now_s, future) for pool in pools)
-        return _of_smallest_share((draft.share(pool), pool.name, job) for pool, job in _eligible(draft, usable, lane))
+        usable = draft.free - self._reserved(draft, horizon_s, view.now_s, future, most)
+        return self._choose(draft, usable, lane) if usable > 0 else None
 
     def _reserved(
-        self, draft: Draft, pool: PoolView, horizon_s: float, now_s: float, future: dict[str, float]
+        self, draft: Draft, horizon_s: float, now_s: float, future: dict[str, float], most: float = inf
     ) -> float:
-        """ReserveResourcesForFuture, Figure 8; forecasts are asked only where pending jobs leave quota over."""
-        pending, unused = draft.pending_gpus(pool), draft.unused_quota(pool)
-        if pending >= unused:
-            return unused
-        if pool.name not in future:
-            future[pool.name] = self._future_gpus(pool.name, horizon_s, now_s)
-        return min(pending + future[pool.name], unused)
+        """ReserveResourcesForFuture, Figure 8, summed up over all pools; not to the end once it exceeds `most`.
+
+        Forecasts are asked only of pools whose pending jobs leave quota over, once a window: `future` keeps answers.
+        """
+        reserved = draft.pledged()
+        for pool, room in draft.roomy():
+            if reserved > most:
+                break
+            name = pool.name
+            if name in future:
+                gpus = future[name]
+            else:
+                gpus = future[name] = self._future_gpus(name, horizon_s, now_s)
+            gpus += self._slack * pool.quota
+            reserved += gpus if gpus < room else room
+        return reserved
 
     def _future_gpus(self, pool: str, horizon_s: float, now_s: float) -> float:
         """TotalNewLoad, section 5.4.1; without bound where sharing is switched off."""
@@ -99,20 +138,23 @@ class Sia:
 
     def _lendable(self, draft: Draft, view: ClusterView) -> bool:
         """Whether any job could run on spare GPUs if nothing more arrived: spares asking for forecasts in vain."""
-        pools = view.pools.values()
-        usable = draft.free - sum(min(draft.pending_gpus(pool), draft.unused_quota(pool)) for pool in pools)
-        return bool(usable > 0 and _eligible(draft, usable, len(self._horizons_s) - 1))
+        lane = self._windows[-1][0]
+        if draft.narrowest(lane) > draft.free:
+            return False
+        usable = draft.free - draft.pledged()
+        if self._slack > 0:
+            usable -= sum(min(self._slack * pool.quota, room) for pool, room in draft.roomy())
+        return usable > 0 and draft.anybody(usable, lane)
 
 
-def _eligible(draft: Draft, max_gpus: float, max_lane: int) -> list[tuple[PoolView, Job]]:
-    """First job of each pool that is narrow and short enough."""
-    if max_gpus <= 0:
-        return []
-    jobs = ((pool, draft.first(pool, max_gpus, max_lane)) for pool in draft.waiting())
-    return [(pool, job) for pool, job in jobs if job is not None]
-
-
-def _of_smallest_share(candidates: Iterable[tuple[float, str, Job]]) -> Job | None:
-    """The job of the pool with the smallest allocation / quota; ties go by name."""
-    best = min(candidates, default=None)
-    return None if best is None else best[2]
+def _windows(
+    policy: str, horizons_min: Sequence[float], windows_min: Sequence[float] | None
+) -> list[tuple[int, float]]:
+    """(Lane, seconds) of each window used, ascending. Raises ConfigError."""
+    used = set(horizons_min) if windows_min is None else set(windows_min)
+    unknown = sorted(used.difference(horizons_min))
+    if unknown or not used:
+        known = ", ".join(f"{horizon:g}" for horizon in horizons_min)
+        wrong = f"no horizons of the forecasts: {', '.join(f'{w:g}' for w in unknown)}" if unknown else "empty"
+        raise ConfigError(f"policy {policy}: windows_min are {wrong}; choose from {known} (minutes)")
+    return [(lane, MINUTE_S * horizon) for lane, horizon in enumerate(horizons_min) if horizon in used]

@@ -1,4 +1,4 @@
-"""Shortest service first, within each pool or over all of them. SIA, section 4.1."""
+"""Shortest service first, within each pool or over all of them, and shortest job first. SIA, sections 4.1 and 6.1."""
 
 from math import inf
 
@@ -46,8 +46,18 @@ class ShortestServiceFirst:
         return job if job is not None and job.gpus <= room else None
 
 
+class ShortestJobFirst(ShortestServiceFirst):
+    """The same within each pool by duration, whatever the width. SIA, section 6.1."""
+
+    name = "sjf"
+
+    def key(self, job: Job) -> float:
+        """Run time: seconds."""
+        return self._forecasts.duration_s(job)
+
+
 class GlobalShortestServiceFirst(ShortestServiceFirst):
-    """The same over all GPUs as one pool."""
+    """Shortest service first over all GPUs as one pool."""
 
     name = "gssf"
 

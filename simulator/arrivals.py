@@ -1,8 +1,9 @@
 """When jobs arrive in each pool and how wide they are: what forecast sources of the simulator count in."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from math import inf
 
 from jobcast.domain.jobs import Job
 
@@ -55,3 +56,54 @@ class Arrivals:
             largest = max(largest, gpus_until[end] - gpus_until[begin])
             end = begin
         return largest
+
+
+class UpcomingLoads:
+    """Loads of all pools in (now, now + window], for instants that mostly ascend: amortised O(1) an arrival.
+
+    Going back in time counts from the beginning again.
+
+    Parameters
+    ----------
+    jobs : by submission, ascending
+    window_s : length of the window, seconds
+
+    >>> loads = UpcomingLoads([Job(0, "a", "p", 10.0, 2), Job(1, "b", "q", 20.0, 3)], 10.0)
+    >>> loads.at(10.0), loads.at(0.0)
+    ({'q': 3}, {'p': 2})
+    """
+
+    __slots__ = ("_first", "_jobs", "_loads", "_next", "_now_s", "_window_s")
+
+    def __init__(self, jobs: Sequence[Job], window_s: float) -> None:
+        self._jobs = jobs
+        self._window_s = window_s
+        self._restart(-inf)
+
+    def at(self, now_s: float) -> Mapping[str, int]:
+        """GPUs (sum of widths) of the jobs that arrive in (now, now + window] by pool; without those of no arrival."""
+        if now_s != self._now_s:
+            self._move(now_s)
+        return self._loads
+
+    def _restart(self, now_s: float) -> None:
+        self._now_s = now_s
+        self._first = self._next = 0  # the window holds the jobs between the two
+        self._loads: dict[str, int] = {}
+
+    def _move(self, now_s: float) -> None:
+        if now_s < self._now_s:
+            self._restart(now_s)
+        self._now_s, until_s = now_s, now_s + self._window_s
+        jobs, loads, count, following, first = self._jobs, self._loads, len(self._jobs), self._next, self._first
+        while following < count and (job := jobs[following]).submit_s <= until_s:
+            loads[job.pool] = loads.get(job.pool, 0) + job.gpus
+            following += 1
+        while first < following and (job := jobs[first]).submit_s <= now_s:
+            left = loads[job.pool] - job.gpus
+            if left:
+                loads[job.pool] = left
+            else:
+                del loads[job.pool]
+            first += 1
+        self._next, self._first = following, first

@@ -1,6 +1,7 @@
 """The cluster at an instant: kept up change by change, and shown to policies as a read-only view."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from jobcast.domain.cells import Cell
@@ -8,20 +9,22 @@ from jobcast.domain.cluster import PoolView, RunningJob, Service
 from jobcast.domain.jobs import Job, Pool
 from jobcast.simulator.placements import Placements
 from jobcast.simulator.progress import Ledger
-from jobcast.simulator.queues import PendingQueue
+from jobcast.simulator.queues import PendingQueue, Shelves
+from jobcast.simulator.tally import Tally
 
 
 class PoolState:
     """One pool; implements `domain.cluster.PoolView`. Changed by `ClusterState` alone."""
 
-    __slots__ = ("_allocated", "_dedicated", "_name", "_pending", "_quota")
+    __slots__ = ("_allocated", "_changed", "_dedicated", "_name", "_pending", "_quota")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, shelves: Shelves, changed: dict[str, PoolView]) -> None:
+        self._changed = changed
         self._name = pool.name
         self._quota = pool.quota
         self._allocated = 0.0
         self._dedicated = 0.0
-        self._pending = PendingQueue()
+        self._pending = PendingQueue(self, shelves)
 
     @property
     def name(self) -> str:
@@ -52,6 +55,15 @@ class PoolState:
         self._allocated += gpus
         if dedicated:
             self._dedicated += gpus
+        self._changed[self._name] = self
+
+    def _promote(self, gpus: float) -> None:
+        self._dedicated += gpus
+        self._changed[self._name] = self
+
+    def _queue(self, job: Job, lane: int, key: float) -> None:
+        self._pending.add(job, lane, key)
+        self._changed[self._name] = self
 
 
 class ClusterState:
@@ -73,6 +85,7 @@ class ClusterState:
         "_placements",
         "_pools",
         "_running",
+        "_tally",
         "_total_gpus",
         "_touched",
         "active",
@@ -87,7 +100,12 @@ class ClusterState:
         self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
         self.active: Mapping[int, Job] = MappingProxyType(self._active)
-        self._pools = {pool.name: PoolState(pool) for pool in sorted(pools, key=lambda pool: pool.name)}
+        shelves: Shelves = {}
+        changed: dict[str, PoolView] = {}
+        ordered = sorted(pools, key=lambda pool: pool.name)
+        self._pools = {pool.name: PoolState(pool, shelves, changed) for pool in ordered}
+        changed.update(self._pools)
+        self._tally = Tally(changed, shelves)
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
         self._now_s = -float("inf")
@@ -117,6 +135,11 @@ class ClusterState:
         """Pools with an arrival or a completion since the last decision."""
         return tuple(self._touched.values())
 
+    @property
+    def tally(self) -> Tally:
+        """What policies would else sum up over all pools."""
+        return self._tally
+
     def service(self, job: Job) -> Service:
         """What an active job has received by now."""
         return self._ledger.service(job, self._now_s)
@@ -132,7 +155,7 @@ class ClusterState:
     def submit(self, job: Job, lane: int, key: float) -> None:
         """A job arrives."""
         pool = self._pools[job.pool]
-        pool._pending.add(job, lane, key)
+        pool._queue(job, lane, key)
         self._active[job.seq] = job
         self._ledger.open(job)
         self._touched[job.pool] = pool
@@ -151,6 +174,11 @@ class ClusterState:
         if cells:
             self._placements.give(job, cells)
         self._ledger.start(job, self._now_s, lost_s)
+
+    def promote(self, job: Job) -> None:
+        """Count a job that runs on spare GPUs against its pool's quota from now on."""
+        self._running[job.seq] = replace(self._running[job.seq], dedicated=True)
+        self._pools[job.pool]._promote(job.gpus)
 
     def finish(self, job: Job) -> RunningJob:
         """Take a running job out for good."""
@@ -178,5 +206,5 @@ class ClusterState:
         run = self._release(job)
         if not touched:
             del self._touched[job.pool]
-        self._pools[job.pool]._pending.add(job, lane, key)
+        self._pools[job.pool]._queue(job, lane, key)
         return run

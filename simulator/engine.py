@@ -1,6 +1,6 @@
 """The engine: replays a workload under a policy, event by event, and refuses impossible decisions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import inf, nan
 
@@ -10,9 +10,10 @@ from jobcast.domain.cluster import Decision, Policy, Start
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
+from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.progress import Ledger, Milestones
 from jobcast.simulator.workload import Workload
 
@@ -37,6 +38,9 @@ def replay(
     At one instant: completions, then changes of regime, then arrivals, then one call of the policy. Its `lane` and
     `key` are asked once a job, when it arrives. A start costs the job the workload's `restart_s`, one after it was
     stopped its `resume_s` too. On servers the policy says which cells a job is given.
+
+    A workload with successions is replayed in a closed loop: a job arrives its think time after the last end, in this
+    run, of the jobs that it awaits. Jobs are then numbered as they arrive; the log comes back in the trace's order.
 
     Parameters
     ----------
@@ -65,13 +69,14 @@ class _Replay:
     ) -> None:
         count = len(workload.jobs)
         self._workload = workload
-        self._jobs = workload.jobs
+        self._stream = arrivals_of(workload)
+        self._jobs, self._outcomes = self._stream.jobs, self._stream.outcomes  # by seq; they grow in a closed loop
         self._policy, self._source, self._history = policy, source, history
         self._name: str = getattr(policy, "name", type(policy).__name__)
         self._ledger = Ledger()
         self._milestones = Milestones(workload.jobs, workload.outcomes)
         self._cluster = ClusterState(workload.pools, self._ledger, workload.servers)
-        self._arrived = self._completed = self._events = self._sequence = self._idle_wakes = 0
+        self._completed = self._events = self._sequence = self._idle_wakes = 0
         self._ends: list[tuple[float, int, Job]] = []  # heap of (end, sequence of the start, job)
         self._changes: list[tuple[float, int, Job]] = []  # the same of changes of regime
         self._current = [-1] * count  # by job: sequence of the start that still runs; ends of others are stale
@@ -81,7 +86,7 @@ class _Replay:
         self._spans: list[tuple[int, float, float]] = []
 
     def run(self, progress: Progress | None) -> RunLog:
-        count, reported = len(self._jobs), 0
+        count, reported = len(self._workload.jobs), 0
         while self._completed < count:
             self._step()
             if progress is not None and self._completed >= reported + PROGRESS_EVERY:
@@ -111,8 +116,7 @@ class _Replay:
         self._apply(decision, now_s)
 
     def _next_instant(self) -> float:
-        submit_s = self._jobs[self._arrived].submit_s if self._arrived < len(self._jobs) else inf
-        event_s = min(self._first(self._ends), self._first(self._changes), submit_s)
+        event_s = min(self._first(self._ends), self._first(self._changes), self._stream.next_s)
         if event_s == inf:
             self._check_idle()
         return min(event_s, self._wake_at)
@@ -149,7 +153,9 @@ class _Replay:
             self._completed += 1
             self._events += 1
             if self._history is not None:
-                self._history.completed(job, self._workload.outcomes[job.seq].duration_s)
+                self._history.completed(job, self._outcomes[job.seq].duration_s)
+            if self._stream.waits_for_ends:
+                self._stream.completed(job, now_s)
 
     def _change_regimes(self, now_s: float) -> None:
         changes = self._changes
@@ -164,18 +170,21 @@ class _Replay:
         if run_s < inf:
             heappush(self._changes, (self._ledger.reaches_s(job, run_s), sequence, job))
 
-    def _arrivals(self, now_s: float) -> list[Job]:
-        jobs, begin, count = self._jobs, self._arrived, len(self._jobs)
-        while self._arrived < count and jobs[self._arrived].submit_s <= now_s:
-            if self._history is not None:
-                self._history.arrived(jobs[self._arrived])
-            self._arrived += 1
-        self._events += self._arrived - begin
-        return list(jobs[begin : self._arrived])
+    def _arrivals(self, now_s: float) -> Sequence[Job]:
+        if self._stream.next_s > now_s:
+            return ()
+        jobs = self._stream.due(now_s)
+        if self._history is not None:
+            for job in jobs:
+                self._history.arrived(job)
+        self._events += len(jobs)
+        return jobs
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         for job in decision.stop:
             self._stop(job, now_s)
+        for job in decision.promote:
+            self._promote(job, now_s)
         for start in decision.start:
             self._start(start, now_s)
         if decision.wake_at is not None:
@@ -190,7 +199,7 @@ class _Replay:
         job, cluster = start.job, self._cluster
         seq = self._known(job, "start", now_s)
         if job not in cluster.pools[job.pool].pending:
-            raise self._refusal("start", job, now_s, self._why_not_pending(job))
+            raise self._refusal("start", job, now_s, self._why_not_pending(job, now_s))
         if job.gpus > cluster.free_gpus + CAPACITY_TOLERANCE:
             raise self._refusal("start", job, now_s, f"it needs {job.gpus} GPUs, {cluster.free_gpus:g} are free")
         misplaced = cluster.why_not_on(job, start.cells)
@@ -199,7 +208,7 @@ class _Replay:
         lost_s = self._workload.restart_s + (self._workload.resume_s if self._preemptions[seq] else 0.0)
         cluster.start(job, start.dedicated, lost_s, start.cells)
         self._current[seq] = self._sequence
-        end_s = self._ledger.reaches_s(job, self._workload.outcomes[seq].duration_s)
+        end_s = self._ledger.reaches_s(job, self._outcomes[seq].duration_s)
         heappush(self._ends, (end_s, self._sequence, job))
         self._expect_change(job, self._sequence)
         self._sequence += 1
@@ -224,13 +233,21 @@ class _Replay:
         if self._history is not None:
             self._history.stopped(job)
 
+    def _promote(self, job: Job, now_s: float) -> None:
+        run = self._cluster.running.get(self._known(job, "promote", now_s))
+        if run is None or run.dedicated:
+            why = "it is not running" if run is None else "it counts against its pool's quota already"
+            raise self._refusal("promote", job, now_s, why)
+        self._cluster.promote(job)
+        self._dedicated[job.seq] = True
+
     def _known(self, job: Job, verb: str, now_s: float) -> int:
         if not 0 <= job.seq < len(self._jobs) or self._jobs[job.seq] is not job:
             raise self._refusal(verb, job, now_s, "it is none of this run's jobs")
         return job.seq
 
-    def _why_not_pending(self, job: Job) -> str:
-        if job.seq >= self._arrived:
+    def _why_not_pending(self, job: Job, now_s: float) -> str:
+        if job.submit_s > now_s:
             return f"it is submitted only at {job.submit_s:.6f} s"
         return "it is running already" if job.seq in self._cluster.running else "it has finished"
 
@@ -241,13 +258,13 @@ class _Replay:
         jobs, pools = self._jobs, tuple(self._workload.pools)
         index = {pool.name: position for position, pool in enumerate(pools)}
         spans = np.array(self._spans, dtype=np.float64).reshape(-1, 3)
-        return RunLog(
+        log = RunLog(
             policy=self._name,
             pools=pools,
             submit_s=np.array([job.submit_s for job in jobs], dtype=np.float64),
             start_s=np.array(self._start_s, dtype=np.float64),
             end_s=np.array(self._end_s, dtype=np.float64),
-            duration_s=np.array([outcome.duration_s for outcome in self._workload.outcomes], dtype=np.float64),
+            duration_s=np.array([outcome.duration_s for outcome in self._outcomes], dtype=np.float64),
             gpus=np.array([job.gpus for job in jobs], dtype=np.int64),
             pool=np.array([index[job.pool] for job in jobs], dtype=np.int64),
             preemptions=np.array(self._preemptions, dtype=np.int64),
@@ -255,3 +272,7 @@ class _Replay:
             spans=Spans(spans[:, 0].astype(np.int64), spans[:, 1], spans[:, 2]),
             events=self._events,
         )
+        if not isinstance(self._stream, ClosedArrivals):
+            return log
+        trace_submit_s = np.array([job.submit_s for job in self._workload.jobs], dtype=np.float64)
+        return in_trace_order(log, np.array(self._stream.places, dtype=np.int64), trace_submit_s)

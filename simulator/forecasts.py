@@ -1,13 +1,13 @@
 """Forecast sources that need no model: the oracle, the pessimist, and two that err on purpose."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf, sqrt
 
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
-from jobcast.simulator.arrivals import Arrivals
+from jobcast.simulator.arrivals import Arrivals, UpcomingLoads
 from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload
 
@@ -37,7 +37,7 @@ def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> lis
 class Oracle:
     """Exact answers, read from the workload: perfect coarse forecasts of SIA, section 6.3.
 
-    Implements `domain.forecasts.JobForecasts` too.
+    Implements `domain.forecasts.JobForecasts` and `UncertainForecasts` too: what it says is certain.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Oracle:
     def __init__(self, workload: Workload, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> None:
         self.horizons_min = tuple(horizons_min)
         self.jobs: Sequence[Job] = workload.jobs
-        self._arrivals = Arrivals(workload.jobs)
+        self._loads: dict[float, UpcomingLoads] = {}
         self._outcomes = workload.outcomes
         self._now_s = -inf
 
@@ -62,11 +62,18 @@ class Oracle:
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Whether any job will arrive in (now, now + horizon_s]."""
-        return self._arrivals.count_between(pool, self._now_s, self._now_s + horizon_s) > 0
+        return pool in self._upcoming(horizon_s)
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs of the jobs that will arrive in (now, now + horizon_s]."""
-        return self._arrivals.gpus_between(pool, self._now_s, self._now_s + horizon_s)
+        return self._upcoming(horizon_s).get(pool, 0)
+
+    def _upcoming(self, horizon_s: float) -> Mapping[str, int]:
+        """Loads of the pools that any job will arrive in, in (now, now + horizon_s]."""
+        loads = self._loads.get(horizon_s)
+        if loads is None:
+            loads = self._loads[horizon_s] = UpcomingLoads(self.jobs, horizon_s)
+        return loads.at(self._now_s)
 
     def duration_bin(self, job: Job) -> int:
         """The bin of its run time."""
@@ -75,6 +82,22 @@ class Oracle:
     def duration_s(self, job: Job) -> float:
         """Its run time, seconds."""
         return self._outcomes[job.seq].duration_s
+
+    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
+        """1 for the bin of its run time."""
+        return _certain(self.duration_bin(job), len(self.horizons_min) + 1)
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """1 or 0."""
+        return float(self.will_jobs_arrive(pool, horizon_s))
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """The exact load, GPUs."""
+        return self.new_load(pool, horizon_s)
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """The exact load at each level, GPUs."""
+        return (self.new_load(pool, horizon_s),) * len(levels)
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
@@ -121,9 +144,34 @@ class Conservative:
         """A run time in the last bin, the same for all jobs; seconds."""
         return self._longest_s
 
+    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
+        """1 for the last bin."""
+        return _certain(self.duration_bin(job), len(self.horizons_min) + 1)
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """1."""
+        return 1.0
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """The pool's quota."""
+        return self.new_load(pool, horizon_s)
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """The pool's quota at each level."""
+        return (self.new_load(pool, horizon_s),) * len(levels)
+
 
 class _Drawing:
-    """What sources that draw share: keys, and the load that stands in where arrivals are made up."""
+    """What sources that draw share: keys, the load that stands in where arrivals are made up, and their uncertainty.
+
+    They know how often they err, and tell it: a source that is wrong with probability p gives its own answers a
+    probability of 1 - p, and to the rest what a draw would say.
+    """
+
+    _wrong: float
+    """Probability that an arrival answer is not the truth."""
+    _drawn: float
+    """Probability that a duration bin is a draw."""
 
     def __init__(self, workload: Workload, seed: int, earlier: Sequence[Job], horizons_min: Sequence[float]) -> None:
         self.horizons_min = tuple(horizons_min)
@@ -136,6 +184,45 @@ class _Drawing:
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
         self._now_s = now_s
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Whether any job is said to arrive."""
+        raise NotImplementedError
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """GPUs of the jobs that are said to arrive."""
+        raise NotImplementedError
+
+    def duration_bin(self, job: Job) -> int:
+        """The bin that is told of a job."""
+        raise NotImplementedError
+
+    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
+        """What the told bin is worth: 1 for it, less the share of draws, which is spread over all bins."""
+        bins = len(self.horizons_min) + 1
+        spread = self._drawn / bins
+        told = self.duration_bin(job)
+        return tuple(1.0 - self._drawn + spread if number == told else spread for number in range(bins))
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """What the told answer is worth: the share of answers that are right, or wrong where it is no.
+
+        Arrivals and their absence are taken as equally likely before.
+        """
+        return 1.0 - self._wrong if self.will_jobs_arrive(pool, horizon_s) else self._wrong
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """The load where jobs are said to arrive, the sliding maximum where not; 0 up to the probability of none."""
+        return self.load_quantiles(pool, horizon_s, (level,))[0]
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """As `load_quantile`, at each level."""
+        arrives = self.will_jobs_arrive(pool, horizon_s)
+        none = self._wrong if arrives else 1.0 - self._wrong
+        if none >= max(levels):
+            return (0.0,) * len(levels)
+        load = self.new_load(pool, horizon_s) if arrives else self._sliding_max(pool, horizon_s)
+        return tuple(load if level > none else 0.0 for level in levels)
 
     def _draw_arrival(self, pool: str, horizon_s: float) -> float:
         key = self._keys.get((pool, horizon_s))
@@ -154,7 +241,8 @@ class _Drawing:
 class Random(_Drawing):
     """A fair coin for arrivals, a uniform duration bin, sliding-max load. SIA, section 6.3.
 
-    A coin is a pure function of (seed, pool, horizon, instant), a bin of (seed, job id).
+    A coin is a pure function of (seed, pool, horizon, instant), a bin of (seed, job id). Asked for its uncertainty, it
+    admits that it knows nothing: all bins are equally likely, and so are arrivals and their absence.
 
     Parameters
     ----------
@@ -172,6 +260,7 @@ class Random(_Drawing):
         horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN,
     ) -> None:
         super().__init__(workload, seed, earlier, horizons_min)
+        self._wrong, self._drawn = FAIR_COIN, 1.0
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Heads or tails."""
@@ -188,6 +277,10 @@ class Random(_Drawing):
     def duration_s(self, job: Job) -> float:
         """The middle of the drawn bin, seconds."""
         return self._durations_s[self._draw_bin(job)]
+
+
+def _certain(number: int, bins: int) -> tuple[float, ...]:
+    return tuple(float(other == number) for other in range(bins))
 
 
 class Noisy(_Drawing):
@@ -216,7 +309,7 @@ class Noisy(_Drawing):
             raise ValueError(f"probability must lie in [0, 1], got {probability}")
         super().__init__(workload, seed, earlier, horizons_min)
         self._truth = Oracle(workload, horizons_min)
-        self._probability = probability
+        self._wrong = self._drawn = probability
 
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
@@ -241,7 +334,7 @@ class Noisy(_Drawing):
         return self._durations_s[self._draw_bin(job)] if self._replaced(job) else self._truth.duration_s(job)
 
     def _flipped(self, pool: str, horizon_s: float) -> bool:
-        return self._draw_arrival(pool, horizon_s) < self._probability
+        return self._draw_arrival(pool, horizon_s) < self._wrong
 
     def _replaced(self, job: Job) -> bool:
-        return uniform(draw_key(self._seed, "replaced", job.job_id)) < self._probability
+        return uniform(draw_key(self._seed, "replaced", job.job_id)) < self._drawn

@@ -1,6 +1,6 @@
 """What happened in a replay, as columns: all that metrics are computed from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunLog:
-    """A finished replay. Arrays have shape (n_jobs,), in order of `seq`; times in seconds from the epoch.
+    """A finished replay. Arrays have shape (n_jobs,), in the workload's order; times in seconds from the epoch.
 
     Attributes
     ----------
@@ -45,6 +45,7 @@ class RunLog:
     dedicated : whether it last started against its pool's quota, not on spare GPUs
     spans : when jobs held their GPUs
     events : arrivals, completions, stops and wake-ups that were handled
+    trace_submit_s : submissions in the trace where the replay was closed-loop, so that its own differ; else None
     """
 
     policy: str
@@ -59,6 +60,7 @@ class RunLog:
     dedicated: Bools
     spans: Spans
     events: int
+    trace_submit_s: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.submit_s)
@@ -69,6 +71,11 @@ class RunLog:
         return self.gpus[self.spans.seq].astype(np.float64) if self.spans.gpus is None else self.spans.gpus
 
     @property
+    def told_submit_s(self) -> Floats:
+        """Submissions as the trace has them, the same in every run of a workload, (n_jobs,) seconds."""
+        return self.submit_s if self.trace_submit_s is None else self.trace_submit_s
+
+    @property
     def jct_s(self) -> Floats:
         """Job completion times: end - submission, (n_jobs,) seconds."""
         return self.end_s - self.submit_s
@@ -77,3 +84,22 @@ class RunLog:
     def total_gpus(self) -> int:
         """GPUs of all pools."""
         return sum(pool.quota for pool in self.pools)
+
+
+def in_trace_order(log: RunLog, places: Ints, trace_submit_s: Floats) -> RunLog:
+    """The log of a closed-loop replay, brought from the order of arrival into the trace's.
+
+    Parameters
+    ----------
+    log : in order of arrival
+    places : (n_jobs,) position of each of its jobs in the trace
+    trace_submit_s : (n_jobs,) submissions in the trace, in its order
+    """
+    order = np.argsort(places)
+    columns = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
+    return replace(
+        log,
+        **{name: getattr(log, name)[order] for name in columns},
+        spans=replace(log.spans, seq=places[log.spans.seq]),
+        trace_submit_s=trace_submit_s,
+    )

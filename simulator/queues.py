@@ -3,10 +3,14 @@
 from bisect import bisect_left, insort
 from collections.abc import Set
 
+from jobcast.domain.cluster import PoolView
 from jobcast.domain.jobs import Job
 
 Entry = tuple[float, int, Job]
 """(key, seq, job): ordered by the first two, since no two jobs share a `seq`."""
+
+Shelves = dict[tuple[int, int], dict[str, PoolView]]
+"""(lane, width) -> pools, by name, with a pending job of that lane and width."""
 
 NOTHING: frozenset[int] = frozenset()
 COMPACT_AFTER = 64
@@ -46,8 +50,10 @@ class Run:
 
     def first(self, skip: Set[int]) -> Entry | None:
         """First entry whose `seq` is not to be skipped."""
-        entries = self._entries
-        for index in range(self._head, len(entries)):
+        entries, head = self._entries, self._head
+        if not skip:
+            return entries[head] if head < len(entries) else None
+        for index in range(head, len(entries)):
             if entries[index][1] not in skip:
                 return entries[index]
         return None
@@ -58,11 +64,18 @@ class PendingQueue:
 
     All jobs lie in one run by (key, seq), and each in a second run of its lane and width. A job found by `head` or
     `first` is always the first of its own run, so that taking it out is cheap.
+
+    Parameters
+    ----------
+    pool : whose queue it is
+    shelves : kept up here for that pool; those of a cluster are shared by all of its queues
     """
 
-    __slots__ = ("_all", "_filed", "_gpus", "_runs")
+    __slots__ = ("_all", "_filed", "_gpus", "_pool", "_runs", "_shelves")
 
-    def __init__(self) -> None:
+    def __init__(self, pool: PoolView | None = None, shelves: Shelves | None = None) -> None:
+        self._pool = pool
+        self._shelves = shelves
         self._all = Run()
         self._runs: dict[tuple[int, int], Run] = {}
         self._filed: dict[int, tuple[int, Entry]] = {}
@@ -89,7 +102,7 @@ class PendingQueue:
         best: Entry | None = None
         for (lane, width), run in self._runs.items():
             if width <= max_gpus and lane <= max_lane:
-                entry = run.first(skip)
+                entry = run._entries[run._head] if not skip else run.first(skip)  # a run that is filed has a head
                 if entry is not None and (best is None or entry < best):
                     best = entry
         return None if best is None else best[2]
@@ -107,6 +120,8 @@ class PendingQueue:
         run = self._runs.get((lane, job.gpus))
         if run is None:
             run = self._runs[lane, job.gpus] = Run()
+            if self._shelves is not None and self._pool is not None:
+                self._shelves.setdefault((lane, job.gpus), {})[self._pool.name] = self._pool
         run.add(entry)
 
     def remove(self, job: Job) -> tuple[int, float]:
@@ -118,4 +133,12 @@ class PendingQueue:
         run.remove(entry)
         if not run:
             del self._runs[lane, job.gpus]
+            self._clear(lane, job.gpus)
         return lane, entry[0]
+
+    def _clear(self, lane: int, width: int) -> None:
+        if self._shelves is not None and self._pool is not None:
+            shelf = self._shelves[lane, width]
+            del shelf[self._pool.name]
+            if not shelf:
+                del self._shelves[lane, width]

@@ -1,11 +1,13 @@
 """What is replayed: jobs, the truth about them, and the pools that they run in."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.successions import Succession
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Workload:
     restart_s : seconds that a job loses at every start, for loading its model and data
     resume_s : seconds more that it loses at a start after it was stopped
     servers : GPUs of each server, where jobs are given certain GPUs; empty where all are alike
+    successions : of a closed-loop replay: job id -> what it follows, for those that follow any; None: open loop
 
     Raises
     ------
@@ -35,6 +38,7 @@ class Workload:
     restart_s: float = 0.0
     resume_s: float = 0.0
     servers: Sequence[int] = ()
+    successions: Mapping[str, Succession] | None = None
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):
@@ -65,7 +69,7 @@ class Workload:
         PoolsError
             A job's pool has no capacity, or the servers have fewer GPUs than the quotas promise.
         TraceError
-            A job is wider than its pool's quota, or does not run for a positive time.
+            A job is wider than its pool's quota, does not run for a positive time, or could never arrive.
         """
         quotas = self.quotas()
         if self.servers and sum(self.servers) < self.total_gpus:
@@ -91,6 +95,21 @@ class Workload:
                 raise TraceError(
                     f"job {job.job_id}: its duration must be more than 0 s, got {outcome.duration_s}; drop it"
                 )
+        if self.successions:
+            _check_successions(self.jobs, self.successions)
+
+
+def _check_successions(jobs: Sequence[Job], successions: Mapping[str, Succession]) -> None:
+    """Refuse successions of jobs that could never arrive, for they await what is not there or comes after them."""
+    places = {job.job_id: place for place, job in enumerate(jobs)}
+    for job_id, succession in successions.items():
+        place = places.get(job_id, -1)
+        late = [name for name in succession.awaited if not 0 <= places.get(name, -1) < place]
+        if late or not succession.awaited or not 0 <= succession.think_s < inf:
+            raise TraceError(
+                f"job {job_id}: must follow jobs before it by 0 s or more, got {late or succession.awaited} and "
+                f"{succession.think_s} s; leave its succession out"
+            )
 
 
 def drop_too_wide(workload: Workload) -> tuple[Workload, int]:

@@ -3,6 +3,8 @@
 import csv
 import io
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,15 +20,21 @@ from jobcast.traces.times import read_instant
 DEFAULT_LOAD = 0.8
 """Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""
 ALWAYS_S = -math.inf
+CELLS = re.compile(r"(?P<count>[0-9]+)x(?P<gpus>[0-9]+)", re.ASCII)
+"""So many cells of so many GPUs each, in the column `cells`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always)."""
+    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always).
+
+    `cells` are the GPUs of each cell that the quota is made of, the largest first; empty where that is not told.
+    """
 
     pool: str
     gpus: int
     from_s: float = ALWAYS_S
+    cells: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +49,24 @@ class PoolsTable:
         >>> PoolsTable((Quota("a", 4), Quota("a", 8, 100.0), Quota("b", 2, 100.0))).at(99.0)
         [Pool(name='a', quota=4)]
         """
+        newest = self._newest(instant_s)
+        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
+
+    def cells_at(self, instant_s: float) -> dict[str, tuple[int, ...]]:
+        """Cells of the pools in force at an instant that tell theirs. SIA, section 5.5.
+
+        >>> PoolsTable((Quota("a", 12, cells=(8, 4)), Quota("b", 2))).cells_at(0.0)
+        {'a': (8, 4)}
+        """
+        newest = self._newest(instant_s)
+        return {name: newest[name].cells for name in sorted(newest) if newest[name].cells}
+
+    def _newest(self, instant_s: float) -> dict[str, Quota]:
         newest: dict[str, Quota] = {}
         for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
             if quota.from_s <= instant_s:
                 newest[quota.pool] = quota
-        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
+        return newest
 
     @property
     def changes_s(self) -> list[float]:
@@ -55,6 +76,9 @@ class PoolsTable:
 
 def read_pools(path: PathLike) -> PoolsTable:
     """Read a pools file: CSV with the columns pool, gpus and, where quotas change, from.
+
+    A column `cells` tells what a quota is made of, such as `2x8+1x4`: two cells of 8 GPUs and one of 4. Where it is
+    empty the quota is as many whole servers as it holds, and powers of two.
 
     Raises
     ------
@@ -73,12 +97,15 @@ def read_pools(path: PathLike) -> PoolsTable:
 def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
     """Write a pools file, names ascending, under a temporary name first."""
     quotas = pools.quotas if isinstance(pools, PoolsTable) else [Quota(pool.name, pool.quota) for pool in pools]
-    dated = any(quota.from_s > ALWAYS_S for quota in quotas)
+    names = ["pool", "gpus"]
+    names += ["from"] if any(quota.from_s > ALWAYS_S for quota in quotas) else []
+    names += ["cells"] if any(quota.cells for quota in quotas) else []
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["pool", "gpus", "from"] if dated else ["pool", "gpus"])
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for quota in sorted(quotas, key=lambda quota: (quota.pool, quota.from_s)):
-        writer.writerow([quota.pool, quota.gpus, _iso(quota.from_s)] if dated else [quota.pool, quota.gpus])
+        row = {"pool": quota.pool, "gpus": quota.gpus, "from": _iso(quota.from_s), "cells": _cells_text(quota.cells)}
+        writer.writerow(row)
     with replacing(path) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
 
@@ -147,7 +174,25 @@ def _quota(row: dict[str, str], where: str) -> Quota:
         raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
     if not gpus.isascii() or not gpus.isdigit() or int(gpus) < 1:
         raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row")
-    return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S)
+    cells = _cells((row.get("cells") or "").strip(), int(gpus), where)
+    return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S, cells)
+
+
+def _cells(text: str, gpus: int, where: str) -> tuple[int, ...]:
+    """`2x8+1x4` as (8, 8, 4); nothing where nothing is told."""
+    if not text:
+        return ()
+    found = [CELLS.fullmatch(part) for part in text.split("+")]
+    cells = [int(part["gpus"]) for part in found if part for _ in range(min(int(part["count"]), gpus + 1))]
+    if not all(found) or 0 in cells:
+        raise PoolsError(f"{where}, column cells: must be COUNTxGPUS, joined by +, such as 2x8+1x4, got {text!r}")
+    if sum(cells) != gpus:
+        raise PoolsError(f"{where}, column cells: {text} are not the {gpus} GPUs of column gpus; make them agree")
+    return tuple(sorted(cells, reverse=True))
+
+
+def _cells_text(cells: tuple[int, ...]) -> str:
+    return "+".join(f"{count}x{gpus}" for gpus, count in sorted(Counter(cells).items(), reverse=True))
 
 
 def _from_s(text: str, where: str) -> float:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
@@ -28,6 +29,7 @@ from jobcast.pipelines.commands.options import (
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
 @warmup_option
+@loop_options
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
@@ -49,6 +51,8 @@ def command(
     seeds: int,
     baseline: str,
     warmup_days: float,
+    closed_loop: bool,
+    max_think_s: float | None,
     drop_too_wide: bool,
     pools_only: bool,
     jobs: int | None,
@@ -90,6 +94,7 @@ def command(
         engine=engine,
         allow_overlap=allow_overlap,
         settings=settings_of(pairs),
+        max_think_s=asked_think_s(closed_loop, max_think_s),
     )
     console = console_of(ctx)
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
@@ -27,7 +28,8 @@ from jobcast.pipelines.commands.options import (
     "--policy",
     required=True,
     metavar="NAME",
-    help="fcfs, ssf, gssf, mmfs, sia; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
+    help="fcfs, ssf, sjf, gssf, mmfs, themis_np, hived, sia, sia_vc, sia_risk, sia_preempt, "
+    "milp; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
     "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; of tasks mlfs, mlf_h, mlf_c, "
     "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; of energy and due dates andreas, "
     "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
@@ -44,6 +46,7 @@ from jobcast.pipelines.commands.options import (
 @click.option(
     "--baseline", metavar="NAME", help="Policy to compare with, or none; default fcfs, none for training jobs."
 )
+@loop_options
 @click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission (elastic policies).")
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
@@ -66,6 +69,8 @@ def command(
     limit: int | None,
     warmup_days: float,
     baseline: str | None,
+    closed_loop: bool,
+    max_think_s: float | None,
     predict: bool,
     drop_too_wide: bool,
     pools_only: bool,
@@ -88,6 +93,8 @@ def command(
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cells import asks_for_locality, placed, without_locality
+    from jobcast.pipelines.closed_loop import check_loop, told_of_loop
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
     from jobcast.pipelines.elastic.cluster import hardware
     from jobcast.pipelines.elastic.simulating import for_elastic
@@ -97,6 +104,13 @@ def command(
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
     from jobcast.pipelines.rounds import default_spec, has_training
+    from jobcast.pipelines.run_record import (
+        bin_names,
+        check_record,
+        record_of,
+        simulate_recorded,
+        write_run_record,
+    )
     from jobcast.pipelines.scaling_jobs import read_scaling
     from jobcast.pipelines.scenes import build_scene, capacity
     from jobcast.pipelines.simulation import check_baseline, figures, figures_table, is_by_rounds, simulate, warmup_end
@@ -111,8 +125,12 @@ def command(
     oracle = parse_forecasts("oracle")
     spec = parse_forecasts(forecasts) if forecasts else None
     settings = settings_of(pairs)
+    think_s = asked_think_s(closed_loop, max_think_s)
+    if think_s is not None:
+        check_loop([(policy, spec or oracle)], check_baseline(baseline or "fcfs"), settings)
     if out:
         check_job_table(out)
+        check_record(out)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     if from_s is not None and until_s is not None and from_s >= until_s:
         raise ConfigError("--from must lie before --until")
@@ -151,7 +169,8 @@ def command(
         )
         return
     base_name = check_baseline(baseline) if baseline else "fcfs"
-    own, by_rounds, tables = without_tables(settings), is_by_rounds(policy), read_tables(settings)
+    local, by_rounds, tables = asks_for_locality(settings), is_by_rounds(policy), read_tables(settings)
+    own = without_locality(without_tables(settings))
     scaling = read_scaling(settings)
     trace = trace or read_trace(trace_path)
     place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
@@ -167,7 +186,10 @@ def command(
         only_pools=pools_only,
         tables=tables,
         nodes=place.nodes,
+        max_think_s=think_s,
     )
+    if local:
+        scene = placed(scene, place.cells)
     if scaling is not None:
         scene = scaling_scene(scene, trace, scaling)
     if baseline is None and (has_training(scene) or scaling is not None):
@@ -175,16 +197,23 @@ def command(
     spec = spec or (default_spec(scene) if by_rounds else oracle)
     warmup_until_s = warmup_end(scene, warmup_days)
     home = find_home()
+    recording = None
     with console.progress(f"simulate {policy}") as step:
-        run = simulate(
-            scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
-        )
+        if out:
+            run, recording = simulate_recorded(
+                scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
+            )
+        else:
+            run = simulate(
+                scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
+            )
     base = None
     if base_name is not None:
         same = base_name == policy and not own and (spec == oracle or not uses_forecasts(policy))
         base = run if same else simulate(scene, base_name, oracle, home=home, seed=seed)
     result: dict[str, Any] = {
         **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
+        **told_of_loop(scene, run.log),
         "baseline": base_name,
         "simulated": True,
         "inputs": scene.provenance(trace),
@@ -195,7 +224,8 @@ def command(
         "jobcast": __version__,
     }
     if out:
-        write_job_table(run.log, scene.workload, out, run.nodes)
+        write_job_table(run.log, scene.workload, out, run.nodes, bin_names(recording, scene.workload))
+        write_run_record(out, record_of(scene.workload, policy, result, own, recording), run.log, recording)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *dropped_lines(scene.dropped)):
         console.note(line)

@@ -128,15 +128,15 @@ def test_an_answer_belongs_to_that_arrival_even_if_asked_later(scene):
     assert source.new_load("empty", 3600.0) == 13.0
 
 
-def test_all_pools_are_computed_together_once_a_grid_instant(scene, monkeypatch):
+def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scene, monkeypatch):
     arrivals = scene.predictors["will-jobs-arrive"]
     rows = []
 
-    def counted(X):
-        rows.append(len(X))
-        return type(arrivals).predict_proba(arrivals, X)
+    def counted(X, horizon):
+        rows.append((horizon, len(X)))
+        return type(arrivals).horizon_proba(arrivals, X, horizon)
 
-    monkeypatch.setattr(arrivals, "predict_proba", counted, raising=False)
+    monkeypatch.setattr(arrivals, "horizon_proba", counted, raising=False)
     pools = ("a", "b", "c", "d")
     history = RunHistory(pools)
     source = RegistryForecasts(history, *scene.predictors.values())
@@ -144,12 +144,13 @@ def test_all_pools_are_computed_together_once_a_grid_instant(scene, monkeypatch)
         move(history, source, now_s)
         for pool in pools:
             asked(source, pool)
-    assert rows == [4]
+    assert rows == [(0, 4), (1, 4)]
     for now_s in (3300.0, 3600.0, 3900.0):
         move(history, source, now_s)  # nobody asks: nothing is computed
-    assert rows == [4]
     source.new_load("c", 300.0)
-    assert rows == [4, 4]
+    assert rows == [(0, 4), (1, 4)]
+    source.will_jobs_arrive("c", 3600.0)  # the other horizon is left alone
+    assert rows == [(0, 4), (1, 4), (1, 4)]
 
 
 def test_pools_unseen_in_training_are_answered(scene):

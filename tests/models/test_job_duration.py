@@ -144,6 +144,13 @@ def test_what_a_scheduler_is_told_depends_on_the_cost(model):
     assert model.predict(rows).tolist() == [0]
 
 
+def test_by_default_a_scheduler_is_told_what_six_jobs_in_seven_keep_to():
+    model = JobDuration(algorithm="last-n")
+    model.predict_proba = lambda rows: rows
+    told = model.choose(np.array([[0.9, 0.06, 0.04, 0.0], [0.8, 0.1, 0.1, 0.0], [0.8, 0.05, 0.05, 0.1]]))
+    assert told.tolist() == [0, 1, 2]  # the quantile 6/7 = .857: within .9; .9; .9
+
+
 def test_run_time_stands_for_the_forecast_bin(model):
     assert model.predict_duration_s(row(pool_width=(0, 5, 0, 0))).tolist() == pytest.approx([1000.0])
 

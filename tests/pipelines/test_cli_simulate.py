@@ -119,7 +119,7 @@ def test_every_job_of_a_real_window_is_in_the_table_once_and_runs_its_duration(s
     figures = shell.json("simulate", *words, "--policy", "sia", "--forecasts", "registry", "--out", "out.csv")
     assert figures["models"] == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
     table = pl.read_csv("out.csv", schema_overrides={"job_id": pl.String})
-    assert table.columns == COLUMNS
+    assert table.columns == [*COLUMNS, "duration_bin"]
     assert len(table) == figures["jobs"] == table["job_id"].n_unique()
     assert (table["end_time"] - table["start_time"] - table["duration"]).abs().max() < 2e-6
     assert (table["start_time"] >= table["submit_time"]).all()

@@ -18,6 +18,27 @@ from jobcast.pipelines.forecast_specs import ForecastSpec, parse_forecasts, spli
             "registry:new-load=2,will-jobs-arrive=13",
             ForecastSpec("registry", versions=(("new-load", 2), ("will-jobs-arrive", 13))),
         ),
+        (
+            "mixed:arrivals=random,loads=noisy:0.25,durations=registry:challenger",
+            ForecastSpec(
+                "mixed",
+                parts=(
+                    ("arrivals", ForecastSpec("random")),
+                    ("loads", ForecastSpec("noisy", probability=0.25)),
+                    ("durations", ForecastSpec("registry", alias="challenger")),
+                ),
+            ),
+        ),
+        (
+            "mixed: durations=registry:job-duration=2, arrivals=conservative",
+            ForecastSpec(
+                "mixed",
+                parts=(
+                    ("arrivals", ForecastSpec("conservative")),
+                    ("durations", ForecastSpec("registry", versions=(("job-duration", 2),))),
+                ),
+            ),
+        ),
     ],
 )
 def test_sources_as_users_write_them(text, spec):
@@ -46,6 +67,14 @@ def test_sources_as_users_write_them(text, spec):
         ("registry:new-load=-1", "is no NAME=VERSION"),
         ("registry:new-load=1,", "'' is no NAME=VERSION"),
         ("registry:new-load=1,new-load=2", "new-load is given twice"),
+        ("mixed", "'' is no PART=SOURCE; parts are arrivals, loads, durations, sources are oracle, registry, random"),
+        ("mixed:arrivals", "'arrivals' is no PART=SOURCE"),
+        ("mixed:widths=oracle", "'widths=oracle' is no PART=SOURCE"),
+        ("mixed:loads=bayes", "'loads=bayes' is no PART=SOURCE"),
+        ("mixed:loads=mixed:loads=oracle", "is no PART=SOURCE"),
+        ("mixed:loads=oracle,loads=random", "loads is given twice"),
+        ("mixed:loads=noisy:2", "noisy:2: noisy takes a probability between 0 and 1"),
+        ("mixed:loads=oracle:1", "oracle:1: unknown source"),
     ],
 )
 def test_what_is_no_source_is_told_with_what_was_written(text, message):
@@ -64,6 +93,26 @@ def test_a_list_keeps_the_pins_of_one_source_together():
     ]
     with pytest.raises(ConfigError, match="nothing named"):
         split_forecasts(" , ")
+
+
+def test_a_list_keeps_the_parts_of_one_source_together():
+    specs = split_forecasts(
+        "oracle,mixed:arrivals=random,durations=noisy:0.5, mixed:loads=registry,registry:new-load=2"
+    )
+    assert [spec.label for spec in specs] == [
+        "oracle",
+        "mixed:arrivals=random,durations=noisy:0.5",
+        "mixed:loads=registry",
+        "registry:new-load=2",
+    ]
+
+
+def test_parts_that_are_not_written_are_the_oracles():
+    spec = parse_forecasts("mixed:loads=registry")
+    assert [spec.part(name).kind for name in ("arrivals", "loads", "durations")] == ["oracle", "registry", "oracle"]
+    assert (spec.draws, spec.asks_registry) == (False, True)
+    spec = parse_forecasts("mixed:durations=random")
+    assert (spec.draws, spec.asks_registry) == (True, False)
 
 
 def test_only_drawn_forecasts_depend_on_the_seed():

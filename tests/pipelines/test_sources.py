@@ -8,7 +8,8 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenes import build_scene
-from jobcast.pipelines.sources import Sources, refuse_overlap
+from jobcast.pipelines.sources import Sources, earlier_jobs, refuse_overlap
+from jobcast.simulator.forecasts import Oracle, Random
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
 
@@ -78,6 +79,54 @@ def test_what_is_not_pinned_is_of_the_alias(run, scene):
         sources.make(parse_forecasts("registry:new-load=7"))
     with pytest.raises(RegistryError, match="no model 'will-jobs-arrive'"):
         Sources(scene, home=run.home / "nosuch").make(parse_forecasts("registry"))
+
+
+def told(source, scene, part):
+    """All answers of a source about a part, through the window."""
+    jobs = iter(scene.workload.jobs)
+    found = []
+    for job in jobs:
+        source.advance(job.submit_s)
+        if part == "durations":
+            found.append(source.duration_bin(job))
+            continue
+        ask = source.will_jobs_arrive if part == "arrivals" else source.new_load
+        found += [ask(pool.name, 60.0 * k) for pool in scene.workload.pools for k in source.horizons_min]
+    return found
+
+
+def test_a_mixed_source_answers_each_part_as_its_source_does(run, scene):
+    """The models were trained for two horizons: the other parts answer about those too."""
+    sources = Sources(scene, home=run.home, seed=3)
+    spec = parse_forecasts("mixed:arrivals=random,durations=registry")
+    mixed = sources.make(spec)
+    assert mixed.source.horizons_min == (5, 60)
+    assert mixed.models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    workload = scene.workload
+    alone = {
+        "arrivals": Random(workload, 3, earlier_jobs(scene).jobs, (5, 60)),
+        "loads": Oracle(workload, (5, 60)),
+    }
+    for part, source in alone.items():
+        assert told(sources.make(spec).source, scene, part) == told(source, scene, part)
+    registry = sources.make(parse_forecasts("registry"))
+    registry.history.advance(scene.from_s)
+    mixed.history.advance(scene.from_s)
+    assert told(mixed.source, scene, "durations") == told(registry.source, scene, "durations")
+
+
+def test_parts_of_the_registry_take_their_own_pins(run, scene):
+    sources = Sources(scene, home=run.home)
+    spec = parse_forecasts("mixed:loads=registry:new-load=1,durations=registry:challenger")
+    assert sources.make(spec).models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    with pytest.raises(RegistryError, match="job-duration has no version 7"):
+        sources.make(parse_forecasts("mixed:durations=registry:job-duration=7"))
+
+
+def test_a_mix_without_the_registry_needs_no_models(scene, tmp_path):
+    chosen = Sources(scene, home=tmp_path).make(parse_forecasts("mixed:durations=conservative"))
+    assert (chosen.history, dict(chosen.models)) == (None, {})
+    assert chosen.source.duration_bin(scene.workload.jobs[0]) == len(chosen.source.horizons_min)
 
 
 def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):

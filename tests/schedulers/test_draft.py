@@ -1,3 +1,8 @@
+from itertools import permutations
+from math import inf
+
+import pytest
+
 from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.jobs import Job, Pool
 from jobcast.schedulers.draft import Draft
@@ -66,3 +71,48 @@ def test_waiting_pools_are_those_with_jobs_left():
 def test_a_draft_without_changes_is_an_empty_decision():
     assert Draft(view()).decision() == Decision()
     assert Draft(view()).decision(wake_at=5.0) == Decision(wake_at=5.0)
+
+
+def sums(draft):
+    """What a draft tells of all pools, and the same from its figures pool by pool."""
+    pools = [draft._view.pools[name] for name in "pqr"]
+    heads = {pool.name: job for pool in pools if (job := draft.head(pool)) is not None}
+    told = (
+        {pool.name: job for pool, job in draft.ready()},
+        draft.pledged(),
+        {pool.name: room for pool, room in draft.roomy()},
+        {pool.name: job for pool, job in draft.firsts(2, 2)},
+        draft.anybody(2, 2),
+    )
+    eligible = {pool.name: job for pool in pools if (job := draft.first(pool, 2, 2)) is not None}
+    rooms = {pool.name: draft.unused_quota(pool) - draft.pending_gpus(pool) for pool in pools}
+    worked_out = (
+        {pool.name: heads[pool.name] for pool in pools if pool.name in heads
+         and heads[pool.name].gpus <= draft.unused_quota(pool)},
+        sum(min(draft.pending_gpus(pool), draft.unused_quota(pool)) for pool in pools),
+        {name: room for name, room in rooms.items() if room > 0},
+        eligible,
+        bool(eligible),
+    )  # fmt: skip
+    return told, worked_out
+
+
+@pytest.mark.parametrize("dedicated", [True, False])
+@pytest.mark.parametrize("order", list(permutations((A, B, C))))
+def test_sums_over_all_pools_follow_the_starts(order, dedicated):
+    draft = Draft(view())
+    told, worked_out = sums(draft)
+    assert told == worked_out
+    assert told[:3] == ({"p": A, "q": C}, 7.0, {"r": 2.0})
+    for job in order:
+        draft.start(job, dedicated)
+        told, worked_out = sums(draft)
+        assert told == worked_out
+    assert told[:2] == ({}, 0.0)
+
+
+def test_the_narrowest_width_is_a_bound():
+    draft = Draft(view())
+    assert [draft.narrowest(lane) for lane in (0, 1, 9)] == [inf, 1, 1]
+    draft.start(B)
+    assert draft.narrowest(9) <= 2

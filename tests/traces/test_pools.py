@@ -76,6 +76,29 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read_pools(path) == dated
 
 
+def test_cells_of_quotas(tmp_path):
+    table = read_pools(pools_file(tmp_path, "pool,gpus,cells\na,12,3x4\nb,21,1x4+2x8+1x1\nc,7,\n"))
+    assert table.cells_at(0.0) == {"a": (4, 4, 4), "b": (8, 8, 4, 1)}
+    write_pools(table, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_text() == "pool,gpus,cells\na,12,3x4\nb,21,2x8+1x4+1x1\nc,7,\n"
+    assert read_pools(tmp_path / "again.csv") == table
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ("2x8", r"row 2, column cells: 2x8 are not the 12 GPUs of column gpus"),
+        ("8+4", r"row 2, column cells: must be COUNTxGPUS, joined by \+, such as 2x8\+1x4, got '8\+4'"),
+        ("1x8+1x4+", r"must be COUNTxGPUS"),
+        ("1x12+1x0", r"must be COUNTxGPUS"),
+        ("99999999999x1", r"99999999999x1 are not the 12 GPUs"),
+    ],
+)
+def test_cells_that_are_none(tmp_path, cells, message):
+    with pytest.raises(PoolsError, match=message):
+        read_pools(pools_file(tmp_path, f"pool,gpus,cells\na,12,{cells}\n"))
+
+
 def test_derived_quotas_by_hand(make_trace):
     # Pool a: (2 x 100 + 1 x 300) / 100 s / 0.8 = 6.25; pool b is as wide as its widest job.
     trace = make_trace(("a", 0, 100, 2), ("b", 50, 10, 8), ("a", 100, 300, 1))

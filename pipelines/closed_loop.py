@@ -1,0 +1,103 @@
+"""Closed-loop replays: what they refuse, and what they tell beside the usual figures."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.forecast_specs import PARTS, ForecastSpec
+from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.scaling_jobs import SCALING_SETTINGS
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.training_jobs import TABLE_SETTINGS
+from jobcast.schedulers.goodput_policies import GoodputFactory
+from jobcast.schedulers.policies import BUILT_IN, POLICIES, uses_forecasts
+from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.simulator.closed_forecasts import NO_ARRIVALS
+from jobcast.simulator.log import RunLog
+
+BY_DURATION = frozenset({"ssf", "sjf", "gssf", "themis_np"})
+"""Policies that ask forecasts about the duration of submitted jobs alone."""
+
+
+def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, settings: Mapping[str, str]) -> None:
+    """Refuse a command that cannot be carried out in a closed loop, before anything is read.
+
+    Parameters
+    ----------
+    pairs : policies with their forecasts
+    baseline : policy to compare with, which is given the oracle
+    settings : `--set`
+
+    Raises
+    ------
+    ConfigError
+        See `check_closed`; and where settings name tables of training jobs.
+    """
+    tables = [name for name in (*TABLE_SETTINGS, *SCALING_SETTINGS) if name in settings]
+    if tables:
+        raise ConfigError(f"--closed-loop --set {tables[0]}: training jobs are replayed as they came; leave one out")
+    for policy, spec in pairs:
+        check_closed(policy, spec)
+    if baseline is not None:
+        check_closed(baseline, ORACLE)
+
+
+def check_policy(policy: str) -> None:
+    """ConfigError where a policy is none of those over pools of whole jobs, the only ones replayed in a closed loop."""
+    factory = POLICIES.get(policy)
+    if factory is None or isinstance(factory, GoodputFactory | RoundFactory):
+        raise ConfigError(
+            f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs, or is unknown; "
+            f"it goes with {', '.join(_of_pools())}"
+        )
+
+
+def check_closed(policy: str, spec: ForecastSpec) -> None:
+    """Refuse what cannot be replayed in a closed loop, before anything is.
+
+    Raises
+    ------
+    ConfigError
+        The policy is not one of pools of whole jobs, or it would ask for arrivals to come a source that reads them off
+        the trace.
+    """
+    check_policy(policy)
+    if not uses_forecasts(policy):
+        return
+    _refuse_noise(spec)
+    by_duration = policy in BY_DURATION or policy not in BUILT_IN  # installed ones are refused when they ask
+    told = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
+    if not by_duration and any(source.kind == "oracle" for source in told):
+        raise ConfigError(f"{policy} --forecasts {spec.label}: {NO_ARRIVALS.format(kind='oracle')}")
+
+
+def told_of_loop(scene: Scene, log: RunLog) -> dict[str, Any]:
+    """Figures of a closed-loop run: who follows whom, and how far the run moved the arrivals of those who do.
+
+    `following_jobs` and `mean_think_s` are of the workload; `mean_shift_s` is the mean of (submission in the run -
+    submission in the trace) of the jobs that follow others. Nothing for an open loop.
+    """
+    successions = scene.workload.successions
+    if successions is None:
+        return {}
+    follows = np.array([job.job_id in successions for job in scene.workload.jobs], dtype=np.bool_)
+    thinks_s = [one.think_s for one in successions.values()]
+    shift_s = (log.submit_s - log.told_submit_s)[follows]
+    return {
+        "closed_loop": True,
+        "following_jobs": len(successions),
+        "mean_think_s": float(np.mean(thinks_s)) if thinks_s else None,
+        "mean_shift_s": float(shift_s.mean()) if thinks_s else None,
+    }
+
+
+def _refuse_noise(spec: ForecastSpec) -> None:
+    kinds: Mapping[str, ForecastSpec] = dict(spec.parts) if spec.kind == "mixed" else {"": spec}
+    if any(source.kind == "noisy" for source in kinds.values()):
+        raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
+
+
+def _of_pools() -> list[str]:
+    return [name for name, factory in BUILT_IN.items() if not isinstance(factory, GoodputFactory | RoundFactory)]

@@ -1,0 +1,49 @@
+"""`jobcast explain`: why one job of a finished run waited, was helped or was slowed."""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
+
+
+@click.command(name="explain")
+@click.option(
+    "--out",
+    "log_path",
+    required=True,
+    metavar="LOG",
+    type=click.Path(path_type=Path),
+    help="What simulate --out wrote: CSV or Parquet.",
+)
+@click.option("--job", "job_id", required=True, metavar="ID", help="The job to explain.")
+@click.option(
+    "--pools",
+    "pools_path",
+    type=click.Path(path_type=Path),
+    help="Quotas, for a log whose record is missing: CSV pool,gpus[,from].",
+)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, log_path: Path, job_id: str, pools_path: Path | None, json_to: str | None) -> None:
+    """Tell why a job waited, was helped or was slowed: which jobs, reservations and forecasts.
+
+    Read from the table of jobs that simulate wrote and the record beside it (LOG.run); nothing is replayed. Explained
+    are policies that start whole jobs from pools' quotas, such as fcfs, ssf, mmfs and sia.
+
+    \b
+    Example:
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --out log.csv
+      jobcast explain --out log.csv --job 61333
+      jobcast explain --out log.csv --job 61333 --json why.json
+    """
+    from jobcast.pipelines.explain.explaining import explain
+    from jobcast.pipelines.explain.run_table import read_run_table
+    from jobcast.pipelines.explain.telling import tell
+
+    console = console_of(ctx)
+    check_places(json_to, (log_path, pools_path))
+    told = explain(read_run_table(log_path, pools_path), job_id)
+    for note in told["notes"]:
+        console.note(note)
+    table_or_json(told, json_to, tell(told), console)

@@ -1,0 +1,269 @@
+"""A finished run as explanations need it: its jobs as columns, and what its record tells beside them."""
+
+import difflib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.pipelines.run_record import OTHER, RunRecord, read_run_record, record_folder
+from jobcast.simulator.log import Bools, Floats, Ints
+from jobcast.traces.files import read_file, reason
+from jobcast.traces.pools import read_pools
+
+NEEDED = ("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration")
+TIMES = NEEDED[2:5]
+OTHER_LOGS = {
+    "fair_finish_s": "elastic jobs",
+    "energy_kwh": "jobs scheduled by energy",
+    "bandwidth_mb": "jobs of tasks",
+    "nodes": "jobs that take turns in rounds",
+}
+"""Column -> what a log that has it is of."""
+EXPLAINED = "explained are logs of policies that start whole jobs from pools' quotas, such as fcfs, mmfs and sia"
+CLOSED_LOOP = "a closed-loop run: fcfs is worked out for the arrivals of this run, not for those of its own"
+PARQUET = b"PAR1"
+NEAR = 3
+MICRO = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunTable:
+    """Jobs by (submission, id), as columns; times in seconds from the epoch, to the microsecond.
+
+    Attributes
+    ----------
+    path : of the table
+    job_ids : unique
+    pools : names ascending
+    pool : (n_jobs,) index into `pools`
+    submit_s, start_s, end_s : (n_jobs,) the last two infinite for a job that never ran
+    gpus : (n_jobs,) widths
+    duration_s : (n_jobs,) run times, with what starting cost
+    dedicated : (n_jobs,) whether it ran against its pool's quota
+    preemptions : (n_jobs,) how often it was stopped
+    bins : (n_jobs,) labels of the duration bins that the policy was told, None where it asked none
+    held_job, held_from_s, held_until_s : (n_held,) stretches in which a job held its GPUs, by their beginning
+    quotas : (n_pools,) GPUs, None where they are not known
+    record : what lies beside the table
+    notes : what is missing for a full explanation
+    """
+
+    path: Path
+    job_ids: list[str]
+    pools: tuple[str, ...]
+    pool: Ints
+    submit_s: Floats
+    start_s: Floats
+    end_s: Floats
+    gpus: Ints
+    duration_s: Floats
+    dedicated: Bools
+    preemptions: Ints
+    bins: list[str | None] | None
+    held_job: Ints
+    held_from_s: Floats
+    held_until_s: Floats
+    quotas: Ints | None
+    record: RunRecord | None
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.job_ids)
+
+    @property
+    def policy(self) -> str | None:
+        """Name of the policy, where the record tells it."""
+        return None if self.record is None else str(self.record.told["policy"])
+
+    def find(self, job_id: str) -> int:
+        """Position of a job. Raises ConfigError that names those most like it."""
+        try:
+            return self.job_ids.index(job_id)
+        except ValueError:
+            pass
+        near = difflib.get_close_matches(job_id, self.job_ids, NEAR, cutoff=0.5) or self.job_ids[:NEAR]
+        raise ConfigError(
+            f"--job {job_id}: no such job among the {len(self):,} of {self.path}; near: {', '.join(near)}"
+        )
+
+
+def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
+    """Read a log of `jobcast simulate --out` and the record beside it.
+
+    Parameters
+    ----------
+    path : CSV or Parquet
+    pools : a pools file, for logs without a record
+
+    Raises
+    ------
+    TraceError
+        The file is no such log.
+    ConfigError
+        It is a log of a policy that does not start whole jobs from pools' quotas; its record cannot be read.
+    PoolsError
+        The pools file cannot be used, or has no quota for a pool.
+    """
+    rows = _in_order(_typed(_raw(path), path))
+    record = read_run_record(path)
+    _check_kind(rows, record, path)
+    names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record else set())))
+    submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
+    stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
+    held_job, held_from_s, held_until_s, spans_told = _held(rows, record, start_s, end_s)
+    quotas = _quotas(names, rows, record, pools)
+    return RunTable(
+        path=path,
+        job_ids=rows["job_id"].to_list(),
+        pools=names,
+        pool=np.searchsorted(np.array(names), rows["pool"].to_numpy().astype(str)).astype(np.int64),
+        submit_s=submit_s,
+        start_s=start_s,
+        end_s=end_s,
+        gpus=rows["gpus"].to_numpy(),
+        duration_s=on_grid(rows["duration"].to_numpy() + (record.told.get("restart_s", 0.0) if record else 0.0)),
+        dedicated=_flags(rows),
+        preemptions=stopped,
+        bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
+        held_job=held_job,
+        held_from_s=held_from_s,
+        held_until_s=held_until_s,
+        quotas=quotas,
+        record=record,
+        notes=(
+            *_missing(path, record, quotas, stopped, spans_told, pools),
+            *([CLOSED_LOOP] if "trace_submit_time" in rows.columns else []),
+        ),
+    )
+
+
+def _raw(path: Path) -> pl.DataFrame:
+    data = read_file(path).data
+    try:
+        if data.startswith(PARQUET):
+            return pl.read_parquet(io.BytesIO(data))
+        return pl.read_csv(io.BytesIO(data), infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        why = reason(error)
+    raise TraceError(f"{path}: cannot be read as CSV or Parquet ({why}); give what jobcast simulate --out wrote")
+
+
+def _typed(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
+    missing = [name for name in NEEDED if name not in rows.columns]
+    if missing or not len(rows):
+        what = f"column {', '.join(missing)} missing" if missing else "no jobs"
+        raise TraceError(f"{path}: is no log of a simulation ({what}); give what jobcast simulate --out wrote")
+    wanted = {"gpus": pl.Int64, "duration": pl.Float64, "preemptions": pl.Int64, "job_id": pl.String, "pool": pl.String}
+    wanted |= {name: pl.Float64 for name in TIMES if not isinstance(rows.schema[name], pl.Datetime)}
+    for name, kind in wanted.items():
+        if name not in rows.columns:
+            continue
+        typed = rows[name].cast(kind, strict=False)
+        wrong = rows[name].is_not_null() & typed.is_null() if name in TIMES else typed.is_null()
+        if wrong.any():
+            row = int(wrong.arg_max() or 0)
+            raise TraceError(
+                f"{path}, row {row + 1}, column {name}: {rows[name][row]!r} is no value of a log; "
+                "give what jobcast simulate --out wrote"
+            )
+        rows = rows.with_columns(typed.alias(name))
+    return rows
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_row_index("row").sort("submit_time", "job_id")
+
+
+def _seconds(column: pl.Series) -> Floats:
+    """Seconds on the grid of microseconds that CSV is written to; infinite where empty."""
+    if isinstance(column.dtype, pl.Datetime):
+        seconds = column.dt.epoch("us").cast(pl.Float64).fill_null(np.inf).to_numpy() / MICRO
+    else:
+        seconds = column.fill_null(np.inf).to_numpy()
+    return on_grid(seconds)
+
+
+def on_grid(seconds: Floats) -> Floats:
+    """Seconds rounded to the microsecond, as tables tell them."""
+    grid: Floats = np.rint(np.asarray(seconds, dtype=np.float64) * MICRO) / MICRO
+    return grid
+
+
+def _flags(rows: pl.DataFrame) -> Bools:
+    if "dedicated" not in rows.columns:
+        return np.ones(len(rows), dtype=np.bool_)
+    column = rows["dedicated"]
+    flags: Bools = (column == "true").to_numpy() if column.dtype == pl.String else column.cast(pl.Boolean).to_numpy()
+    return flags
+
+
+def _check_kind(rows: pl.DataFrame, record: RunRecord | None, path: Path) -> None:
+    """Refuse logs of runs that schedule in another way. Raises ConfigError."""
+    if record is not None:
+        if record.told.get("mechanism") == OTHER:
+            raise ConfigError(
+                f"{path}: is a log of {record.told['policy']}, which gives jobs turns or sizes; {EXPLAINED}"
+            )
+        return
+    for column, what in OTHER_LOGS.items():
+        if column in rows.columns:
+            raise ConfigError(f"{path}: is a log of {what}; {EXPLAINED}")
+
+
+def _held(
+    rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: Floats
+) -> tuple[Ints, Floats, Floats, bool]:
+    """Stretches in which jobs held GPUs, by their beginning; whether they were told, not taken from start and end."""
+    if record is not None and record.spans is not None:
+        place = np.empty(len(rows), dtype=np.int64)
+        place[rows["row"].to_numpy()] = np.arange(len(rows))
+        job = place[record.spans["seq"].to_numpy()]
+        begin_s, until_s, told = (
+            on_grid(record.spans["start_s"].to_numpy()),
+            on_grid(record.spans["end_s"].to_numpy()),
+            True,
+        )
+    else:
+        job = np.flatnonzero(np.isfinite(start_s))
+        begin_s, until_s, told = start_s[job], end_s[job], False
+    order = np.lexsort((job, begin_s))
+    return job[order].astype(np.int64), begin_s[order], until_s[order], told
+
+
+def _quotas(names: tuple[str, ...], rows: pl.DataFrame, record: RunRecord | None, pools: Path | None) -> Ints | None:
+    given: Mapping[str, int]
+    if record is not None:
+        given = record.quotas
+    elif pools is not None:
+        submit = rows["submit_time"]
+        given = {pool.name: pool.quota for pool in read_pools(pools).at(float(_seconds(submit)[0]))}
+    else:
+        return None
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise PoolsError(f"{pools}: no quota for pool {lacking[0]}, in which jobs of the log lie; add a row for it")
+    return np.array([given[name] for name in names], dtype=np.int64)
+
+
+def _missing(
+    path: Path, record: RunRecord | None, quotas: Ints | None, stopped: Ints, spans_told: bool, pools: Path | None
+) -> list[str]:
+    notes = []
+    place = record_folder(path)
+    if record is None:
+        why = "is of another table" if place.exists() else "is not there"
+        notes.append(f"{place} {why}: policy, forecasts and reservations are not known; simulate again with --out")
+    elif pools is not None:
+        notes.append(f"--pools {pools}: not read, {place} tells the quotas")
+    if quotas is None:
+        notes.append(
+            "quotas are not known: nothing is told of fcfs, of idle GPUs and of who was helped; pass --pools FILE"
+        )
+    if stopped.any() and not spans_told:
+        notes.append("some jobs were stopped meanwhile: they are taken to hold their GPUs from first start to end")
+    return notes

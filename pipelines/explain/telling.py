@@ -1,0 +1,155 @@
+"""Why a job waited, was helped or was slowed, in sentences; made of what `explaining.explain` found."""
+
+from jobcast.pipelines.explain.telling_waits import WaitTeller
+from jobcast.pipelines.explain.telling_words import (
+    Told,
+    came_words,
+    gpus_of,
+    instant,
+    job_words,
+    jobs_words,
+    length,
+    said_of,
+    whose,
+)
+from jobcast.pipelines.wording import counted, forecasts_in_words
+
+SHOWN_JOBS, SHOWN_CULPRITS, SHOWN_POOLS = 3, 6, 4
+MADE_ROOM = {
+    "earlier_jobs_on_spare": "ran on spare GPUs instead",
+    "earlier_jobs_done": "had ended already, having started earlier than without sharing",
+    "overtook": "still waited, overtaken",
+}
+
+
+def tell(told: Told) -> str:
+    """The explanation as text, a part for each question."""
+    lines = [*_summary(told), *_waits(told)]
+    if told["helped"] is not None:
+        lines += ["Why it was helped", *_helped(told)]
+    if told["slowed"] is not None:
+        lines += ["Why it was slowed", *_slowed(told)]
+    return "\n".join(lines)
+
+
+def _summary(told: Told) -> list[str]:
+    job, summary, run = told["job"], told["summary"], told["run"]
+    policy = run["policy"] or "policy unknown"
+    source = f" with {forecasts_in_words(run['forecasts'])}" if run["forecasts"] else ""
+    label = f" (forecast {job['duration_bin']})" if job["duration_bin"] else ""
+    lines = [
+        f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])} for {length(job['duration_s'])}{label}; "
+        f"{policy}{source}",
+        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
+        f"ended {instant(summary['ended_s'])}",
+    ]
+    if summary["started_s"] is None:
+        return lines
+    where = "on its pool's quota" if job["dedicated"] else "on spare GPUs"
+    stops = f", stopped {counted(job['preemptions'], 'time')} meanwhile" if job["preemptions"] else ""
+    lines.append(f"  waited {length(summary['wait_s'])}, done after {length(summary['jct_s'])}, {where}{stops}")
+    if summary["fcfs_started_s"] is not None:
+        by = length(abs(summary["earlier_than_fcfs_s"]))
+        verdict = {"helped": f"helped by {by}", "slowed": f"slowed by {by}"}.get(summary["verdict"], "no difference")
+        lines.append(f"  without sharing (fcfs) it would have started {instant(summary['fcfs_started_s'])}: {verdict}")
+    return lines
+
+
+def _waits(told: Told) -> list[str]:
+    stretches, teller = told["waits"], WaitTeller(told)
+    if not stretches:
+        return ["It did not wait."]
+    lines = ["Why it waited"]
+    for stretch in stretches:
+        if stretch["details"] is not None:
+            span = f"{instant(stretch['from_s'])} to {instant(stretch['until_s'])} ({length(stretch['seconds'])})"
+            first, *others = teller.reasons(stretch)
+            lines += [f"  {span}: {first}", *(f"    {other}" for other in others)]
+    if any(stretch["details"] is None for stretch in stretches):
+        lines.append(f"  Those are the longest of {len(stretches):,} stretches; in all:")
+        lines += [f"    {length(row['seconds'])}: {teller.short(row)}" for row in told["wait_by_reason"]]
+    return lines
+
+
+def _helped(told: Told) -> list[str]:
+    helped = told["helped"]
+    if helped["loan"] is not None:
+        lines = _loan(helped["loan"])
+    else:
+        lines = [
+            f"  It started on its pool's quota ({helped['dedicated_gpus']:g} of {helped['quota_gpus']} GPUs taken with "
+            "it), for jobs before it did not take it."
+        ]
+    for key, what in MADE_ROOM.items():
+        group = helped[key]
+        if group["count"]:
+            who = f"{counted(group['count'], 'job')} ({gpus_of(group['gpus'])})"
+            shown = jobs_words(group, SHOWN_JOBS, told["job"]["pool"])
+            lines.append(f"  Of those that would have come before it, {who} {what}: {shown}")
+    return lines
+
+
+def _loan(loan: Told) -> list[str]:
+    window = f", to end within {loan['window_min']:g} min," if loan["window_min"] else ""
+    lenders = counted(loan["count"], "pool")
+    lines = [f"  It started at {instant(loan['at_s'])}{window} on GPUs that {lenders} did not use:"]
+    for lender in loan["lenders"][:SHOWN_POOLS]:
+        kept = f", {lender['reserved_gpus']:g} reserved ({said_of(lender)})" if "reserved_gpus" in lender else ""
+        came = lender["before_its_end"]
+        first = f", job {came['first']['job_id']} first at {instant(came['first']['at_s'])}" if came["first"] else ""
+        after = came_words({"arrived_jobs": came["jobs"], "arrived_gpus": came["gpus"]})
+        lines.append(
+            f"    pool {lender['pool']}: {lender['unused_quota_gpus']:g} unused{kept}; before it ended {after}{first}"
+        )
+    if loan["count"] > SHOWN_POOLS:
+        lines.append(f"    and {counted(loan['count'] - SHOWN_POOLS, 'other pool')}")
+    return lines
+
+
+def _slowed(told: Told) -> list[str]:
+    slowed, pool = told["slowed"], told["job"]["pool"]
+    lines, root, held = _chain(slowed), slowed["first_late"], slowed["held_by"]
+    lines.append(
+        f"  At {instant(slowed['at_s'])}, when job {root['job_id']} ({gpus_of(root['gpus'])}) was due, "
+        f"{slowed['unused_quota_gpus']:g} of the {slowed['quota_gpus']} GPUs of its quota were unused, and "
+        f"{slowed['idle_gpus']:g} of the cluster idle."
+    )
+    if slowed["overtaken_by"]["count"]:
+        lines.append(f"  Later jobs of its queue went first: {jobs_words(slowed['overtaken_by'], SHOWN_JOBS, pool)}")
+    lines += [
+        f"  Pool {row['pool']} held {row['allocated_gpus']:g} GPUs, its quota is {row['quota_gpus']}."
+        for row in slowed.get("pools_beyond_quota", ())[:SHOWN_POOLS]
+    ]
+    if held["count"]:
+        most = ", first those that held most until it started" if held["count"] > 1 else ""
+        lines.append(f"  {counted(held['count'], 'job')} {whose(held)} held {gpus_of(held['gpus'])}{most}:")
+        lines += [f"    {_culprit(mention, pool)}" for mention in held["jobs"][:SHOWN_CULPRITS]]
+    if held["count"] > SHOWN_CULPRITS:
+        lines.append(f"    and {counted(held['count'] - SHOWN_CULPRITS, 'other')}")
+    return lines
+
+
+def _chain(slowed: Told) -> list[str]:
+    if not slowed["chain"]:
+        return []
+    late, more = slowed["chain"][0], len(slowed["chain"]) - 1
+    others = f", and that one for {counted(more, 'other')}" if more else ""
+    return [
+        f"  It waited for job {late['job_id']} of its pool, which was {length(late['later_s'])} late itself{others}. "
+        f"The first of them was job {slowed['first_late']['job_id']}."
+    ]
+
+
+def _culprit(mention: Told, pool: str) -> str:
+    text, let_in = job_words(mention), mention["let_in"]
+    if let_in is None or let_in["window_min"] is None:
+        return text
+    owner = let_in["owner"]
+    text += (
+        f"; let in for {let_in['window_min']:g} min when pool {pool} had {owner['unused_quota_gpus']:g} unused, "
+        f"{owner['reserved_gpus']:g} reserved ({said_of(owner)})"
+    )
+    if not owner["missed"]:
+        return f"{text}; {came_words(owner)}"
+    late = owner["first_beyond_forecast"]
+    return f"{text}; but {came_words(owner)}, too many with job {late['job_id']} at {instant(late['at_s'])}"

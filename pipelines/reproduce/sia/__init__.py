@@ -1,0 +1,1 @@
+"""SIA's figures and tables, made anew."""

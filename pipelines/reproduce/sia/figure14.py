@@ -1,0 +1,72 @@
+"""SIA, Figure 14 (section 6.2): numbers of queues that share, and the tails of speedups."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sia.bench import Bench
+from jobcast.pipelines.reproduce.sia.measures import (
+    GMEAN,
+    P90,
+    P99,
+    SLOWED,
+    TOTAL,
+    WORST,
+    draws_text,
+    mean,
+    median,
+    table,
+    write_runs,
+)
+from jobcast.pipelines.reproduce.sia.plotting import boxes
+from jobcast.pipelines.reproduce.sia.units import HIVED, MMFS, SIA, THEMIS, Done
+from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
+
+QUEUES = (2, 4, 6, 8, 11)
+SHARE_OF_DRAWS = 0.2
+"""Of Figure 13's draws: the paper does not say how many there are."""
+ROWS = (SIA, MMFS, HIVED, THEMIS)
+PANELS = (GMEAN, P90, TOTAL, WORST)
+ABOUT = (
+    "Draws as in Figure 13, {draws} for each number of queues (eleven are all pools of Philly with at least 100 "
+    "jobs, so that only loads differ there). Boxes reach over the middle half and three quarters of the draws."
+)
+
+
+def draws_of(bench: Bench) -> int:
+    """How many for each number of queues."""
+    return max(1, round(SHARE_OF_DRAWS * bench.draws))
+
+
+def figure14(bench: Bench, out: Path) -> None:
+    """Write the figure's page, table and plot into a folder."""
+    name, title = "figure14", "Figure 14: numbers of queues that share"
+    workloads = [PoolDraw(queues) for queues in QUEUES]
+    done = bench.run(workloads, ROWS, draws_of(bench))
+    write_runs(out, name, done)
+    boxes(out, name, title, done, PANELS, "queues")
+    parts = [
+        f"# {title}",
+        ABOUT.format(draws=draws_text(draws_of(bench))),
+        picture(name, "Speedups and slowdowns by number of queues"),
+        "## Medians and ranges over draws",
+        table(done, "queues", (GMEAN, P90, P99, SLOWED, TOTAL, WORST)),
+        "## Against the paper",
+        claims(_claims(done, names_of(workloads))),
+    ]
+    write_page(out, name, parts)
+
+
+def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
+    ours = [median(GMEAN, done, case, SIA.title) for case in cases]
+    rivals = [max(median(GMEAN, done, case, row.title) for row in ROWS[1:]) for case in cases]
+    better = [case for case, one, other in zip(cases, ours, rivals, strict=True) if one >= other]
+    less = [mean(TOTAL, done, case, MMFS.title) / max(mean(TOTAL, done, case, SIA.title), 1e-9) for case in cases]
+    times = ", ".join(f"{one:,.0f}" if one < 1e6 else "all of it" for one in less)
+    speeds = ", ".join(f"{one:.2f}" for one in ours)
+    return [
+        Claim("more queues bring larger speedups", "yes", f"{speeds} by queues", ours == sorted(ours)),
+        Claim("SIA's speedups lie above those of the others with more queues", "yes",
+              f"with {', '.join(better) or 'no number of'} queues", cases[-1] in better),
+        Claim("total slowdown below max-min's, times, by queues", "orders of magnitude", times, min(less) >= 10.0),
+    ]  # fmt: skip

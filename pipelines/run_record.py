@@ -1,0 +1,221 @@
+"""What a table of jobs does not tell of its run, in a folder beside it: `jobs.csv.run` for `jobs.csv`.
+
+`run.json` names policy, forecasts, seed, settings, quotas and inputs; `forecasts.parquet` holds what a policy was told
+about pools, a row whenever an answer changed; `spans.parquet` when jobs held their GPUs, where some were stopped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.horizons import bin_labels
+from jobcast.domain.switches import Switch, Switches
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.files import read_json, sha256_of, to_json
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.policy_settings import loaded
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.simulation import Simulated, simulate
+from jobcast.schedulers.goodput_policies import GoodputFactory
+from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.simulator.log import Ints, RunLog
+from jobcast.simulator.recording import Recording
+from jobcast.simulator.workload import Workload
+from jobcast.traces.files import replacing
+
+FORMAT = 1
+RECORD, ANSWERS, SPANS = "run.json", "forecasts.parquet", "spans.parquet"
+POOLS, OTHER = "pools", "other"
+"""How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, jobs that scale)."""
+OTHER_FACTORIES = (GoodputFactory, RoundFactory)
+COPIED = ("forecasts", "closed_loop", "seed", "configuration", "inputs", "models", "overlap_allowed", "jobcast")
+"""What the record takes over from the figures of `simulate --json`."""
+ANSWER_COLUMNS = ("at_s", "question", "pool", "horizon_min", "level", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run, without its jobs.
+
+    Attributes
+    ----------
+    told : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
+    answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
+    spans : rows of seq, start_s, end_s, None where no job was stopped
+    """
+
+    told: Mapping[str, Any]
+    answers: pl.DataFrame | None = None
+    spans: pl.DataFrame | None = None
+
+    @property
+    def quotas(self) -> dict[str, int]:
+        """GPUs by pool, names ascending."""
+        return {name: int(gpus) for name, gpus in sorted(self.told["pools"].items())}
+
+    @property
+    def switches(self) -> Switches:
+        """Switches of sharing that the policy obeyed."""
+        return Switches(tuple(Switch(pool, k, since, on) for pool, k, since, on in self.told.get("switches") or ()))
+
+
+def record_folder(table: Path) -> Path:
+    """Where the record of a table of jobs lies.
+
+    >>> record_folder(Path("out/jobs.csv")).as_posix()
+    'out/jobs.csv.run'
+    """
+    return table.with_name(f"{table.name}.run")
+
+
+def check_record(table: Path) -> None:
+    """Refuse to replace something that is no record of a run. Raises ConfigError."""
+    place = record_folder(table)
+    if place.exists() and not (place / RECORD).is_file():
+        raise ConfigError(f"--out {table}: {place} is there and no record of a run; move it or name another table")
+
+
+def bin_names(recording: Recording | None, workload: Workload) -> list[str | None] | None:
+    """Labels of the duration bins that were forecast, a job each; None where none was asked for."""
+    bins = {} if recording is None else recording.bins()
+    if recording is None or not bins:
+        return None
+    labels = bin_labels(recording.horizons_min)
+    return [labels[bins[job.job_id]] if job.job_id in bins else None for job in workload.jobs]
+
+
+def record_of(
+    workload: Workload,
+    policy: str,
+    result: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    recording: Recording | None,
+) -> dict[str, Any]:
+    """`run.json` of a run; `result` holds the figures of `simulate --json`."""
+    told = {
+        "format": FORMAT,
+        "mechanism": OTHER if isinstance(find_factory(policy), OTHER_FACTORIES) else POOLS,
+        "policy": policy,
+        **{key: result.get(key) for key in COPIED},
+    }
+    if told["mechanism"] == OTHER:
+        return told
+    switches = loaded(settings).get("switches")
+    return {
+        **told,
+        "pools": {pool.name: pool.quota for pool in workload.pools},
+        "servers": list(workload.servers),
+        "restart_s": workload.restart_s,
+        "resume_s": workload.resume_s,
+        "horizons_min": None if recording is None else list(recording.horizons_min),
+        "switches": _switch_rows(switches) if isinstance(switches, Switches) else [],
+    }
+
+
+def write_run_record(table: Path, told: Mapping[str, Any], log: RunLog, recording: Recording | None = None) -> Path:
+    """Write the record of a table that is there, whole or not at all; its folder comes back.
+
+    Raises ConfigError where it cannot be written.
+    """
+    place = record_folder(table)
+    own = {"name": table.name, "sha256": sha256_of(table), "rows": len(log)}
+    with replacing(place) as draft:
+        draft.mkdir()
+        (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
+        if recording is not None and recording.questions:
+            answer_table(recording).write_parquet(draft / ANSWERS)
+        if log.preemptions.any():
+            spans = {"seq": _ranks(log)[log.spans.seq], "start_s": log.spans.start_s, "end_s": log.spans.end_s}
+            pl.DataFrame(spans).write_parquet(draft / SPANS)
+    return place
+
+
+def _ranks(log: RunLog) -> Ints:
+    """Place of each job in the order of submission of this run, (n_jobs,)."""
+    ranks = np.empty(len(log), dtype=np.int64)
+    ranks[np.argsort(log.submit_s, kind="stable")] = np.arange(len(log))
+    return ranks
+
+
+def answer_table(recording: Recording) -> pl.DataFrame:
+    """What was answered about pools, a row whenever an answer changed, by instant."""
+    at_s, positions, answers = recording.answers()
+    asked = pl.DataFrame(
+        [(question, pool, horizon_s / 60.0, level) for question, pool, horizon_s, level in recording.questions],
+        schema={"question": pl.Categorical, "pool": pl.Categorical, "horizon_min": pl.Float64, "level": pl.Float64},
+        orient="row",
+    )
+    rows = asked[positions] if len(positions) else asked.clear()
+    return rows.with_columns(at_s=pl.Series(at_s), answer=pl.Series(answers)).select(ANSWER_COLUMNS)
+
+
+def read_run_record(table: Path) -> RunRecord | None:
+    """The record beside a table of jobs, None where there is none or it is of another table.
+
+    Raises ConfigError where it is there and cannot be read.
+    """
+    place = record_folder(table)
+    if not (place / RECORD).is_file():
+        return None
+    told = read_json(place / RECORD)
+    if told.get("format") != FORMAT or "table" not in told:
+        raise ConfigError(f"{place / RECORD}: is no record of a run of this version; simulate again with --out")
+    if told["table"]["sha256"] != sha256_of(table):
+        return None
+    return RunRecord(told, _parquet(place / ANSWERS), _parquet(place / SPANS))
+
+
+def _parquet(path: Path) -> pl.DataFrame | None:
+    if not path.is_file():
+        return None
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); simulate again with --out") from None
+
+
+def _switch_rows(switches: Switches) -> list[list[object]]:
+    least = -1e300  # JSON holds no infinity
+    return [[row.pool, row.horizon_min, max(row.from_s, least), row.sharing] for row in switches.rows]
+
+
+def simulate_recorded(
+    scene: Scene,
+    policy: str,
+    spec: ForecastSpec,
+    *,
+    home: Path,
+    seed: int,
+    settings: Mapping[str, str],
+    allow_overlap: bool,
+    progress: Step | None = None,
+) -> tuple[Simulated, Recording | None]:
+    """As `simulation.simulate`, with what forecasts answered; None of a policy that asks none or goes by rounds.
+
+    Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
+    """
+    made: list[Recording] = []
+
+    def record(source: ForecastSource) -> ForecastSource:
+        made.append(Recording(source))
+        return made[-1]
+
+    run = simulate(
+        scene,
+        policy,
+        spec,
+        home=home,
+        seed=seed,
+        settings=settings,
+        allow_overlap=allow_overlap,
+        progress=progress,
+        wrap=record,
+    )
+    return run, made[0] if made else None

@@ -1,0 +1,1 @@
+"""SIA's oracle: the schedule of least total wait that slows nobody, as a mixed-integer programme. SIA, appendix A."""

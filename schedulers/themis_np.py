@@ -1,0 +1,198 @@
+"""Themis without leases: idle GPUs go to the jobs that are treated worst, and stay theirs. SIA, section 6.1."""
+
+from heapq import heappop, heappush
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.cluster import ClusterView, Decision, Start
+from jobcast.domain.forecasts import Forecasts
+from jobcast.domain.jobs import Job
+from jobcast.schedulers.draft import NOTHING
+from jobcast.schedulers.packing import most_valuable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FILTER = 0.2
+"""Share of the jobs that idle GPUs are offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
+FIRST_ROOM = 1024
+"""Pending jobs that there is room for at first; it doubles when they are more."""
+
+
+class ThemisNp:
+    """Auction off the idle GPUs of all pools among the pending jobs of the worst finish-time fairness.
+
+    Themis (NSDI 2020) as SIA compares with it, Themis*: what has started runs to its end, and run times are known. Who
+    waits holds nothing, so that a pending job's fairness is rho = (now - submission + run time) / run time: its
+    completion time if it started now, over that on GPUs of its own. At each event:
+
+    1. The idle GPUs are offered to the share `filter` of the pending jobs with the largest rho, at least to one; equal
+       ones go by submission.
+    2. Among those the winners maximise the product of valuations, 1 / rho, over the sets that fit: Themis's partial
+       allocation. Not to win delays a completion until GPUs are auctioned again, at the next completion of a running
+       job (where none runs, after the shortest run time that is pending), so that a job's gain is
+       log((completion + delay) / completion). The best set is a knapsack, solved exactly.
+    3. What they leave goes to all others, largest rho first, to any that fit.
+
+    Hidden payments and leases are left out: nobody bids untruly here, and nothing started is taken back.
+
+    Parameters
+    ----------
+    forecasts : tells run times
+    filter : share of the pending jobs that idle GPUs are offered to
+
+    Raises
+    ------
+    ValueError
+        `filter` is not in (0, 1].
+    """
+
+    name = "themis_np"
+
+    def __init__(self, forecasts: Forecasts, filter: float = FILTER) -> None:
+        if not 0 < filter <= 1:
+            raise ValueError(f"filter must be in (0, 1], got {filter}")
+        self._forecasts = forecasts
+        self._filter = filter
+        self._pending = _Pending()
+        self._ends: list[tuple[float, int]] = []  # heap of (forecast end, seq) of jobs that were started
+
+    def lane(self, job: Job) -> int:
+        """One lane."""
+        return 0
+
+    def key(self, job: Job) -> float:
+        """All alike; the job is noted down with its run time."""
+        self._pending.add(job, self._forecasts.duration_s(job))
+        return 0.0
+
+    def decide(self, view: ClusterView) -> Decision:
+        """One auction of all that idles."""
+        free, pending = int(view.free_gpus), self._pending
+        if free <= 0 or not len(pending):
+            return NOTHING
+        chosen = self._auction(view, free)
+        if not chosen:
+            return NOTHING
+        starts = tuple(Start(view.active[seq]) for seq in pending.seq[chosen].tolist())
+        for start, duration_s in zip(starts, pending.duration_s[chosen].tolist(), strict=True):
+            heappush(self._ends, (view.now_s + duration_s, start.job.seq))
+        pending.remove(chosen)
+        return Decision(start=starts)
+
+    def _auction(self, view: ClusterView, free: int) -> list[int]:
+        """Places of the jobs to start, winners first."""
+        pending = self._pending
+        gpus, completion_s = pending.gpus, view.now_s - pending.submit_s + pending.duration_s
+        if gpus.sum() <= free:
+            return list(range(len(pending)))
+        rho = completion_s / pending.duration_s
+        offered = _largest(rho, ceil(self._filter * len(pending)))
+        chosen = self._winners(offered[gpus[offered] <= free], completion_s, self._delay_s(view), free)
+        free -= int(gpus[chosen].sum())
+        if free > 0:
+            others = gpus <= free
+            others[chosen] = False
+            chosen += _first_fit(np.flatnonzero(others), rho, gpus, free)
+        return chosen
+
+    def _winners(self, offered: Ints, completion_s: Floats, delay_s: float, free: int) -> list[int]:
+        """The offered places of the greatest gain that fit together."""
+        gains = np.log1p(delay_s / completion_s[offered])
+        widths = self._pending.gpus[offered]
+        if widths.sum() > free:
+            useful = _useful(gains, widths, free)
+            won = most_valuable(gains[useful].tolist(), widths[useful].tolist(), free)
+            offered = offered[useful[won]]
+        winners: list[int] = offered.tolist()
+        return winners
+
+    def _delay_s(self, view: ClusterView) -> float:
+        """Seconds until GPUs are auctioned again; a job that has outrun its forecast may end at any moment or never."""
+        ends = self._ends
+        while ends and (ends[0][0] <= view.now_s or ends[0][1] not in view.running):
+            heappop(ends)
+        return ends[0][0] - view.now_s if ends else float(self._pending.duration_s.min())
+
+
+class _Pending:
+    """Pending jobs as columns, in order of submission."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._seq, self._gpus = np.empty(FIRST_ROOM, dtype=np.int64), np.empty(FIRST_ROOM, dtype=np.int64)
+        self._submit_s, self._duration_s = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def seq(self) -> Ints:
+        return self._seq[: self._count]
+
+    @property
+    def gpus(self) -> Ints:
+        return self._gpus[: self._count]
+
+    @property
+    def submit_s(self) -> Floats:
+        return self._submit_s[: self._count]
+
+    @property
+    def duration_s(self) -> Floats:
+        return self._duration_s[: self._count]
+
+    def add(self, job: Job, duration_s: float) -> None:
+        place = self._count
+        if place == len(self._seq):
+            self._seq, self._gpus = np.resize(self._seq, 2 * place), np.resize(self._gpus, 2 * place)
+            self._submit_s = np.resize(self._submit_s, 2 * place)
+            self._duration_s = np.resize(self._duration_s, 2 * place)
+        self._seq[place], self._gpus[place] = job.seq, job.gpus
+        self._submit_s[place], self._duration_s[place] = job.submit_s, duration_s
+        self._count = place + 1
+
+    def remove(self, places: list[int]) -> None:
+        left = np.ones(self._count, dtype=np.bool_)
+        left[places] = False
+        count = self._count - len(places)
+        for column in (self._seq, self._gpus, self._submit_s, self._duration_s):
+            column[:count] = column[: self._count][left]
+        self._count = count
+
+
+def _largest(values: Floats, count: int) -> Ints:
+    """Places of the `count` largest, largest first; the first of equal ones."""
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    above = np.flatnonzero(values > least)
+    equal = np.flatnonzero(values == least)[: count - len(above)]
+    chosen = np.sort(np.concatenate([above, equal]))
+    largest: Ints = chosen[np.argsort(-values[chosen], kind="stable")]
+    return largest
+
+
+def _useful(values: Floats, widths: Ints, free: int) -> Ints:
+    """Places, ascending, that a knapsack need look at: of each width the most valuable ones, no more than fit."""
+    kept = []
+    for width in np.unique(widths).tolist():
+        places = np.flatnonzero(widths == width)
+        kept.append(places[np.argsort(-values[places], kind="stable")[: free // width]])
+    useful: Ints = np.sort(np.concatenate(kept))
+    return useful
+
+
+def _first_fit(places: Ints, ranks: Floats, widths: Ints, free: int) -> list[int]:
+    """Places to take, largest rank first, the first of equal ones; those are left out that do not fit."""
+    left = places[np.argsort(-ranks[places], kind="stable")]
+    taken: list[int] = []
+    while free > 0 and len(left):
+        used = np.cumsum(widths[left])
+        fitting = int(np.searchsorted(used, free, side="right"))
+        if fitting:
+            taken += left[:fitting].tolist()
+            free -= int(used[fitting - 1])
+        left = left[fitting + 1 :]
+        left = left[widths[left] <= free]
+    return taken

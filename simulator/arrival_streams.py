@@ -1,0 +1,141 @@
+"""When jobs arrive in a replay: as the trace has them, or a think time after those that their people waited for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+from math import inf
+from typing import Protocol
+
+from jobcast.domain.jobs import Job, Outcome
+from jobcast.domain.successions import Succession
+from jobcast.simulator.workload import Workload
+
+NOBODY: tuple[int, ...] = ()
+
+
+class ArrivalStream(Protocol):
+    """Arrivals as the engine takes them.
+
+    Attributes
+    ----------
+    jobs, outcomes : by `seq`; those that have arrived at least, the list may grow
+    next_s : instant of the next arrival, infinite without any
+    waits_for_ends : whether `completed` must be told of every completion
+    """
+
+    jobs: Sequence[Job]
+    outcomes: Sequence[Outcome]
+    next_s: float
+    waits_for_ends: bool
+
+    def due(self, now_s: float) -> Sequence[Job]:
+        """Jobs that arrive by an instant and have not been taken yet, in order of `seq`."""
+        ...
+
+    def completed(self, job: Job, now_s: float) -> None:
+        """A job ends now."""
+        ...
+
+
+class OpenArrivals:
+    """Jobs arrive when the trace says, whatever the scheduler does. SIA, section 6.1.
+
+    Parameters
+    ----------
+    workload : what is replayed
+    """
+
+    __slots__ = ("_taken", "jobs", "next_s", "outcomes", "waits_for_ends")
+
+    def __init__(self, workload: Workload) -> None:
+        self.jobs, self.outcomes = workload.jobs, workload.outcomes
+        self.waits_for_ends = False
+        self._taken = 0
+        self.next_s = self.jobs[0].submit_s if self.jobs else inf
+
+    def due(self, now_s: float) -> Sequence[Job]:
+        """Jobs that arrive by an instant and have not been taken yet."""
+        jobs, begin, end, count = self.jobs, self._taken, self._taken, len(self.jobs)
+        while end < count and jobs[end].submit_s <= now_s:
+            end += 1
+        self._taken = end
+        self.next_s = jobs[end].submit_s if end < count else inf
+        return jobs[begin:end]
+
+    def completed(self, job: Job, now_s: float) -> None:
+        """Nothing follows from it."""
+
+
+class ClosedArrivals:
+    """A job arrives its think time after the last end, in this run, of those that it awaits; others as the trace says.
+
+    Jobs are numbered as they arrive (at one instant by job id), and their `submit_s` is their arrival.
+
+    Parameters
+    ----------
+    workload : what is replayed; its successions say who awaits whom
+
+    Attributes
+    ----------
+    places : by `seq`, the position of each arrived job in the workload
+    """
+
+    __slots__ = (
+        "_followers", "_heap", "_left", "_think_s", "_workload", "jobs", "next_s", "outcomes", "places",
+        "waits_for_ends",
+    )  # fmt: skip
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self.jobs: list[Job] = []
+        self.outcomes: list[Outcome] = []
+        self.places: list[int] = []
+        self.waits_for_ends = True
+        successions = workload.successions or {}
+        known = [successions.get(job.job_id) for job in workload.jobs]
+        self._think_s = [0.0 if one is None else one.think_s for one in known]
+        self._left = [0 if one is None else len(one.awaited) for one in known]
+        self._followers = _followers(workload.jobs, known)
+        # In the trace's order, which is a heap: (arrival, job id, position).
+        self._heap = [
+            (job.submit_s, job.job_id, place) for place, job in enumerate(workload.jobs) if not self._left[place]
+        ]
+        self.next_s = self._heap[0][0] if self._heap else inf
+
+    def due(self, now_s: float) -> Sequence[Job]:
+        """Jobs that arrive by an instant and have not been taken yet."""
+        begin, heap = len(self.jobs), self._heap
+        while heap and heap[0][0] <= now_s:
+            arrival_s, _, place = heappop(heap)
+            job, seq = self._workload.jobs[place], len(self.jobs)
+            alike = job.seq == seq and job.submit_s == arrival_s
+            self.jobs.append(job if alike else replace(job, seq=seq, submit_s=arrival_s))
+            self.outcomes.append(self._workload.outcomes[place])
+            self.places.append(place)
+        self.next_s = heap[0][0] if heap else inf
+        return self.jobs[begin:]
+
+    def completed(self, job: Job, now_s: float) -> None:
+        """A job ends now: who awaited only that one more thinks, and submits."""
+        for place in self._followers.get(self.places[job.seq], NOBODY):
+            self._left[place] -= 1
+            if not self._left[place]:
+                arrival_s = now_s + self._think_s[place]
+                heappush(self._heap, (arrival_s, self._workload.jobs[place].job_id, place))
+        if self._heap:
+            self.next_s = self._heap[0][0]
+
+
+def arrivals_of(workload: Workload) -> OpenArrivals | ClosedArrivals:
+    """The stream that a workload asks for: closed where it has successions, even none."""
+    return OpenArrivals(workload) if workload.successions is None else ClosedArrivals(workload)
+
+
+def _followers(jobs: Sequence[Job], known: Sequence[Succession | None]) -> dict[int, list[int]]:
+    """By position of a job, positions of those that await it, ascending."""
+    place_of = {job.job_id: place for place, job in enumerate(jobs)}
+    followers: dict[int, list[int]] = {}
+    for place, one in enumerate(known):
+        for awaited in () if one is None else one.awaited:
+            followers.setdefault(place_of[awaited], []).append(place)
+    return followers

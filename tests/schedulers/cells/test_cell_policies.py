@@ -1,0 +1,123 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.cells import Cell
+from jobcast.domain.errors import ConfigError, PoolsError
+from jobcast.schedulers.cells.buddy import sizes_of
+from jobcast.schedulers.cells.fcfs import CellFcfs
+from jobcast.schedulers.cells.hived import CellHived
+from jobcast.schedulers.cells.policies import make_cell_policy
+from jobcast.schedulers.cells.sia import CellSia
+from jobcast.simulator.forecasts import Conservative, Oracle, Random
+
+MINUTE_S = 60.0
+HORIZONS_MIN = (4.0, 15.0)  # short, so that small workloads have jobs of every bin
+SEEDS = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize("apart", ["cell", "buddy", "none"])
+@given(seed=SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_exact_forecasts_slow_nobody(drawn, placed_run, apart, seed):
+    """No job waits for fragmentation, or anything else, that private servers would not have caused."""
+    workload = drawn(seed)
+    base, _ = placed_run(workload, CellFcfs())
+    oracle = Oracle(workload, HORIZONS_MIN)
+    found, _ = placed_run(workload, CellSia(oracle, apart=apart), oracle)
+    assert all(found[job] <= base[job] for job in base)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_conservative_forecasts_give_fcfs(drawn, placed_run, seed):
+    workload = drawn(seed)
+    source = Conservative(workload, HORIZONS_MIN)
+    assert placed_run(workload, CellSia(source), source)[0] == placed_run(workload, CellFcfs())[0]
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "sia", "hived", "sia follow=false"])
+@given(seed=SEEDS)
+@settings(max_examples=25, deadline=None)
+def test_jobs_lie_together(drawn, placed_run, policy, seed):
+    """Under wrong forecasts too, and widths that are no powers of two; the engine refuses cells that are taken."""
+    workload = drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16))
+    source = Random(workload, seed, horizons_min=HORIZONS_MIN)
+    name, _, told = policy.partition(" follow=")
+    made = make_cell_policy(name, source, {"follow": told} if told else {})
+    _, starts = placed_run(workload, made, source)
+    assert len(starts) == len(workload.jobs)
+    for start in starts:
+        size = sizes_of(start.job.gpus, 8)[0]
+        assert all(cell.first % size == 0 for cell in start.cells)
+        assert len({cell.server for cell in start.cells}) == len(start.cells) == -(-start.job.gpus // 8)
+
+
+def test_a_private_server_in_pieces_makes_jobs_wait(on_servers, placed_run):
+    # a and c stay in different halves when b ends: 6 GPUs are free, but no 4 of them together
+    jobs = [("a", "p", 0, 10, 1), ("b", "p", 0, 5, 4), ("c", "p", 0, 20, 2), ("d", "p", 0, 9, 1), ("e", "p", 1, 1, 8)]
+    found, starts = placed_run(on_servers(jobs, {"p": 8}), CellFcfs())
+    assert {job: at / MINUTE_S for job, at in found.items()} == {"a": 0, "b": 0, "c": 0, "d": 0, "e": 20}
+    assert {start.job.job_id: start.cells for start in starts} == {
+        "a": (Cell(0, 0, 1),), "b": (Cell(0, 4, 4),), "c": (Cell(0, 2, 2),), "d": (Cell(0, 1, 1),),
+        "e": (Cell(0, 0, 8),),
+    }  # fmt: skip
+
+
+LENT = [
+    ("a", "p", 0, 30, 1),  # holds a quarter of p's 4-GPU buddy for long; its own buddy is GPU 1
+    ("b", "q", 0, 30, 8),
+    ("c", "q", 1, 3, 1),
+    ("d", "q", 1, 3, 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("apart", "expected"), [("cell", {"c": 30, "d": 30}), ("buddy", {"c": 1, "d": 1}), ("none", {"c": 1, "d": 1})]
+)
+def test_how_far_spare_jobs_keep_away(on_servers, placed_run, apart, expected):
+    workload = on_servers(LENT, {"p": 8, "q": 8})
+    oracle = Oracle(workload, HORIZONS_MIN)
+    found, starts = placed_run(workload, CellSia(oracle, apart=apart), oracle)
+    assert {job: found[job] / MINUTE_S for job in expected} == expected
+    cells = {start.job.job_id: start.cells[0] for start in starts if not start.dedicated}
+    if apart == "buddy":
+        assert cells == {"c": Cell(0, 2, 1), "d": Cell(0, 4, 2)}
+    if apart == "none":
+        assert cells == {"c": Cell(0, 1, 1), "d": Cell(0, 2, 2)}
+
+
+def test_a_reservation_that_cannot_be_met_stops_lending(on_servers, placed_run):
+    # p needs its server from 2 on; q's short job would end at 4 and must wait, though p's server idles at 1
+    jobs = [("a", "q", 0, 30, 8), ("b", "q", 1, 3, 1), ("c", "p", 2, 5, 8)]
+    workload = on_servers(jobs, {"p": 8, "q": 8})
+    oracle = Oracle(workload, HORIZONS_MIN)
+    found, _ = placed_run(workload, CellSia(oracle), oracle)
+    assert {job: at / MINUTE_S for job, at in found.items()} == {"a": 0, "b": 7, "c": 2}
+    hived, _ = placed_run(workload, CellHived())
+    assert {job: at / MINUTE_S for job, at in hived.items()} == {"a": 0, "b": 1, "c": 4}  # reserves nothing
+
+
+def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
+    # w starts early on q's server; without its turn y and z would lie in different halves, and v would wait for both
+    jobs = [
+        ("x", "p", 0, 10, 8), ("w", "p", 1, 3, 1), ("y", "p", 2, 40, 1), ("z", "p", 2, 40, 1), ("q", "q", 100, 1, 8),
+    ]  # fmt: skip
+    workload = on_servers(jobs, {"p": 8, "q": 8})
+    oracle = Oracle(workload, HORIZONS_MIN)
+    found, starts = placed_run(workload, CellSia(oracle), oracle)
+    assert (found["w"], found["y"], found["z"]) == (60.0, 600.0, 600.0)
+    firsts = {start.job.job_id: start.cells[0].first for start in starts}
+    assert (firsts["y"], firsts["z"]) == (1, 2)  # w's place is kept until it would have ended
+
+
+def test_settings_and_their_errors(on_servers, placed_run):
+    workload = on_servers([("a", "p", 0, 1, 1)], {"p": 8})
+    with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, sia, hived"):
+        make_cell_policy("mmfs", None, {})
+    with pytest.raises(ConfigError, match="policy sia: setting apart must be cell or buddy or none, got far"):
+        make_cell_policy("sia", Oracle(workload), {"apart": "far"})
+    with pytest.raises(ConfigError, match="policy sia needs forecasts"):
+        make_cell_policy("sia", None, {})
+    with pytest.raises(PoolsError, match="pool p: its cells have 4 GPUs, its quota is 8"):
+        placed_run(workload, make_cell_policy("hived", None, {}, {"p": (4,)}))

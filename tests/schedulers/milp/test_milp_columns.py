@@ -1,0 +1,65 @@
+"""Which starts are offered, and what the programme makes of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.schedulers.milp.milp_cases import draw, random_schedule, usage
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Job, Pool
+from jobcast.schedulers.milp.columns import every_step, sized_by_duration, with_tails
+from jobcast.schedulers.milp.instance import make_instance
+from jobcast.schedulers.milp.programme import build
+
+
+def test_starts_lie_as_far_apart_as_the_job_is_long():
+    """A job of 12 steps has every third start at 4 a duration; one of up to 7 steps has all of them."""
+    _, instance = draw(11, jobs=14, quotas=(2, 1), span=4, longest=12)
+    steps = every_step(instance)
+    offered = sized_by_duration(instance, steps, 4)
+    for job in range(len(instance)):
+        window = range(instance.submit[job], instance.cutoff[job] + 1)
+        mine = steps.start[(steps.job == job) & offered].tolist()
+        apart = max(1, instance.duration[job] // 4)
+        assert mine == sorted({*window[::apart], window[-1]})
+    assert offered.sum() < len(offered)
+
+
+def test_a_duration_must_have_a_start():
+    _, instance = draw(1)
+    with pytest.raises(ValueError, match="starts_per_duration must be 1 or more, got 0"):
+        sized_by_duration(instance, every_step(instance), 0)
+
+
+def test_what_no_computer_can_hold_is_refused():
+    """By hand: ten jobs of a million steps wait 0, 1, ... 9 million steps on one GPU: 45,000,010 starts."""
+    jobs = [Job(0, f"{index}", "p", 0.0, 1) for index in range(10)]
+    instance = make_instance(jobs, [1e6] * 10, [Pool("p", 1)], 1.0)
+    with pytest.raises(ConfigError, match="10 jobs have 45,000,010 possible starts, more than 10,000,000; take fewer"):
+        every_step(instance)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 6))
+def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
+    """Any choice of one start a job: the rows hold where usage stays within the GPUs, and only there."""
+    _, instance = draw(seed, jobs=6, quotas=(3, 2), span=5, longest=6)
+    steps = every_step(instance)
+    columns = steps.columns(instance, np.ones(len(steps.job), dtype=bool))
+    programme = build(instance, columns)
+    relaxed = with_tails(instance, steps, np.ones(len(steps.job), dtype=bool), np.full(len(instance), reach))
+    loose = build(instance, relaxed)
+    rng = np.random.default_rng(seed)
+    choices = [[int(rng.integers(s, m + 1)) for s, m in zip(instance.submit, instance.cutoff, strict=True)]]
+    choices += [instance.submit.tolist(), instance.cutoff.tolist(), random_schedule(instance, rng)]
+    for start in choices:
+        fits = usage(instance, start).sum(axis=0).max() <= instance.gpus
+        values = columns.of(np.array(start))
+        assert bool((programme.matrix @ values <= programme.high + 1e-9).all()) == bool(fits)
+        assert programme.cost @ values == sum(start) - instance.submit.sum()
+        if fits:
+            tails = relaxed.of(np.array(start))
+            assert (loose.matrix @ tails <= loose.high + 1e-9).all()
+            assert (loose.matrix @ tails >= loose.low - 1e-9).all()
+            assert loose.cost @ tails <= programme.cost @ values

@@ -1,0 +1,118 @@
+"""SIA with some jobs that may be stopped: by hand, and against SIA."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.sia import Sia
+from jobcast.schedulers.sia_preempt import SiaPreempt
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.workload import Workload
+
+HORIZONS_MIN = (5, 10, 20)
+
+
+def stoppable(made, *names, resume_s=0.0):
+    jobs = [replace(job, preemptible=job.job_id in names) for job in made.jobs]
+    return Workload(jobs, made.outcomes, made.pools, resume_s=resume_s)
+
+
+def run(made, resume_s=0.0, source=None):
+    source = source or Oracle(made)
+    log = replay(made, SiaPreempt(source, resume_s), source)
+    minutes = zip((log.start_s / 60).tolist(), (log.end_s / 60).tolist(), log.preemptions.tolist(), strict=True)
+    return {job.job_id: row for job, row in zip(made.jobs, minutes, strict=True)}
+
+
+def test_a_job_that_may_be_stopped_takes_what_is_reserved_and_gives_it_back(workload):
+    made = workload([("x", "p", 0, 60, 2), ("a", "p", 1, 30, 2), ("b", "q", 4, 10, 2)], {"p": 2, "q": 2})
+    # q's job is known to come at 4: a of p, 30 minutes long, may not take q's GPUs unless it can be stopped.
+    assert run(made)["a"] == (14, 44, 0)
+    # Stopped at 4 with 3 minutes done, it goes on where b leaves off at 14.
+    assert run(stoppable(made, "a")) == {"x": (0, 60, 0), "a": (1, 41, 1), "b": (4, 14, 0)}
+
+
+def test_going_on_costs_what_resuming_costs(workload):
+    made = workload([("x", "p", 0, 60, 2), ("a", "p", 1, 30, 2), ("b", "q", 4, 10, 2)], {"p": 2, "q": 2})
+    assert run(stoppable(made, "a", resume_s=60.0), resume_s=60.0)["a"] == (1, 42, 1)
+
+
+def test_what_can_be_had_back_lets_rigid_jobs_take_more(workload):
+    rows = [
+        ("a", "p", 0, 100, 2),  # p is full
+        ("s", "p", 0, 90, 2),  # on spare GPUs of q, may be stopped
+        ("r", "p", 1, 19, 2),  # on spare GPUs of q, cannot be stopped
+        ("b", "q", 15, 50, 2),
+    ]
+    made = workload(rows, {"p": 2, "q": 4})
+    found = run(stoppable(made, "s"))
+    assert found["s"][0] == 0  # two of q's four stay free, b needs them
+    assert found["r"][0] == 1  # takes those two: s can be stopped for b
+    assert found["b"][0] == 15
+    assert found["s"][2] == 1
+
+
+def test_a_later_job_of_the_pool_does_not_overtake_one_that_may_be_stopped(workload):
+    rows = [
+        ("x", "p", 0, 10, 2),
+        ("s", "p", 1, 30, 2),  # spare at once, p's own GPUs are its turn's at 10
+        ("k", "p", 2, 500, 2),
+        ("b", "q", 12, 50, 2),
+    ]
+    found = run(stoppable(workload(rows, {"p": 2, "q": 2}), "s"))
+    # At 10 s is made dedicated, so that b takes q's GPUs and k waits for s to end.
+    assert found["s"] == (1, 31, 0)
+    assert found["b"][0] == 12
+    assert found["k"][0] == 31
+
+
+def small_workloads(preemptible):
+    def build(rows):
+        jobs = [Job(0, f"j{i}", "pqr"[p], 30.0 * at, gpus, preemptible=stop) for i, (p, at, gpus, _, stop) in
+                enumerate(rows)]  # fmt: skip
+        return Workload(jobs, [Outcome(45.0 * row[3]) for row in rows], [Pool(name, 3) for name in "pqr"])
+
+    row = st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 3), st.integers(1, 60), preemptible)
+    return st.lists(row, min_size=1, max_size=25).map(build)
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_workloads(st.just(False)))
+def test_without_jobs_that_may_be_stopped_it_is_sia(made):
+    exact = Oracle(made, HORIZONS_MIN)
+    ours = replay(made, SiaPreempt(exact), exact)
+    exact = Oracle(made, HORIZONS_MIN)
+    theirs = replay(made, Sia(exact), exact)
+    assert ours.start_s.tolist() == theirs.start_s.tolist()
+    assert ours.dedicated.tolist() == theirs.dedicated.tolist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(small_workloads(st.booleans()))
+def test_with_exact_forecasts_and_free_resuming_nobody_is_slowed(made):
+    exact = Oracle(made, HORIZONS_MIN)
+    ours, base = replay(made, SiaPreempt(exact), exact), replay(made, Fcfs())
+    assert (ours.end_s <= base.end_s + 1e-6).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(small_workloads(st.booleans()), st.sampled_from([30.0, 600.0]))
+def test_only_jobs_that_were_stopped_lose_by_resuming(made, resume_s):
+    made = replace(made, resume_s=resume_s)
+    exact = Oracle(made, HORIZONS_MIN)
+    log = replay(made, SiaPreempt(exact, resume_s), exact)
+    preemptible = [job.preemptible for job in made.jobs]
+    assert all(stop or not count for stop, count in zip(preemptible, log.preemptions.tolist(), strict=True))
+    assert (log.end_s - log.start_s + 1e-6 >= log.duration_s).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(small_workloads(st.just(False)))
+def test_with_the_worst_forecasts_it_is_fcfs(made):
+    worst = Conservative(made, HORIZONS_MIN)
+    assert replay(made, SiaPreempt(worst), worst).start_s.tolist() == pytest.approx(replay(made, Fcfs()).start_s)

@@ -1,0 +1,208 @@
+"""SIA by risk against SIA and FCFS, against sums by hand, and its parts against plain loops."""
+
+from itertools import pairwise, product
+from math import inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.switches import Switch, Switches
+from jobcast.schedulers.candidates import Candidates
+from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.sia import Sia
+from jobcast.schedulers.sia_risk import EDGE_RATIO, LEVELS, SiaRisk, minutes_at_risk
+from jobcast.schedulers.sia_risk_kernels import first_within, overstays
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
+from jobcast.simulator.workload import Workload
+
+HORIZONS_MIN = (5, 10, 20)
+MINUTE_S = 60.0
+NAMES = "pqr"
+
+
+@st.composite
+def workloads(draw, max_jobs=24):
+    """Up to three pools, bursts, and runs from 1 to 40 minutes."""
+    quotas = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    jobs, outcomes, at = [], [], 0
+    for number in range(draw(st.integers(1, max_jobs))):
+        pool = draw(st.integers(0, len(quotas) - 1))
+        at += draw(st.sampled_from([0, 0, 1, 2, 5, 9, 15]))
+        jobs.append(Job(0, f"{number:02}", NAMES[pool], at * MINUTE_S, draw(st.integers(1, quotas[pool]))))
+        outcomes.append(Outcome(draw(st.sampled_from([1, 3, 4, 5, 6, 9, 10, 11, 15, 20, 21, 40])) * MINUTE_S))
+    return Workload(jobs, outcomes, [Pool(NAMES[i], quota) for i, quota in enumerate(quotas)])
+
+
+def starts(workload, policy, source=None):
+    return replay(workload, policy, source).start_s.tolist()
+
+
+@given(workloads(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload, ticks):
+    oracle = Oracle(workload, HORIZONS_MIN)
+    tick_s = 77.0 if ticks else None
+    found = replay(workload, SiaRisk(oracle, 0.0, tick_s=tick_s), oracle)
+    assert (found.end_s <= replay(workload, Fcfs()).end_s).all()
+    assert found.start_s.tolist() == starts(workload, Sia(oracle, tick_s), oracle)
+
+
+@given(workloads(), st.sampled_from([0.0, 5.0]))
+@settings(max_examples=150, deadline=None)
+def test_conservative_forecasts_give_fcfs(workload, budget_min):
+    source = Conservative(workload, HORIZONS_MIN)
+    assert starts(workload, SiaRisk(source, budget_min), source) == starts(workload, Fcfs())
+
+
+@given(workloads(), st.sampled_from([0.0, 1.0, inf]), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_any_budget_runs_all_jobs_the_same_way_again(workload, budget_min, seed):
+    runs = []
+    for _ in range(2):
+        source = Noisy(workload, 0.4, seed, horizons_min=HORIZONS_MIN)
+        runs.append(starts(workload, SiaRisk(source, budget_min), source))
+    assert runs[0] == runs[1]
+    assert np.isfinite(runs[0]).all()
+
+
+@given(workloads())
+@settings(max_examples=100, deadline=None)
+def test_switched_off_pools_lend_nothing(workload):
+    oracle = Oracle(workload, HORIZONS_MIN)
+    off = Switches(tuple(Switch(pool.name, k, -inf, False) for pool in workload.pools for k in HORIZONS_MIN))
+    assert starts(workload, SiaRisk(oracle, 0.0, switches=off), oracle) == starts(workload, Fcfs())
+
+
+class Told:
+    """The same answers always: loads of pool q by horizon are `gpus` with a probability, else nothing."""
+
+    horizons_min = (5, 60, 720)
+
+    def __init__(self, chances, gpus, probability):
+        self._chances, self._gpus, self._probability = chances, gpus, probability
+
+    def advance(self, now_s):
+        pass
+
+    def duration_probabilities(self, job):
+        return self._chances[job.job_id]
+
+    def load_quantiles(self, pool, horizon_s, levels):
+        none = 1.0 - self._probability[horizon_s / MINUTE_S] if pool == "q" else 1.0
+        return tuple(self._gpus if level > none else 0.0 for level in levels)
+
+
+# p's one GPU is busy with a; b may borrow one of q's two, both of which q needs if jobs arrive.
+LENT = [("a", "p", 0, 1000, 1), ("b", "p", 0, 3, 1)]
+SURE = {"a": (0.0, 0.0, 0.0, 1.0), "b": (1.0, 0.0, 0.0, 0.0)}
+
+
+def first_bin_minutes(probability):
+    """By hand: missed by t with a probability that rises in 5 minutes from 0; D log-uniform from 5/12 to 5 minutes.
+
+    E[integral from 0 to D of probability x t / 5] = probability x E[D^2] / 10.
+    """
+    low = 5 / EDGE_RATIO
+    return probability * (25 - low**2) / (2 * log(EDGE_RATIO)) / 10
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5])
+def test_the_expected_slowdown_is_compared_with_the_budget(workload, starts_of, probability):
+    made = workload(LENT, {"p": 1, "q": 2})
+    expected = first_bin_minutes(probability)
+    for budget_min, start in ((0.97 * expected, 1000), (1.03 * expected, 0)):
+        source = Told(SURE, 2.0, {5: probability, 60: 1.0, 720: 1.0})
+        log_ = replay(made, SiaRisk(source, budget_min, relief_min=inf), source)
+        assert log_.start_s[1] / MINUTE_S == start
+
+
+def test_what_leaves_the_gpus_alone_costs_nothing(workload):
+    made = workload(LENT, {"p": 1, "q": 3})
+    source = Told(SURE, 2.0, {5: 0.9, 60: 1.0, 720: 1.0})
+    assert replay(made, SiaRisk(source, 0.0), source).start_s[1] == 0
+
+
+def test_an_unlikely_long_run_counts_by_its_probability(workload):
+    made = workload(LENT, {"p": 1, "q": 2})
+    last = minutes_at_risk((5, 60, 720), 30.0)[3]
+    for probability in (0.01, 0.2):
+        source = Told({**SURE, "b": (1.0 - probability, 0.0, 0.0, probability)}, 2.0, {5: 0.0, 60: 0.0, 720: 0.0})
+        for budget_min, start in ((0.99 * probability * last[-1], 1000), (1.01 * probability * last[-1], 0)):
+            found = replay(made, SiaRisk(source, budget_min, relief_min=30.0), source)
+            assert found.start_s[1] / MINUTE_S == start
+
+
+@pytest.mark.parametrize("horizons", [(5, 60, 720), (10,), (1, 2, 4)])
+def test_minutes_at_risk_without_relief_are_the_mean_run_times(horizons):
+    table = minutes_at_risk(horizons, inf)
+    edges = [horizons[0] / EDGE_RATIO, *horizons, horizons[-1] * EDGE_RATIO]
+    means = [(high - low) / log(high / low) for low, high in pairwise(edges)]
+    assert table.sum(axis=1) == pytest.approx(means, rel=1e-3)
+    assert (table >= 0).all()
+    assert (table[:-1, -1] == 0).all()  # nothing after the last horizon is at stake for jobs that end before
+    assert all(table[number, number + 2 :].sum() == 0 for number in range(len(horizons)))
+
+
+def test_relief_bounds_what_a_borrower_costs():
+    costs = [minutes_at_risk((5, 60, 720), relief_min).sum(axis=1) for relief_min in (1.0, 10.0, 100.0, inf)]
+    assert all((less <= more + 1e-9).all() for less, more in pairwise(costs))
+    assert costs[1][3] == pytest.approx(10.0, rel=0.01)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_chance_of_being_missed_is_that_of_all_combinations(data):
+    pools, horizons, atoms = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)), 3
+    small = st.integers(0, 4).map(float)
+    pending, unused = (np.array(data.draw(st.lists(small, min_size=pools, max_size=pools))) for _ in range(2))
+    flat = data.draw(st.lists(small, min_size=pools * horizons * atoms, max_size=pools * horizons * atoms))
+    loads = np.sort(np.array(flat).reshape(pools, horizons, atoms), axis=2)
+    weights, free = np.array([0.5, 0.3, 0.2]), data.draw(st.integers(1, 6))
+    found = overstays(pending, unused, loads, weights, free, np.eye(horizons + 2))
+    for gpus in range(1, free + 1):
+        left = free - gpus
+        missed = [float(np.minimum(pending, unused).sum() > left)]
+        for horizon in range(horizons):
+            chance = 0.0
+            for picks in product(range(atoms), repeat=pools):
+                load = np.array([loads[pool, horizon, pick] for pool, pick in enumerate(picks)])
+                if np.minimum(pending + load, unused).sum() > left:
+                    chance += float(np.prod(weights[list(picks)]))
+            missed.append(max(chance, missed[-1]))
+        assert found[gpus].tolist() == pytest.approx([*missed, 1.0])
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2), st.booleans()), max_size=200), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_candidates_are_found_in_order_of_submission(rows, free):
+    overstay = np.arange(3.0) + np.arange(free + 1.0)[:, None]
+    jobs, kept = Candidates(3), []
+    for seq, (gpus, lane, gone) in enumerate(rows):
+        chances = np.eye(3)[lane]
+        job = Job(seq, str(seq), "p", float(seq), gpus)
+        jobs.add(job, lane, tuple(chances))
+        kept.append((job, lane))
+        if gone:
+            taken = kept.pop(seq * 7 % len(kept))
+            jobs.take(taken[0])
+            jobs.take(taken[0])
+    assert len(jobs) == len(kept)
+    assert jobs.narrowest == min((job.gpus for job, _ in kept), default=inf)
+    for max_lane, budget in product(range(3), (0.5, 1.5, 3.0)):
+        fitting = [
+            job for job, lane in kept if lane <= max_lane and job.gpus <= free and overstay[job.gpus, lane] <= budget
+        ]
+        assert jobs.first(max_lane, overstay, budget) == (fitting[0] if fitting else None)
+
+
+def test_nobody_is_found_among_none():
+    nothing = np.zeros(0, np.int64)
+    assert first_within(0, 0, nothing, nothing, np.zeros((0, 2)), 1, np.zeros((1, 2)), 9.0) == -1
+
+
+def test_levels_are_a_distribution():
+    assert all(0 < low < high < 1 for low, high in pairwise(LEVELS))

@@ -1,0 +1,105 @@
+from itertools import combinations
+from math import ceil, log1p
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.schedulers.events_driver import starts, workloads
+
+from jobcast.schedulers.themis_np import ThemisNp
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Oracle
+
+
+class Checked:
+    """Passes decisions on after comparing them with all that the rule allows; of equal sets any will do."""
+
+    name = "checked"
+
+    def __init__(self, workload, filter):
+        self._policy = ThemisNp(Oracle(workload), filter)
+        self._durations_s = [outcome.duration_s for outcome in workload.outcomes]
+        self._filter = filter
+        self.auctions = 0
+        self.lane, self.key = self._policy.lane, self._policy.key
+
+    def decide(self, view):
+        decision = self._policy.decide(view)
+        found = frozenset(start.job.seq for start in decision.start)
+        assert found in self._allowed(view)
+        return decision
+
+    def _allowed(self, view):
+        pending = [job for seq, job in view.active.items() if seq not in view.running]
+        if not pending:
+            return {frozenset()}
+        now, durations_s = view.now_s, self._durations_s
+        completion = {job.seq: now - job.submit_s + durations_s[job.seq] for job in pending}
+        worst = sorted(pending, key=lambda job: (-completion[job.seq] / durations_s[job.seq], job.seq))
+        offered = worst[: ceil(self._filter * len(worst))]
+        ends = [run.start_s + durations_s[seq] for seq, run in view.running.items()]
+        ends = [end for end in ends if end > now]
+        delay = min(ends) - now if ends else min(durations_s[job.seq] for job in pending)
+        sets = [
+            chosen
+            for size in range(len(offered) + 1)
+            for chosen in combinations(offered, size)
+            if sum(job.gpus for job in chosen) <= view.free_gpus
+        ]
+        gains = [sum(log1p(delay / completion[job.seq]) for job in chosen) for chosen in sets]
+        self.auctions += len(sets) > 1
+        best = max(gains)
+        return {
+            frozenset(self._with_others(chosen, worst, view.free_gpus))
+            for chosen, gain in zip(sets, gains, strict=True)
+            if gain >= best * (1 - 1e-12)
+        }
+
+    def _with_others(self, chosen, worst, free):
+        taken = [job.seq for job in chosen]
+        free -= sum(job.gpus for job in chosen)
+        for job in worst:
+            if job.seq not in taken and job.gpus <= free:
+                taken.append(job.seq)
+                free -= job.gpus
+        return taken
+
+
+@given(workloads(max_jobs=16), st.sampled_from([0.01, 0.2, 0.5, 1.0]))
+@settings(max_examples=300, deadline=None)
+def test_every_decision_is_one_that_the_rule_allows(workload, filter):
+    policy = Checked(workload, filter)
+    replay(workload, policy)
+    assert policy.auctions > 0
+
+
+def by_id(made, filter):
+    found = starts(made, lambda source: ThemisNp(source, filter))
+    return {job.job_id: at / 60 for job, at in zip(made.jobs, found, strict=True)}
+
+
+def test_the_worst_treated_first(workload):
+    # At 10 rho is (9 + 9) / 9 = 2 for b, (8 + 2) / 2 = 5 for c, (6 + 3) / 3 = 3 for d; at 12 d has 11 / 3, b 20 / 9.
+    jobs = [("a", "p", 0, 10, 4), ("b", "p", 1, 9, 4), ("c", "p", 2, 2, 4), ("d", "p", 4, 3, 4)]
+    assert by_id(workload(jobs, {"p": 4}), 0.2) == {"a": 0, "c": 10, "d": 12, "b": 15}
+
+
+def test_among_the_offered_those_that_gain_the_most_together(workload):
+    # At 6 rho is 9 / 4 for b, 10 / 5 for c and d; nothing runs, the delay is 4. Of all that are offered the GPUs, c and
+    # d together gain 2 log(14 / 10) > log(13 / 9) of b, whom nothing but the narrowest share would have let win.
+    jobs = [("a", "p", 0, 6, 2), ("b", "p", 1, 4, 2), ("c", "p", 1, 5, 1), ("d", "p", 1, 5, 1)]
+    made = workload(jobs, {"p": 2})
+    assert by_id(made, 1.0) == {"a": 0, "c": 6, "d": 6, "b": 11}
+    assert by_id(made, 0.2) == {"a": 0, "b": 6, "c": 10, "d": 10}
+
+
+def test_what_winners_leave_goes_to_others_that_fit(workload):
+    # At 6 b is offered 3 GPUs and takes 2; c, treated worse than d, needs 2 as well; d fits.
+    jobs = [("a", "p", 0, 6, 3), ("b", "p", 1, 1, 2), ("c", "p", 2, 2, 2), ("d", "p", 3, 9, 1)]
+    assert by_id(workload(jobs, {"p": 3}), 0.2) == {"a": 0, "b": 6, "c": 7, "d": 6}
+
+
+def test_the_filter_is_a_share(workload):
+    made = workload([("a", "p", 0, 1, 1)], {"p": 1})
+    with pytest.raises(ValueError, match=r"filter must be in \(0, 1\], got 0"):
+        ThemisNp(Oracle(made), 0)

@@ -1,0 +1,220 @@
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import DecisionError, TraceError
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.successions import Succession
+from jobcast.schedulers.fcfs import Fcfs
+from jobcast.schedulers.mmfs import MaxMinFair
+from jobcast.schedulers.ssf import GlobalShortestServiceFirst
+from jobcast.simulator.arrival_streams import OpenArrivals
+from jobcast.simulator.closed_forecasts import KnownDurations
+from jobcast.simulator.engine import replay
+from jobcast.simulator.history import RunHistory
+from jobcast.simulator.metrics import against_baseline, ends_against_baseline, same_jobs, summary
+from jobcast.simulator.workload import Workload
+
+COLUMNS = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
+
+
+def closed(made, **follows):
+    """The workload in a closed loop; follows: job id -> (awaited ids, think time)."""
+    successions = {name: Succession(tuple(awaited), float(think_s)) for name, (awaited, think_s) in follows.items()}
+    return Workload(made.jobs, made.outcomes, made.pools, successions=successions)
+
+
+def assert_same(log, other):
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(log, name), getattr(other, name))
+    for name in ("seq", "start_s", "end_s"):
+        np.testing.assert_array_equal(getattr(log.spans, name), getattr(other.spans, name))
+    assert log.events == other.events
+
+
+@st.composite
+def traces(draw, follow=True):
+    """Jobs in two pools at whole seconds; some follow jobs that would have ended by then had nobody waited."""
+    count = draw(st.integers(1, 14))
+    jobs, outcomes, ends, follows = [], [], [], {}
+    at = 0
+    for number in range(count):
+        at += draw(st.integers(0, 5))
+        ended = [other for other, end in enumerate(ends) if end <= at]
+        if follow and ended and draw(st.booleans()):
+            awaited = draw(st.lists(st.sampled_from(ended), min_size=1, max_size=3, unique=True))
+            think_s = at - max(ends[other] for other in awaited)
+            follows[f"{number:02d}"] = Succession(tuple(f"{other:02d}" for other in awaited), float(think_s))
+        duration = draw(st.integers(1, 9))
+        ends.append(at + duration)
+        pool = draw(st.sampled_from(["p", "q"]))
+        jobs.append(Job(0, f"{number:02d}", pool, float(at), draw(st.integers(1, 3))))
+        outcomes.append(Outcome(float(duration)))
+    return jobs, outcomes, follows
+
+
+def workload_of(trace, quota):
+    jobs, outcomes, follows = trace
+    return Workload(jobs, outcomes, [Pool("p", quota), Pool("q", quota)], successions=follows)
+
+
+def test_an_open_stream_gives_jobs_when_the_trace_says(workload):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 3, 1, 1), ("c", "p", 3, 1, 1)], {"p": 1})
+    stream = OpenArrivals(made)
+    taken = []
+    while stream.next_s < inf:
+        at = stream.next_s
+        taken.append((at, [job.job_id for job in stream.due(at)]))
+    assert taken == [(0, ["a"]), (3, ["b", "c"])]
+    assert list(stream.due(100.0)) == []
+
+
+def test_a_chain_waits_for_the_ends_in_this_run(workload):
+    """One GPU. The trace: x [0, 20), a [1, 11), b 5 s after a, c 2 s after b. Here a runs only in [20, 30)."""
+    rows = [("x", "p", 0, 20, 1), ("a", "p", 1, 10, 1), ("b", "p", 16, 4, 1), ("c", "p", 22, 1, 1)]
+    log = replay(closed(workload(rows, {"p": 1}), b=("a", 5), c=("b", 2)), Fcfs())
+    assert log.submit_s.tolist() == [0, 1, 35, 41]
+    assert log.start_s.tolist() == [0, 20, 35, 41]
+    assert log.end_s.tolist() == [20, 30, 39, 42]
+    assert log.jct_s.tolist() == [20, 29, 4, 1]
+    assert log.told_submit_s.tolist() == [0, 1, 16, 22]
+    assert log.events == 8
+
+
+def test_a_job_that_awaits_several_comes_after_the_last_of_their_ends(workload):
+    """Ends in the trace 8 and 5; on one GPU b ends last, at 13."""
+    rows = [("a", "p", 0, 8, 1), ("b", "p", 0, 5, 1), ("c", "p", 9, 1, 1)]
+    log = replay(closed(workload(rows, {"p": 1}), c=("ab", 1)), Fcfs())
+    assert log.end_s.tolist()[:2] == [8, 13]
+    assert log.submit_s.tolist()[2] == 14
+
+
+def test_without_a_think_time_a_job_arrives_at_the_instant_of_the_end_and_can_start_in_it(workload):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 5, 5, 1)], {"p": 1})
+    log = replay(closed(made, b=("a", 0)), Fcfs())
+    assert (log.submit_s[1], log.start_s[1]) == (5, 5)
+
+
+def test_the_log_is_in_the_traces_order_though_arrivals_are_not(workload):
+    """a ends at 103 only, so that b comes after c; the policy sees them numbered as they come."""
+    rows = [("x", "p", 0, 100, 1), ("a", "p", 1, 3, 1), ("b", "p", 5, 7, 1), ("c", "q", 50, 2, 2)]
+    made = closed(workload(rows, {"p": 1, "q": 2}), b=("a", 1))
+    seen = []
+
+    class Seeing(Fcfs):
+        def lane(self, job):
+            seen.append((job.seq, job.job_id, job.submit_s))
+            return super().lane(job)
+
+    log = replay(made, Seeing())
+    assert seen == [(0, "x", 0), (1, "a", 1), (2, "c", 50), (3, "b", 104)]
+    assert log.duration_s.tolist() == [100, 3, 7, 2]
+    assert log.gpus.tolist() == [1, 1, 1, 2]
+    assert log.end_s.tolist() == [100, 103, 111, 52]
+    spans = zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True)
+    assert sorted(spans) == [(0, 0, 100), (1, 100, 103), (2, 104, 111), (3, 50, 52)]
+
+
+def test_the_history_is_told_the_runs_own_arrivals(workload):
+    rows = [("x", "p", 0, 20, 1), ("a", "p", 1, 10, 1), ("b", "p", 16, 4, 3)]
+    history = RunHistory(["p"])
+    replay(closed(workload(rows, {"p": 3}), b=("a", 5)), Fcfs(), history=history)
+    past = history.pool("p")
+    assert past.arrival_s.tolist() == [0, 1, 16]
+    assert past.arrival_gpus.tolist() == [1, 1, 3]
+    assert [(one.job.job_id, one.end_s) for one in history.finished_since(0)] == [("a", 11), ("x", 20), ("b", 24)]
+
+
+def test_a_job_that_has_not_arrived_cannot_be_started(workload, scripted):
+    made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
+    with pytest.raises(DecisionError, match="cannot start job b: it is none of this run's jobs"):
+        replay(made, scripted(made, {0.0: (("a", "b"), (), None)}))
+
+
+def test_jobs_left_pending_for_ever_are_told(workload, scripted):
+    made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
+    with pytest.raises(DecisionError, match=r"1 jobs are pending, job a first.*nothing will arrive"):
+        replay(made, scripted(made, {}))
+
+
+@pytest.mark.parametrize(("awaited", "think_s"), [(("c",), 1), (("a",), 1), (("nobody",), 1), (("x",), -1), ((), 1)])
+def test_successions_of_jobs_that_could_never_arrive_are_refused(workload, awaited, think_s):
+    made = workload([("x", "p", 0, 1, 1), ("a", "p", 1, 1, 1), ("c", "p", 2, 1, 1)], {"p": 1})
+    with pytest.raises(TraceError, match="job a: must follow jobs before it"):
+        replay(closed(made, a=(awaited, think_s)), Fcfs())
+
+
+def test_open_and_closed_runs_are_not_compared_and_the_traces_submissions_decide_who_counts(workload):
+    rows = [("a", "p", 0, 10, 1), ("b", "p", 1, 10, 1), ("c", "p", 12, 1, 1)]
+    made = workload(rows, {"p": 1})
+    looped = closed(made, c=("b", 1))
+    log, fast = replay(looped, Fcfs()), replay(closed(workload(rows, {"p": 2}), c=("b", 1)), Fcfs())
+    with pytest.raises(ValueError, match="not of the same jobs"):
+        same_jobs(log, replay(made, Fcfs()))
+    # Arrivals of c: 21 and 12. It counts in both though, and takes 1 s in both; b takes 19 s and 10 s.
+    assert summary(log, 12.0)["jobs"] == summary(fast, 12.0)["jobs"] == 1
+    assert against_baseline(log, fast, 12.0)["slowed_pct"] == 0.0
+    assert against_baseline(log, fast)["slowed_pct"] == pytest.approx(100 / 3)
+    assert against_baseline(log, fast)["slowdown_total_min"] == pytest.approx(9 / 60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces(follow=False), st.integers(3, 6), st.sampled_from([Fcfs, MaxMinFair]))
+def test_a_closed_loop_in_which_nobody_follows_is_an_open_one(trace, quota, policy):
+    looped = workload_of(trace, quota)
+    made = Workload(looped.jobs, looped.outcomes, looped.pools)
+    assert_same(replay(looped, policy()), replay(made, policy()))
+
+
+@settings(max_examples=80, deadline=None)
+@given(traces())
+def test_where_nobody_waits_the_loop_reproduces_the_trace(trace):
+    made = workload_of(trace, 1000)
+    log = replay(made, Fcfs())
+    np.testing.assert_array_equal(log.submit_s, [job.submit_s for job in made.jobs])
+    np.testing.assert_array_equal(log.start_s, log.submit_s)
+    np.testing.assert_array_equal(log.end_s, log.submit_s + log.duration_s)
+
+
+@settings(max_examples=80, deadline=None)
+@given(traces(), st.integers(3, 6))
+def test_each_job_runs_once_and_arrives_its_think_time_after_what_it_awaits(trace, quota):
+    made = workload_of(trace, quota)
+    for policy in (Fcfs(), MaxMinFair(), GlobalShortestServiceFirst(KnownDurations(made))):
+        log = replay(made, policy)
+        assert sorted(log.spans.seq) == list(range(len(made.jobs)))
+        ends = {job.job_id: end for job, end in zip(made.jobs, log.end_s.tolist(), strict=True)}
+        for place, job in enumerate(made.jobs):
+            one = made.successions.get(job.job_id)
+            arrival_s = job.submit_s if one is None else max(ends[name] for name in one.awaited) + one.think_s
+            assert log.submit_s[place] == arrival_s
+            assert log.start_s[place] >= arrival_s
+            assert log.end_s[place] == log.start_s[place] + log.duration_s[place]
+
+
+@settings(max_examples=80, deadline=None)
+@given(traces(), st.integers(3, 6))
+def test_where_no_job_waits_successors_arrive_no_later_than_where_some_do(trace, quota):
+    slow, fast = (replay(workload_of(trace, gpus), Fcfs()) for gpus in (quota, 1000))
+    assert (fast.submit_s <= slow.submit_s).all()
+    assert (fast.end_s <= slow.end_s).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(traces(), st.integers(3, 6))
+def test_the_same_run_twice_is_the_same(trace, quota):
+    made = workload_of(trace, quota)
+    assert_same(replay(made, MaxMinFair()), replay(made, MaxMinFair()))
+
+
+def test_ends_are_compared_whenever_jobs_were_submitted(workload):
+    """By hand: b takes 9 s longer on one GPU, and c, which follows it, comes and ends 9 s later but takes as long."""
+    rows = [("a", "p", 0, 10, 1), ("b", "p", 1, 10, 1), ("c", "p", 12, 1, 1)]
+    slow, fast = (replay(closed(workload(rows, {"p": gpus}), c=("b", 1)), Fcfs()) for gpus in (1, 2))
+    assert ends_against_baseline(fast, slow) == {"ends_earlier_mean_s": pytest.approx(18 / 3), "ends_later_pct": 0.0}
+    assert ends_against_baseline(slow, fast)["ends_later_pct"] == pytest.approx(200 / 3)
+    assert ends_against_baseline(slow, fast, 12.0) == {"ends_earlier_mean_s": -9.0, "ends_later_pct": 100.0}
+    assert np.isnan(ends_against_baseline(slow, fast, 1e9)["ends_later_pct"])
