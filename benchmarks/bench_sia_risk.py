@@ -82,7 +82,7 @@ class Costly:
 
     def duration_bin(self, job: Job) -> int:
         chances = np.array([self._source.duration_probabilities(job)])
-        return int(cheapest_bin(chances, self._under_cost)[0])
+        return int(cheapest_bin(chances, self._under_cost * job.gpus)[0])
 
     def __getattr__(self, name: str):
         return getattr(self._source, name)

@@ -22,6 +22,8 @@ NO_GROUP = -1
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+WIDTH = "log2 gpus"
+"""Column of the job's width."""
 Bools = NDArray[np.bool_]
 Key = tuple[object, ...]
 
@@ -47,7 +49,7 @@ def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tu
     for group in GROUPS:
         names += [f"{group} last {depth} {label}" for depth in DEPTHS for label in bins]
         names += [f"{group} log mean s", f"{group} log last s", f"{group} log since s"]
-    names.append("log2 gpus")
+    names.append(WIDTH)
     names += [f"pool {what} {label}" for what in ("ended", "running") for label in bins]
     arrivals = ("log since arrival s", "log since like s", "like arrivals", "log arrivals 5min", "log arrivals 60min")
     return (*names, *(f"pool {what}" for what in arrivals))

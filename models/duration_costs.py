@@ -1,16 +1,17 @@
 """Which bin to tell a scheduler: the one whose expected cost is least."""
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-UNDER_COST = 6.0
-"""Cost of a bin too short, in bins too long; at least 1.
+UNDER_COST = 4.0
+"""Cost of a bin too short, in bins too long, of each GPU that the job holds.
 
 Chosen with `load_demand.LENDING_COVERAGE` by SIA on 16 October to 5 November 2017 of Philly, what was learnt being
-older, at loads 0.8, 0.9 and 0.95, with and without the pool whose jobs come like clockwork: of the pairs that in each
-case slowed under 0.4 % of the jobs, by less than a sixtieth of what max-min sharing slows them by, and whose
-neighbours in cost did so too, the fastest (`benchmarks/choose_sia.py`). At load 0.8 alone no cost slowed many; at 0.95
-costs below 4 slowed up to 5 %: jobs that ran for days, told an hour, kept lent GPUs from their owners.
+older, at loads 0.8, 0.9 and 0.95, with and without the pool whose jobs come like clockwork: of the costs that in each
+case slowed under 0.4 % of the jobs, by less than a sixtieth of what max-min sharing slows them by, the fastest
+(`benchmarks/choose_sia.py`). At load 0.8 alone no cost slowed many; at 0.95 lower ones slowed up to 5 %: jobs that ran
+for days, told an hour, kept lent GPUs from their owners. A cost that is the same for all widths has to be 6 to keep
+these limits, and lends a tenth less.
 """
 Floats = NDArray[np.float64]
 
@@ -20,8 +21,7 @@ def cost_matrix(n_bins: int, under_cost: float = UNDER_COST) -> Floats:
 
     A job told one bin too long waits while it could have run on idle GPUs: 1 a bin. One told too short keeps lent
     GPUs after their owners came for them: `under_cost` a bin. Bins grow geometrically, so that each further bin is
-    about as much worse again as the one before is in orders of magnitude. With these costs the least expected cost is
-    at a quantile of the job's distribution over bins: the under_cost / (1 + under_cost) one.
+    about as much worse again as the one before is in orders of magnitude.
 
     >>> cost_matrix(3, 2.0).tolist()
     [[0.0, 2.0, 4.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]
@@ -30,12 +30,25 @@ def cost_matrix(n_bins: int, under_cost: float = UNDER_COST) -> Floats:
     return np.where(too_long >= 0, too_long, -under_cost * too_long)
 
 
-def cheapest_bin(proba: Floats, under_cost: float = UNDER_COST) -> NDArray[np.int64]:
-    """Bin with the least expected cost of each row, the longer of equals, (n_jobs,).
+def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> NDArray[np.int64]:
+    """Bin with the least expected cost of each row by `cost_matrix`, the longer of equals, (n_jobs,).
 
+    It lies at a quantile of the job's distribution over bins: the under_cost / (1 + under_cost) one.
+
+    Parameters
+    ----------
+    proba : (n_jobs, B) probabilities
+    under_cost : of all jobs, or (n_jobs,) of each
+
+    Examples
+    --------
     >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.9, 0.05, 0.05]]), 2.0).tolist()
     [1, 0]
+    >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1]]), [1.0, 16.0]).tolist()
+    [0, 2]
     """
-    expected = proba @ cost_matrix(proba.shape[1], under_cost).T
+    too_long = proba @ cost_matrix(proba.shape[1], 0.0).T  # expected bins by which each bin is too long
+    too_short = proba @ cost_matrix(proba.shape[1], 0.0)  # the same matrix told the other way round
+    expected = too_long + np.asarray(under_cost, dtype=np.float64)[..., None] * too_short
     chosen: NDArray[np.int64] = proba.shape[1] - 1 - expected[:, ::-1].argmin(axis=1)
     return chosen

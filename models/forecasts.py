@@ -62,6 +62,7 @@ class RegistryForecasts:
         self._gates: list[float] = arrivals.thresholds_gate_.tolist()
         self._tracker = durations.tracker()
         self._bins: dict[int, int] = {}
+        self._durations_s: dict[int, float] = {}
         self._chances: dict[int, tuple[float, ...]] = {}
         self._at_s = -np.inf  # grid instant that the answers belong to
         self._answers: dict[str, _Answer] = {}
@@ -137,8 +138,13 @@ class RegistryForecasts:
         return known
 
     def duration_s(self, job: Job) -> float:
-        """The run time that stands for the job's bin, seconds."""
-        return float(self._durations.bin_duration_s_[self.duration_bin(job)])
+        """The run time that stands for the job's likeliest bin, seconds, as of when it was first asked for."""
+        known = self._durations_s.get(job.seq)
+        if known is None:
+            self._tracker.catch_up(self._history)
+            row = self._tracker.row(job)[None]
+            known = self._durations_s[job.seq] = float(self._durations.predict_duration_s(row)[0])
+        return known
 
     def _answer(self, pool: str) -> "_Answer":
         if pool in self._checked:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.features.durations import duration_columns, duration_rows
+from jobcast.features.durations import WIDTH, duration_columns, duration_rows
 from jobcast.features.finished import DurationTracker
 from jobcast.models.duration_blend import Blend, best_blend
 from jobcast.models.duration_booster import MODEL, DurationBooster, DurationSettings
@@ -53,7 +53,7 @@ class JobDuration:
     ----------
     horizons_min : inner edges of the bins in minutes
     algorithm : one of the above
-    under_cost : what a bin too short costs `choose`, in bins too long
+    under_cost : what a bin too short costs `choose`, in bins too long, of each GPU of the job
     use_tags : whether the group of the same tag is read
     settings : of the booster; None takes the defaults
     seed : of the booster
@@ -174,8 +174,12 @@ class JobDuration:
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
     def choose(self, rows: Floats) -> Ints:
-        """Index of the bin to tell a scheduler, (n_jobs,): the least expected cost; see `duration_costs`."""
-        return cheapest_bin(self.predict_proba(rows), self.under_cost)
+        """Index of the bin to tell a scheduler, (n_jobs,): the least expected cost; see `duration_costs`.
+
+        A job that stays too long keeps all its GPUs from their owners, so that wide ones are told longer bins.
+        """
+        gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
+        return cheapest_bin(self.predict_proba(rows), self.under_cost * gpus)
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""

@@ -124,3 +124,12 @@ def test_costs_are_a_quantile():
         quantile = (proba.cumsum(axis=1) < under_cost / (1 + under_cost)).sum(axis=1)
         assert np.array_equal(cheapest_bin(proba, under_cost), quantile)
     assert (np.diag(cost_matrix(4, 3.0)) == 0).all()
+
+
+def test_costs_may_differ_by_job():
+    proba = np.random.default_rng(1).dirichlet(np.ones(4), 200)
+    costs = np.random.default_rng(2).uniform(0.5, 30.0, 200)
+    each = [int(cheapest_bin(row[None], cost)[0]) for row, cost in zip(proba, costs, strict=True)]
+    assert cheapest_bin(proba, costs).tolist() == each
+    by_matrix = [int((cost_matrix(4, cost) @ row).argmin()) for row, cost in zip(proba, costs, strict=True)]
+    assert each == by_matrix

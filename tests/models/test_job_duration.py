@@ -46,6 +46,7 @@ def row(**counts):
     columns = duration_columns()
     told = np.full((1, len(columns)), np.nan)
     told[:, [i for i, name in enumerate(columns) if " last 5" in name or " last 20" in name]] = 0.0
+    told[:, columns.index("log2 gpus")] = 0.0
     for group, by_bin in counts.items():
         for label, count in zip(BINS, by_bin, strict=True):
             told[0, columns.index(f"{group} last 50 {label}")] = count
@@ -144,11 +145,15 @@ def test_what_a_scheduler_is_told_depends_on_the_cost(model):
     assert model.predict(rows).tolist() == [0]
 
 
-def test_by_default_a_scheduler_is_told_what_six_jobs_in_seven_keep_to():
+def test_by_default_a_scheduler_is_told_what_four_of_five_narrow_jobs_keep_to():
+    chances = np.array([[0.9, 0.06, 0.04, 0.0], [0.75, 0.1, 0.15, 0.0], [0.7, 0.05, 0.2, 0.05]])
     model = JobDuration(algorithm="last-n")
-    model.predict_proba = lambda rows: rows
-    told = model.choose(np.array([[0.9, 0.06, 0.04, 0.0], [0.8, 0.1, 0.1, 0.0], [0.8, 0.05, 0.05, 0.1]]))
-    assert told.tolist() == [0, 1, 2]  # the quantile 6/7 = .857: within .9; .9; .9
+    model.predict_proba = lambda rows: chances
+    one_gpu = np.repeat(row(), 3, axis=0)
+    assert model.choose(one_gpu).tolist() == [0, 1, 2]  # the quantile 4/5: within .9; .85; .95
+    eight = one_gpu.copy()
+    eight[:, model.columns.index("log2 gpus")] = 3.0
+    assert model.choose(eight).tolist() == [2, 2, 3]  # the quantile 32/33 = .97
 
 
 def test_run_time_stands_for_the_forecast_bin(model):

@@ -47,7 +47,7 @@ def reproduce(
     Parameters
     ----------
     resume : whether runs that are on file count; pages are made anew
-    seeds, draws : of synthetic workloads, and of random pools (all but Figure 13 take a fifth of them)
+    seeds, draws : of synthetic workloads, and of random pools (all but Figure 13 take a tenth of them)
     jobs : runs at a time
 
     Raises ConfigError for an unknown name.

@@ -23,7 +23,7 @@ from jobcast.pipelines.reproduce.sia.units import HIVED, MMFS, SIA, THEMIS, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
 
 QUEUES = (2, 4, 6, 8, 11)
-SHARE_OF_DRAWS = 0.2
+SHARE_OF_DRAWS = 0.1
 """Of Figure 13's draws: the paper does not say how many there are."""
 ROWS = (SIA, MMFS, HIVED, THEMIS)
 PANELS = (GMEAN, P90, TOTAL, WORST)
