@@ -1,5 +1,6 @@
 """The engine: replays a workload under a policy, event by event, and refuses impossible decisions."""
 
+import gc
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from math import inf, nan
@@ -58,7 +59,11 @@ def replay(
         The policy asked for what the cluster cannot do, or leaves jobs pending for ever.
     """
     workload.check()
-    return _Replay(workload, policy, source, history).run(progress)
+    gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
+    try:
+        return _Replay(workload, policy, source, history).run(progress)
+    finally:
+        gc.unfreeze()
 
 
 class _Replay:
@@ -102,7 +107,8 @@ class _Replay:
         if self._history is not None:
             self._history.advance(now_s)
         self._complete(now_s)
-        self._change_regimes(now_s)
+        if self._changes:
+            self._change_regimes(now_s)
         arrivals = self._arrivals(now_s)
         if self._source is not None:
             self._source.advance(now_s)
@@ -116,7 +122,9 @@ class _Replay:
         self._apply(decision, now_s)
 
     def _next_instant(self) -> float:
-        event_s = min(self._first(self._ends), self._first(self._changes), self._stream.next_s)
+        event_s = min(self._first(self._ends), self._stream.next_s)
+        if self._changes:
+            event_s = min(event_s, self._first(self._changes))
         if event_s == inf:
             self._check_idle()
         return min(event_s, self._wake_at)
@@ -210,7 +218,8 @@ class _Replay:
         self._current[seq] = self._sequence
         end_s = self._ledger.reaches_s(job, self._outcomes[seq].duration_s)
         heappush(self._ends, (end_s, self._sequence, job))
-        self._expect_change(job, self._sequence)
+        if job.training is not None:
+            self._expect_change(job, self._sequence)
         self._sequence += 1
         self._idle_wakes = 0
         self._dedicated[seq] = start.dedicated

@@ -58,7 +58,7 @@ def test_the_load_before_the_window_is_known_to_what_draws(scene, tmp_path):
 def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scene, monkeypatch):
     """Each predictor has been asked before the replay begins: what it compiles is no part of the policy's own time."""
     asked = []
-    for predictor, question in ((WillJobsArrive, "predict_proba"), (NewLoad, "lend_rows"), (JobDuration, "choose")):
+    for predictor, question in ((WillJobsArrive, "horizon_proba"), (NewLoad, "lend_rows"), (JobDuration, "choose")):
         answer = getattr(predictor, question)
         monkeypatch.setattr(
             predictor, question, lambda self, *given, answer=answer: asked.append(self.name) or answer(self, *given)

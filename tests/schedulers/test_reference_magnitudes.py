@@ -32,7 +32,7 @@ def gains(workload, base, policy, source=None):
 
 def test_the_synthetic_workload_of_sia():
     """SIA, figure 5 and appendix A.1: sharing speeds jobs up, and anticipation alone slows none of them."""
-    found = {policy: [] for policy in ("gssf", "mmfs", "ssf", "sia")}
+    found = {policy: [] for policy in ("gssf", "mmfs", "ssf", "sia", "sia_vc")}
     for seed in range(10):
         workload = workload_of(*generate("sia", seed, {}))
         base = replay(workload, make_policy("fcfs", None, {}))
@@ -44,7 +44,10 @@ def test_the_synthetic_workload_of_sia():
     assert 4 < speedup["gssf"] < 6
     assert 2.5 < speedup["ssf"] < 4.5
     assert slowed["ssf"] > 2 * max(slowed["gssf"], slowed["mmfs"]) > 0
-    assert max(f["slowed_pct"] for f in found["sia"]) == 0
+    assert speedup["gssf"] > speedup["sia_vc"] > speedup["ssf"]
+    assert 4 < speedup["sia_vc"] < 6
+    for anticipating in ("sia", "sia_vc"):
+        assert max(f["slowed_pct"] for f in found[anticipating]) == 0
 
 
 def test_three_weeks_of_philly():

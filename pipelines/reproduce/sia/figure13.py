@@ -17,6 +17,8 @@ from jobcast.pipelines.reproduce.sia.measures import (
     mean,
     median,
     table,
+    times_less,
+    times_text,
     write_runs,
 )
 from jobcast.pipelines.reproduce.sia.plotting import over_draws
@@ -68,13 +70,13 @@ def _claims(done: Sequence[Done]) -> list[Claim]:
               speed[SIA.title] >= rivals),
         Claim("... and above schedulers within a pool", "yes", f"{speed[SIA.title]:.2f} against {per_queue:.2f}",
               speed[SIA.title] > per_queue),
-        _less("total slowdown below max-min's by", total, theirs),
-        _less("worst slowdown below max-min's by", worst, longest),
+        _less("total slowdown below max-min's by, times", total, theirs),
+        _less("worst slowdown below max-min's by, times", worst, longest),
         Claim("draws in which SIA slows nobody", "most", f"{none:.0f} %"),
     ]  # fmt: skip
 
 
 def _less(said: str, ours: float, theirs: float) -> Claim:
-    times = theirs / ours if ours > 0 else float("inf")
-    here = f"{times:,.0f} times ({ours:,.1f} against {theirs:,.0f} min, means over draws)"
-    return Claim(said, "100 to 1,000 times", here, times >= PAPER_LESS)
+    times = times_less(ours, theirs)
+    here = f"{times_text(times)}, {ours:,.1f} against {theirs:,.0f} min, means over draws"
+    return Claim(said, "100 to 1,000", here, times >= PAPER_LESS)

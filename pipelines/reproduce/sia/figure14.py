@@ -16,6 +16,8 @@ from jobcast.pipelines.reproduce.sia.measures import (
     mean,
     median,
     table,
+    times_less,
+    times_text,
     write_runs,
 )
 from jobcast.pipelines.reproduce.sia.plotting import boxes
@@ -61,8 +63,8 @@ def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
     ours = [median(GMEAN, done, case, SIA.title) for case in cases]
     rivals = [max(median(GMEAN, done, case, row.title) for row in ROWS[1:]) for case in cases]
     better = [case for case, one, other in zip(cases, ours, rivals, strict=True) if one >= other]
-    less = [mean(TOTAL, done, case, MMFS.title) / max(mean(TOTAL, done, case, SIA.title), 1e-9) for case in cases]
-    times = ", ".join(f"{one:,.0f}" if one < 1e6 else "all of it" for one in less)
+    less = [times_less(*(mean(TOTAL, done, case, row.title) for row in (SIA, MMFS))) for case in cases]
+    times = "; ".join(map(times_text, less))
     speeds = ", ".join(f"{one:.2f}" for one in ours)
     return [
         Claim("more queues bring larger speedups", "yes", f"{speeds} by queues", ours == sorted(ours)),

@@ -63,7 +63,7 @@ def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
     speed = {row.title: [median(GMEAN, done, case, row.title) for case in cases] for row in ROWS}
     exact = max(float(SLOWED.of(done, case, row.title).max()) for case in cases for row in (SIA_EXACT, SIA_VC))
     less = total[SIA.title] < total[SIA_RANDOM_ARRIVALS.title] < total[SIA_RANDOM.title]
-    totals = ", ".join(f"{name} {minutes:,.0f}" for name, minutes in total.items())
+    totals = "; ".join(f"{name} {minutes:,.0f}" for name, minutes in total.items())
     similar = total[SIA_RANDOM.title] * SIMILAR > total[MMFS.title]
     gaps = [vc / coarse for vc, coarse in zip(speed[SIA_VC.title], speed[SIA_EXACT.title], strict=True)]
     gap_text = ", ".join(f"{gap:.2f}" for gap in gaps)

@@ -1,6 +1,6 @@
 """What is measured of runs against FCFS, how it is printed, and spreads over draws."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,10 +69,24 @@ def mean(measure: Measure, done: Sequence[Done], case: str, name: str) -> float:
     return float(measure.of(done, case, name).mean())
 
 
-def medians(measure: Measure, done: Sequence[Done], case: str) -> Mapping[str, float]:
-    """Medians over draws by policy, of one case."""
-    names = dict.fromkeys(one.name for one in done if one.case == case)
-    return {name: median(measure, done, case, name) for name in names}
+def times_less(ours: float, theirs: float) -> float:
+    """How many times less ours is than theirs: infinite where there is nothing of ours, 1 where of neither.
+
+    >>> times_less(2.0, 8.0), times_less(0.0, 8.0), times_less(0.0, 0.0)
+    (4.0, inf, 1.0)
+    """
+    if ours > 0:
+        return theirs / ours
+    return float("inf") if theirs > 0 else 1.0
+
+
+def times_text(times: float) -> str:
+    """In words.
+
+    >>> times_text(1234.5), times_text(float("inf"))
+    ('1,234', 'all of it')
+    """
+    return f"{times:,.0f}" if np.isfinite(times) else "all of it"
 
 
 def write_runs(out: Path, name: str, done: Sequence[Done]) -> None:

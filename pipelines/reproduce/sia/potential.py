@@ -83,10 +83,10 @@ def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
     best = [_best(done, case) for case in cases]
     oracle = sum(one == MILP.title for one in best)
     hurt = {row.title: max(mean(SLOWED, done, case, row.title) for case in cases) for row in (GSSF, MMFS, SSF)}
-    hurt_text = ", ".join(f"{name} {pct:.1f} %" for name, pct in hurt.items())
+    hurt_text = "; ".join(f"{name} {pct:.1f} %" for name, pct in hurt.items())
     order = [_by(RATIO, done, case, GSSF) > _by(RATIO, done, case, SSF) for case in cases]
     ssf = [_by(RATIO, done, case, SSF) > _by(RATIO, done, case, MMFS) for case in cases]
-    geometric = ", ".join(f"{row.title} {_by(GMEAN, done, cases[0], row):.1f}" for row in ROWS[1:])
+    geometric = "; ".join(f"{row.title} {_by(GMEAN, done, cases[0], row):.1f}" for row in ROWS[1:])
     found = [
         Claim("the oracle slows nobody", "0", f"{slowed:.1f} % at most of {_names(FREE)}", slowed == 0.0),
         Claim("the oracle has the best JCT", "everywhere", f"{oracle} of {len(cases)} workloads", oracle == len(cases)),
@@ -111,4 +111,4 @@ def _best(done: Sequence[Done], case: str) -> str:
 
 
 def _names(rows: Sequence[Row]) -> str:
-    return ", ".join(row.title for row in rows)
+    return "; ".join(row.title for row in rows)
