@@ -96,8 +96,8 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     ]
 
 
-def with_settings(cells: Sequence[Cell], settings: Mapping[str, str]) -> list[Cell]:
-    """The cells, and after each one whose policy knows some of the settings the same with those.
+def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: bool = False) -> list[Cell]:
+    """The cells, and after each one whose policy knows some of the settings, `local` on servers, the same with those.
 
     >>> plain = [Cell("fcfs", ORACLE, "fcfs"), Cell("sia", ORACLE, "sia oracle")]
     >>> [cell.label for cell in with_settings(plain, {"switches": "off.csv"})]
@@ -106,7 +106,7 @@ def with_settings(cells: Sequence[Cell], settings: Mapping[str, str]) -> list[Ce
     found: list[Cell] = []
     for cell in cells:
         found.append(cell)
-        known = () if cell.settings else settings_for(cell.policy, settings)
+        known = () if cell.settings else settings_for(cell.policy, settings, local)
         if known:
             label = ", ".join([cell.label, *(f"{name}={value}" for name, value in known)])
             found.append(replace(cell, label=label, settings=known))

@@ -13,12 +13,13 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import gains_between, write_results
+from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed, without_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
-from jobcast.pipelines.policy_settings import check_settings
+from jobcast.pipelines.policy_settings import check_forecasts, check_settings
 from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene, capacity
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
@@ -56,13 +57,19 @@ def run_backtest(
     """
     for name in (*request.policies, request.baseline):
         find_factory(name)
-    check_settings(request.policies, request.settings)
+    for policy in request.policies:
+        for spec in request.forecasts:
+            check_forecasts(policy, spec)
+    local, own = asks_for_locality(request.settings), without_locality(request.settings)
+    for policy in request.policies if local else ():
+        check_locality(policy, request.baseline)
+    check_settings(request.policies, own, local)
     if request.max_think_s is not None:
         asked = [(policy, spec) for policy in request.policies for spec in request.forecasts]
         check_loop(asked, request.baseline, request.settings)
     scenes = _scenes(request, trace)
     pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
-    cells = with_settings(matrix(pairs, len(scenes), request.seeds), request.settings)
+    cells = with_settings(matrix(pairs, len(scenes), request.seeds), own, local)
     if not cells:
         raise ConfigError("--policies: nothing named; write --policies mmfs,sia")
     with console.progress("backtest") as step:
@@ -113,7 +120,7 @@ def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
-    return [
+    scenes = [
         build_scene(
             trace,
             place.pools,
@@ -126,6 +133,7 @@ def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
         )
         for since, until in windows_of(begin, end, request.windows)
     ]
+    return [placed(scene, place.cells) for scene in scenes] if asks_for_locality(request.settings) else scenes
 
 
 def _dropped(scenes: list[Scene]) -> list[str]:
@@ -165,6 +173,6 @@ def _inputs(
         "command": f"jobcast {shlex.join(sys.argv[1:])}",
         "notes": [
             *["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
-            *(note for scene in scenes for note in scene.notes if note.startswith(LOOP_NOTE)),
+            *(note for scene in scenes for note in scene.notes if note.startswith((LOOP_NOTE, LOCALITY))),
         ],
     }

@@ -6,7 +6,9 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.scenes import Scene
+from jobcast.schedulers.cells.policies import CELL_SETTINGS
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells, cells_of, check_jobs, server_size, servers_for
+from jobcast.schedulers.policies import find_factory
 from jobcast.schedulers.settings import flag
 
 LOCALITY = "locality"
@@ -26,6 +28,16 @@ def asks_for_locality(settings: Mapping[str, Any]) -> bool:
 def without_locality(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that are the policy's own."""
     return {name: value for name, value in settings.items() if name != LOCALITY}
+
+
+def check_locality(policy: str, baseline: str | None = None) -> None:
+    """Refuse what cannot place jobs in cells, before anything is replayed. ConfigError for an unknown policy too."""
+    known = ", ".join(CELL_SETTINGS)
+    find_factory(policy)
+    if policy not in CELL_SETTINGS:
+        raise ConfigError(f"policy {policy} knows no locality; choose from {known}")
+    if baseline is not None and baseline not in CELL_SETTINGS:
+        raise ConfigError(f"--baseline {baseline} knows no locality; choose from {known}, none")
 
 
 def placed(scene: Scene, given: Cells = NO_CELLS) -> Scene:

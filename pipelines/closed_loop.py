@@ -12,7 +12,7 @@ from jobcast.pipelines.scaling_jobs import SCALING_SETTINGS
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.training_jobs import TABLE_SETTINGS
 from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import BUILT_IN, POLICIES, uses_forecasts
+from jobcast.schedulers.policies import BUILT_IN, POLICIES, needs_every_job, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS
 from jobcast.simulator.log import RunLog
@@ -41,7 +41,10 @@ def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, 
     for policy, spec in pairs:
         check_closed(policy, spec)
     if baseline is not None:
-        check_closed(baseline, ORACLE)
+        try:
+            check_closed(baseline, ORACLE)
+        except ConfigError as error:
+            raise ConfigError(f"--baseline {baseline}, which is given the oracle: {error}") from None
 
 
 def check_policy(policy: str) -> None:
@@ -64,6 +67,11 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         the trace.
     """
     check_policy(policy)
+    if needs_every_job(policy):
+        raise ConfigError(
+            f"--closed-loop: {policy} needs every single job's future, which nobody knows where arrivals follow from "
+            "what the scheduler does; leave one out"
+        )
     if not uses_forecasts(policy):
         return
     _refuse_noise(spec)
@@ -100,4 +108,5 @@ def _refuse_noise(spec: ForecastSpec) -> None:
 
 
 def _of_pools() -> list[str]:
-    return [name for name, factory in BUILT_IN.items() if not isinstance(factory, GoodputFactory | RoundFactory)]
+    others = GoodputFactory | RoundFactory
+    return [name for name, factory in BUILT_IN.items() if not isinstance(factory, others) and not needs_every_job(name)]

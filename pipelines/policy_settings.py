@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.lifecycle.switches_file import read_switches
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.cells.policies import CELL_SETTINGS
+from jobcast.schedulers.policies import find_factory, needs_every_job
 
 FILE_SETTINGS: Mapping[str, Callable[[str], object]] = {"switches": read_switches}
 """Setting -> reader of the file that its value names."""
@@ -21,20 +23,32 @@ def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings_for(policy: str, settings: Mapping[str, str]) -> Settings:
-    """Those of some settings that a policy knows.
+def settings_for(policy: str, settings: Mapping[str, str], local: bool = False) -> Settings:
+    """Those of some settings that a policy knows; `local`: on servers, where some know others.
 
     >>> settings_for("fcfs", {"tick_s": "60"}), settings_for("sia", {"tick_s": "60"})
     ((), (('tick_s', '60'),))
     """
     factory = find_factory(policy)
-    known = getattr(factory, "known", getattr(factory, "settings", settings))
+    known = (
+        CELL_SETTINGS.get(policy, {}) if local else getattr(factory, "known", getattr(factory, "settings", settings))
+    )
     return tuple((name, value) for name, value in settings.items() if name in known)
 
 
-def check_settings(policies: tuple[str, ...], settings: Mapping[str, str]) -> None:
+def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local: bool = False) -> None:
     """Read each setting's file once; ConfigError for a setting that none of the policies knows."""
     for name in settings:
-        if not any(settings_for(policy, {name: settings[name]}) for policy in policies):
-            raise ConfigError(f"setting {name}: no policy of {', '.join(policies)} knows it; leave it out")
+        if not any(settings_for(policy, {name: settings[name]}, local) for policy in policies):
+            where = " with locality" if local else ""
+            raise ConfigError(f"setting {name}: no policy of {', '.join(policies)} knows it{where}; leave it out")
     loaded(settings)
+
+
+def check_forecasts(policy: str, spec: ForecastSpec) -> None:
+    """ConfigError for a source that cannot tell what a policy must know; before any model is loaded."""
+    if needs_every_job(policy) and spec.kind != "oracle":
+        raise ConfigError(
+            f"policy {policy} needs every single job's future, which --forecasts {spec.label} does not tell; "
+            "pass --forecasts oracle"
+        )

@@ -25,7 +25,7 @@ from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory
 from jobcast.schedulers.round_policies import RoundFactory
-from jobcast.simulator.log import Ints, RunLog
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
@@ -48,7 +48,7 @@ class RunRecord:
     ----------
     told : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
     answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
-    spans : rows of seq, start_s, end_s, None where no job was stopped
+    spans : rows of seq (the job's row in the table), start_s, end_s, None where no job was stopped
     """
 
     told: Mapping[str, Any]
@@ -132,16 +132,9 @@ def write_run_record(table: Path, told: Mapping[str, Any], log: RunLog, recordin
         if recording is not None and recording.questions:
             answer_table(recording).write_parquet(draft / ANSWERS)
         if log.preemptions.any():
-            spans = {"seq": _ranks(log)[log.spans.seq], "start_s": log.spans.start_s, "end_s": log.spans.end_s}
+            spans = {"seq": log.spans.seq, "start_s": log.spans.start_s, "end_s": log.spans.end_s}
             pl.DataFrame(spans).write_parquet(draft / SPANS)
     return place
-
-
-def _ranks(log: RunLog) -> Ints:
-    """Place of each job in the order of submission of this run, (n_jobs,)."""
-    ranks = np.empty(len(log), dtype=np.int64)
-    ranks[np.argsort(log.submit_s, kind="stable")] = np.arange(len(log))
-    return ranks
 
 
 def answer_table(recording: Recording) -> pl.DataFrame:

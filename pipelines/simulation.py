@@ -18,7 +18,7 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
-from jobcast.pipelines.policy_settings import loaded
+from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
@@ -82,6 +82,7 @@ def simulate(
     """
     read = loaded(settings or {})
     factory = find_factory(policy)
+    check_forecasts(policy, spec or ORACLE)
     if scene.closed:
         check_closed(policy, spec or ORACLE)
     if scene.workload.servers and policy not in CELL_SETTINGS:

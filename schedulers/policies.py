@@ -51,6 +51,7 @@ class PolicyFactory:
     policy : its class; takes the settings as keywords, and the forecasts first if it uses any
     settings : name -> reader of its value, which raises ValueError
     uses_forecasts : whether it asks them anything
+    every_job : whether it must know each single job's future, which the oracle alone tells
     scenario : settings that tell what is replayed, and not how the policy decides: read here, used by whoever replays
     """
 
@@ -58,6 +59,7 @@ class PolicyFactory:
     settings: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
     uses_forecasts: bool = True
     scenario: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
+    every_job: bool = False
 
     @property
     def known(self) -> Mapping[str, Callable[[object], Any]]:
@@ -96,7 +98,7 @@ BUILT_IN: Mapping[str, Factory] = {
             "order": one_of(*SPARE_ORDERS),
         },
     ),
-    "sia_vc": PolicyFactory(SiaVc),
+    "sia_vc": PolicyFactory(SiaVc, every_job=True),
     "sia_risk": PolicyFactory(
         SiaRisk,
         {"budget_min": at_least_zero, "relief_min": at_least_one, "tick_s": seconds, "switches": switches},
@@ -113,6 +115,7 @@ BUILT_IN: Mapping[str, Factory] = {
             "search_tries": whole,
             "seed": whole,
         },
+        every_job=True,
     ),
     **ROUND_POLICIES,
     **GOODPUT_POLICIES,
@@ -160,6 +163,11 @@ def find_factory(name: str) -> Factory:
 def make_policy(name: str, forecasts: Forecasts | None, settings: Mapping[str, object]) -> Policy:
     """A policy by name. Raises ConfigError for an unknown name or setting."""
     return find_factory(name)(forecasts, settings)
+
+
+def needs_every_job(name: str) -> bool:
+    """Whether a policy must know each single job's future; an installed one says so in its factory, or when made."""
+    return bool(getattr(find_factory(name), "every_job", False))
 
 
 def uses_forecasts(name: str) -> bool:

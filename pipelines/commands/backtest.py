@@ -17,13 +17,16 @@ from jobcast.pipelines.commands.options import (
     warmup_option,
     window_options,
 )
+from jobcast.pipelines.forecast_specs import HELP
 
 
 @click.command(name="backtest")
 @trace_option()
-@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
+@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
 @click.option("--policies", required=True, metavar="A,B", help="Policies between commas.")
-@click.option("--forecasts", default="oracle", show_default=True, metavar="K1,K2", help="Sources between commas.")
+@click.option(
+    "--forecasts", default="oracle", show_default=True, metavar="K1,K2", help=f"Sources between commas: {HELP}."
+)
 @window_options
 @click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
@@ -64,7 +67,8 @@ def command(
 ) -> None:
     """What forecasts, and versions of predictors, are worth: gains with paired intervals, and a report.
 
-    With --set, policies that know the setting are replayed both without it and with it.
+    With --set, policies that know the setting are replayed both without it and with it; locality=true puts them all on
+    servers.
 
     \b
     Example:

@@ -20,6 +20,7 @@ from jobcast.pipelines.commands.options import (
     warmup_option,
     window_options,
 )
+from jobcast.pipelines.forecast_specs import HELP
 
 
 @click.command(name="simulate")
@@ -34,11 +35,14 @@ from jobcast.pipelines.commands.options import (
     "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; of energy and due dates andreas, "
     "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
 )
-@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from].")
+@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
 @click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option(
-    "--forecasts", metavar="KIND", help="Source of forecasts; default oracle, restatement for training jobs in rounds."
+    "--forecasts",
+    metavar="KIND",
+    help=f"{HELP}; default oracle, restatement for training jobs in rounds. SOURCE is one of the first ones; parts of "
+    "mixed that are not named are the oracle's.",
 )
 @window_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
@@ -85,15 +89,29 @@ def command(
     \b
     Example:
       jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --set slack=.1 --out log.csv
+      jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy sia --set locality=true
       jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
       jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
+
+    \b
+    Settings (--set) of policies over pools; one that a policy does not know is refused with those that it knows:
+      ssf, sjf, gssf  backfill=true
+      mmfs            strict=true
+      themis_np       filter=SHARE
+      sia             windows_min=5,60 slack=SHARE order=share|submission|shortest|narrow tick_s=S switches=FILE
+      sia_risk        budget_min=MIN relief_min=N tick_s=S switches=FILE
+      sia_preempt     preemptible_share=SHARE resume_s=S
+      milp            grid_s=S beta=N exact=true time_limit_s=S starts_per_duration=N search_tries=N seed=N
+      fcfs, hived, sia with locality=true place jobs on servers; sia then takes apart=cell|buddy|none follow=false
+                      tick_s=S switches=FILE alone
     """
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cells import asks_for_locality, placed, without_locality
+    from jobcast.pipelines.cells import asks_for_locality, check_locality, placed, without_locality
     from jobcast.pipelines.closed_loop import check_loop, told_of_loop
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
     from jobcast.pipelines.elastic.cluster import hardware
@@ -103,6 +121,7 @@ def command(
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
+    from jobcast.pipelines.policy_settings import check_forecasts
     from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.run_record import (
         bin_names,
@@ -123,15 +142,16 @@ def command(
 
     console = console_of(ctx)
     oracle = parse_forecasts("oracle")
-    spec = parse_forecasts(forecasts) if forecasts else None
+    spec = parse_forecasts(forecasts) if forecasts is not None else None
     settings = settings_of(pairs)
     think_s = asked_think_s(closed_loop, max_think_s)
     if think_s is not None:
-        check_loop([(policy, spec or oracle)], check_baseline(baseline or "fcfs"), settings)
+        check_loop([(policy, spec or oracle)], check_baseline("fcfs" if baseline is None else baseline), settings)
     if out:
         check_job_table(out)
-        check_record(out)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
+    if out:
+        check_record(out)
     if from_s is not None and until_s is not None and from_s >= until_s:
         raise ConfigError("--from must lie before --until")
     asked = Asked(
@@ -168,8 +188,11 @@ def command(
             read_trace(trace_path), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to
         )
         return
-    base_name = check_baseline(baseline) if baseline else "fcfs"
+    base_name = check_baseline(baseline) if baseline is not None else "fcfs"
     local, by_rounds, tables = asks_for_locality(settings), is_by_rounds(policy), read_tables(settings)
+    check_forecasts(policy, spec or oracle)
+    if local:
+        check_locality(policy, base_name)
     own = without_locality(without_tables(settings))
     scaling = read_scaling(settings)
     trace = trace or read_trace(trace_path)

@@ -86,4 +86,9 @@ def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
         notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
     if table.policy in RESERVES_OTHERWISE:
         notes.append(f"{table.policy} weighs reservations: the GPUs told as reserved are those of SIA's Figure 8")
+    if table.on_servers:
+        notes.append(
+            "a run on servers: GPUs count by number, so that unused and idle ones may have been too far apart for a "
+            "job; fcfs is worked out without servers"
+        )
     return notes

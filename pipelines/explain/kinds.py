@@ -26,6 +26,8 @@ class Sharing(StrEnum):
     """Quotas are not known."""
 
 
+ONE_PILE = (Sharing.SHARED, Sharing.CLOCK)
+"""Where a pool's quota bounds nobody: all that its jobs wait for are idle GPUs."""
 BY_POLICY = {
     "fcfs": Sharing.PRIVATE,
     "ssf": Sharing.PRIVATE,

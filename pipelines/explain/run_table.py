@@ -80,6 +80,11 @@ class RunTable:
         """Name of the policy, where the record tells it."""
         return None if self.record is None else str(self.record.told["policy"])
 
+    @property
+    def on_servers(self) -> bool:
+        """Whether jobs were given cells of servers, where the record tells it."""
+        return self.record is not None and bool(self.record.told.get("servers"))
+
     def find(self, job_id: str) -> int:
         """Position of a job. Raises ConfigError that names those most like it."""
         try:

@@ -42,7 +42,7 @@ class Slowed:
             "at_s": due_s,
             "quota_gpus": int(self._past.quota(pool)),
             "allocated_gpus": float(self._past.allocated(pool, due_s)),
-            "unused_quota_gpus": float(self._past.unused(pool, due_s)),
+            "unused_quota_gpus": max(0.0, float(self._past.unused(pool, due_s))),
             "idle_gpus": float(self._past.idle(due_s)),
             "overtaken_by": self._mentions.most(*self._overtakers(root, due_s, start_s)),
         }

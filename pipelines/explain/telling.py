@@ -1,5 +1,6 @@
 """Why a job waited, was helped or was slowed, in sentences; made of what `explaining.explain` found."""
 
+from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_waits import WaitTeller
 from jobcast.pipelines.explain.telling_words import (
     Told,
@@ -35,7 +36,7 @@ def tell(told: Told) -> str:
 def _summary(told: Told) -> list[str]:
     job, summary, run = told["job"], told["summary"], told["run"]
     policy = run["policy"] or "policy unknown"
-    source = f" with {forecasts_in_words(run['forecasts'])}" if run["forecasts"] else ""
+    source = f" with {_source(run)}" if run["forecasts"] else ""
     label = f" (forecast {job['duration_bin']})" if job["duration_bin"] else ""
     lines = [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])} for {length(job['duration_s'])}{label}; "
@@ -45,14 +46,22 @@ def _summary(told: Told) -> list[str]:
     ]
     if summary["started_s"] is None:
         return lines
-    where = "on its pool's quota" if job["dedicated"] else "on spare GPUs"
+    where = ", on its pool's quota" if job["dedicated"] else ", on spare GPUs"
+    if job["dedicated"] and run["sharing"] in ONE_PILE:
+        where = ""  # quotas are no bounds there, and nobody's GPUs are told apart
     stops = f", stopped {counted(job['preemptions'], 'time')} meanwhile" if job["preemptions"] else ""
-    lines.append(f"  waited {length(summary['wait_s'])}, done after {length(summary['jct_s'])}, {where}{stops}")
+    lines.append(f"  waited {length(summary['wait_s'])}, done after {length(summary['jct_s'])}{where}{stops}")
     if summary["fcfs_started_s"] is not None:
         by = length(abs(summary["earlier_than_fcfs_s"]))
         verdict = {"helped": f"helped by {by}", "slowed": f"slowed by {by}"}.get(summary["verdict"], "no difference")
         lines.append(f"  without sharing (fcfs) it would have started {instant(summary['fcfs_started_s'])}: {verdict}")
     return lines
+
+
+def _source(run: Told) -> str:
+    """The forecasts in words; the oracle's are coarse only to policies that ask by windows and bins."""
+    exact = run["forecasts"] == "oracle" and run["sharing"] != Sharing.WINDOWS
+    return "exact forecasts" if exact else forecasts_in_words(run["forecasts"])
 
 
 def _waits(told: Told) -> list[str]:

@@ -1,5 +1,6 @@
 """Why a job waited, in sentences: one a stretch of its wait."""
 
+from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_words import (
     Told,
     came_words,
@@ -25,8 +26,8 @@ from jobcast.pipelines.wording import counted
 
 SHOWN_JOBS, SHOWN_POOLS = 3, 3
 SHORT = {
-    QUOTA: "its pool's quota was full",
-    LENT: "its pool's quota was not, but others held the GPUs",
+    QUOTA: "too little of its pool's quota unused",
+    LENT: "enough of its pool's quota unused, but others held the GPUs",
     AHEAD: "behind others of its queue",
     ORDER: "not chosen by the policy",
     CLOCK: "idle GPUs kept for jobs with earlier virtual starts",
@@ -52,6 +53,7 @@ class WaitTeller:
     def __init__(self, told: Told) -> None:
         self._job = told["job"]
         self._forecasts = bool(told["run"]["forecasts"])
+        self._sharing = told["run"]["sharing"]
 
     def short(self, row: Told) -> str:
         """Both reasons in a few words."""
@@ -76,11 +78,11 @@ class WaitTeller:
         return jobs_words(details["held_by"], SHOWN_JOBS, self._job["pool"])
 
     def _quota(self, details: Told) -> str:
-        held = details["held_by"]
+        held, idle = details["held_by"], f"but only {details['idle_gpus']:g} idle, and "
         return (
-            f"its pool's quota was full: it needs {gpus_of(self._job['gpus'])}, {details['unused_quota_gpus']:g} of "
-            f"{details['quota_gpus']} were unused; {counted(held['count'], 'job')} held the rest: "
-            f"{self._holders(details)}"
+            f"it needs {gpus_of(self._job['gpus'])}, {idle if self._sharing in ONE_PILE else ''}"
+            f"{details['unused_quota_gpus']:g} of its pool's {details['quota_gpus']} were unused; "
+            f"{counted(held['count'], 'job')} of its pool held {gpus_of(held['gpus'])}: {self._holders(details)}"
         )
 
     def _lent(self, details: Told) -> str:
@@ -95,13 +97,21 @@ class WaitTeller:
         if not details["jobs_ahead"]:
             return "jobs of its queue went first"
         head = job_words(details["head"] | {"started_s": None}, self._job["pool"], forecasts=False)
-        room = (
-            f", for which {details['unused_quota_gpus']:g} unused GPUs of the quota and {details['idle_gpus']:g} idle "
-            "ones did not suffice"
-            if "idle_gpus" in details
-            else f"; its pool ran {counted(details['held_by']['count'], 'job')}: {self._holders(details)}"
+        return (
+            f"behind {counted(details['jobs_ahead'], 'job')} of its queue, with {head} at the head{self._room(details)}"
         )
-        return f"behind {counted(details['jobs_ahead'], 'job')} of its queue, with {head} at the head{room}"
+
+    def _room(self, details: Told) -> str:
+        """What the head of the queue found, by what may bound it: the quota, the idle GPUs, or both."""
+        if "idle_gpus" not in details:
+            return f"; its pool ran {counted(details['held_by']['count'], 'job')}: {self._holders(details)}"
+        unused = f"{counted(int(details['unused_quota_gpus']), 'unused GPU')} of the quota"
+        idle = counted(int(details["idle_gpus"]), "idle GPU")
+        if self._sharing in ONE_PILE:
+            unused = ""
+        if self._sharing == Sharing.PRIVATE:
+            idle = ""
+        return f", for which {' and '.join(filter(None, (unused, idle)))} did not suffice"
 
     def _order(self, details: Told) -> str:
         fitted = f"{details['idle_gpus']:g} GPUs were idle and {details['unused_quota_gpus']:g} of its quota unused"

@@ -149,7 +149,7 @@ class Waits:
         if table.quotas is not None:
             told |= {
                 "quota_gpus": int(past.quota(pool)),
-                "unused_quota_gpus": float(past.unused(pool, at_s)),
+                "unused_quota_gpus": max(0.0, float(past.unused(pool, at_s))),
                 "idle_gpus": float(past.idle(at_s)),
             }
         if len(ahead):

@@ -41,7 +41,7 @@ def make_cell_policy(
     """
     if name not in CELL_SETTINGS:
         raise ConfigError(f"policy {name} knows no locality; choose from {', '.join(CELL_SETTINGS)}")
-    read = read_settings(name, CELL_SETTINGS[name], settings)
+    read = read_settings(f"{name} with locality", CELL_SETTINGS[name], settings)
     if name in _WITHOUT_FORECASTS:
         return _WITHOUT_FORECASTS[name](cells=cells, **read)
     if forecasts is None:

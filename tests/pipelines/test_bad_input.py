@@ -488,3 +488,22 @@ def test_a_refusal_is_one_line_though_the_zone_is_missing_too(shell, csv):
     assert "no job was submitted by" in shell.refuses("predict", "new-load", "--trace", naive, "--at", "2023-01-01")
     assert "too short to split" in shell.refuses("run", "--trace", naive, "--out", "out")
     assert "pools.csv: no such file" in shell.refuses("trace", "describe", naive, "--pools", "no pools.csv")
+
+
+@pytest.mark.parametrize("policy", ["sia_vc", "milp"])
+@pytest.mark.parametrize("kind", ["registry", "random", "mixed:arrivals=oracle"])
+def test_who_needs_every_single_job_is_given_the_oracle_alone_and_loads_no_model(shell, csv, policy, kind):
+    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
+    for words in (("simulate", "--policy", policy), ("backtest", "--policies", f"fcfs,{policy}")):
+        line = shell.refuses(*words, "--trace", trace, "--forecasts", kind)
+        assert line == (
+            f"policy {policy} needs every single job's future, which --forecasts {kind} does not tell; "
+            "pass --forecasts oracle"
+        )
+
+
+def test_an_empty_name_is_no_default(shell, csv):
+    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
+    asked = ("simulate", "--trace", trace, "--policy", "sia")
+    assert shell.refuses(*asked, "--forecasts", "").startswith("--forecasts : unknown source")
+    assert shell.refuses(*asked, "--baseline", "").startswith("--baseline : unknown policy")

@@ -51,3 +51,52 @@ def test_odd_quotas_are_cells(scene):
     ready = placed(replace(scene, workload=workload))
     assert ready.workload.servers == (8,) * 4
     assert set(ready.cells.values()) == {(4, 2, 1)}
+
+
+def test_policies_and_baselines_without_locality_are_refused_before_anything_is_read(shell):
+    asked = ("--trace", "none.csv", "--set", "locality=true")
+    line = shell.refuses("simulate", *asked, "--policy", "fcfs", "--baseline", "mmfs")
+    assert line == "--baseline mmfs knows no locality; choose from fcfs, sia, hived, none"
+    assert "policy ssf knows no locality" in shell.refuses("simulate", *asked, "--policy", "ssf")
+
+
+def test_settings_that_a_policy_has_without_locality_alone_are_told_apart(shell, csv):
+    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
+    line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "locality=true", "--set", "slack=.1")
+    assert line == "policy sia with locality: unknown setting slack; known settings: apart, follow, switches, tick_s"
+
+
+@pytest.fixture
+def apart(csv):
+    """Two cells of 4 of a server of 8 each; a's jobs of 2 leave no 4 together while one runs."""
+    trace = csv("a1,a,0,600,2", "a2,a,1,60,4", "b1,b,0,60,4", "b2,b,2,600,1", "a3,a,2,60,2")
+    pools = csv("a,4,1x4", "b,4,1x4", name="pools.csv", header="pool,gpus,cells")
+    return ("--trace", trace, "--pools", pools)
+
+
+def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
+    told = shell.json(
+        "backtest", *apart, "--policies", "fcfs,sia,hived", "--set", "locality=true", "--set", "apart=none", "--jobs", 1
+    )
+    rows = {row["label"]: row for row in told["rows"]}
+    assert list(rows) == ["fcfs", "sia oracle", "sia oracle, apart=none", "hived"]
+    assert told["configuration"] == {"settings": {"locality": "true", "apart": "none"}}
+    assert told["inputs"][0]["notes"][-1] == "locality: 1 servers of 8 GPUs"
+    for policy, label in (("fcfs", "fcfs"), ("sia", "sia oracle"), ("hived", "hived")):
+        alone = shell.json("simulate", *apart, "--policy", policy, "--set", "locality=true")
+        assert (alone["mean_jct_s"], alone["speedup_gmean"]) == (
+            rows[label]["mean_jct_s"],
+            rows[label]["speedup_gmean"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--policies", "mmfs"), "policy mmfs knows no locality; choose from fcfs, sia, hived"),
+        (("--policies", "sia", "--baseline", "ssf"), "--baseline ssf knows no locality"),
+        (("--policies", "sia", "--set", "slack=.1"), "setting slack: no policy of sia knows it with locality"),
+    ],
+)
+def test_backtests_on_servers_refuse_what_knows_none(shell, apart, words, message):
+    assert message in shell.refuses("backtest", *apart, *words, "--set", "locality=true")

@@ -156,3 +156,11 @@ def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):
     open_loop = shell.json(*[word for word in words if word != "--closed-loop"])
     assert not any("closed_loop" in row for row in open_loop["rows"])
     assert told["rows"][0]["speedup_gmean"] != open_loop["rows"][0]["speedup_gmean"]
+
+
+@pytest.mark.parametrize("policy", ["sia_vc", "milp"])
+def test_who_needs_every_single_job_cannot_be_replayed_in_a_closed_loop(shell, small, policy):
+    line = shell.refuses("simulate", *small, "--policy", policy, "--closed-loop")
+    assert line.startswith(f"--closed-loop: {policy} needs every single job's future, which nobody knows")
+    line = shell.refuses("simulate", *small, "--policy", "fcfs", "--baseline", policy, "--closed-loop")
+    assert line.startswith(f"--baseline {policy}, which is given the oracle: --closed-loop: {policy} needs")

@@ -5,12 +5,18 @@ import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines import run_record
-from jobcast.pipelines.run_record import read_run_record, record_folder
+from jobcast.pipelines.explain.run_table import read_run_table
+from jobcast.pipelines.job_table import write_job_table
+from jobcast.pipelines.run_record import read_run_record, record_folder, record_of, write_run_record
+from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.workload import Workload
 
 
 @pytest.fixture
@@ -159,3 +165,33 @@ def test_without_a_record_what_is_missing_is_said_and_quotas_may_be_given(shell,
     assert "pass --pools FILE" in answer.err
     assert "without sharing" not in answer.out
     assert shell.works("--quiet", "explain", "--out", "log.csv", "--job", "b2").err == ""
+
+
+def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_path):
+    """A closed loop: j1 comes first in the trace and last in the run; j2 is stopped from 1 to 4."""
+    jobs = [Job(seq, name, "p", at_s, 1) for seq, (name, at_s) in enumerate([("j1", 0.0), ("j2", 1.0)])]
+    workload = Workload(jobs, [Outcome(3.0), Outcome(2.0)], [Pool("p", 1)])
+    log = RunLog(
+        "sia_preempt", tuple(workload.pools), submit_s=np.array([9.0, 0.0]), start_s=np.array([9.0, 0.0]),
+        end_s=np.array([12.0, 5.0]), duration_s=np.array([3.0, 2.0]), gpus=np.array([1, 1]), pool=np.array([0, 0]),
+        preemptions=np.array([0, 1]), dedicated=np.array([True, False]),
+        spans=Spans(np.array([1, 1, 0]), np.array([0.0, 4.0, 9.0]), np.array([1.0, 5.0, 12.0])), events=6,
+        trace_submit_s=np.array([0.0, 1.0]),
+    )  # fmt: skip
+    path = tmp_path / "log.csv"
+    write_job_table(log, workload, path)
+    write_run_record(path, record_of(workload, "sia_preempt", {}, {}, None), log)
+    table = read_run_table(path)
+    held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)
+    assert [(table.job_ids[job], begin, end) for job, begin, end in held] == [
+        ("j2", 0.0, 1.0),
+        ("j2", 4.0, 5.0),
+        ("j1", 9.0, 12.0),
+    ]
+
+
+def test_explain_says_that_jobs_sat_on_servers(shell, two_pools):
+    shell.works(*two_pools, "sia", "--set", "locality=true", "--out", "log.csv")
+    assert "a run on servers" in shell.works("explain", "--out", "log.csv", "--job", "b2").err
+    shell.works(*two_pools, "sia", "--out", "log.csv")
+    assert "servers" not in shell.works("explain", "--out", "log.csv", "--job", "b2").err

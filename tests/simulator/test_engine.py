@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,134 @@ def test_an_empty_workload_gives_an_empty_log(workload, scripted):
     assert len(log) == 0
     assert log.events == 0
     assert log.spans.seq.shape == (0,)
+
+
+class Told:
+    """Decides by the instant: (ids to start on spare GPUs, ids to stop, ids to promote). Keeps what p's quota bears."""
+
+    name = "told"
+    lane = staticmethod(lambda job: 0)
+    key = staticmethod(lambda job: 0.0)
+
+    def __init__(self, made, script):
+        self.jobs = {job.job_id: job for job in made.jobs}
+        self.script = script
+        self.borne, self.room = [], []
+
+    def decide(self, view):
+        pool = view.pools["p"]
+        running = {run.job.job_id: run.dedicated for run in view.running.values()}
+        self.borne.append((view.now_s, pool.dedicated, pool.allocated, view.free_gpus, running))
+        self.room.append({name: gpus for name, (_, gpus) in view.tally.roomy.items()})
+        starts, stops, promoted = ([self.jobs[one] for one in ids] for ids in self.script.get(view.now_s, ("", "", "")))
+        later = [at for at in self.script if at > view.now_s]
+        return Decision([Start(job, dedicated=False) for job in starts], stops, min(later, default=None), promoted)
+
+
+def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
+    made = workload([("a", "p", 0, 10, 2), ("b", "p", 0, 10, 1)], {"p": 3})
+    policy = Told(made, {0.0: ("ab", "", ""), 4.0: ("", "", "a"), 5.0: ("", "", "")})
+    log = replay(made, policy)
+    assert policy.borne == [
+        (0.0, 0, 0, 3, {}),
+        (4.0, 0, 3, 0, {"a": False, "b": False}),
+        (5.0, 2, 3, 0, {"a": True, "b": False}),
+        (10.0, 0, 0, 3, {}),
+    ]
+    assert policy.room == [{}, {"p": 3}, {"p": 1}, {"p": 3}]  # GPUs of its quota that it could lend
+    assert log.dedicated.tolist() == [True, False]
+    assert rows(log) == [(0, 10), (0, 10)]  # its start and its work are as they were
+    assert log.preemptions.tolist() == [0, 0]
+    assert len(log.spans.seq) == 2
+    assert log.events == 2 + 2 + 2  # arrivals, wake-ups, completions
+
+
+def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
+    made = workload([("a", "p", 0, 10, 2)], {"p": 3}, preemptible=True)
+    policy = Told(made, {0.0: ("a", "", ""), 2.0: ("", "", "a"), 3.0: ("", "a", ""), 4.0: ("a", "", "")})
+    log = replay(made, policy)
+    assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0), (11.0, 0)]
+    assert log.dedicated.tolist() == [False]  # it last started on spare GPUs
+
+
+def test_jobs_are_stopped_before_others_are_promoted_and_promoted_before_others_start(workload):
+    made = workload([("a", "p", 0, 10, 1), ("b", "p", 0, 10, 1)], {"p": 2}, preemptible=True)
+    with pytest.raises(DecisionError, match="cannot promote job a: it is not running"):
+        replay(made, Told(made, {0.0: ("ab", "", ""), 2.0: ("", "a", "a")}))
+    with pytest.raises(DecisionError, match="cannot promote job b: it is not running"):
+        replay(made, Told(made, {0.0: ("a", "", ""), 2.0: ("b", "", "b")}))
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ({0.0: ("a", "", ""), 1.0: ("", "", "b")}, "at 1.000000 s: cannot promote job b: it is not running"),
+        ({0.0: ("a", "", ""), 1.0: ("", "", "c")}, "at 1.000000 s: cannot promote job c: it is not running"),
+        (
+            {0.0: ("a", "", ""), 1.0: ("", "", "a"), 2.0: ("", "", "a")},
+            "at 2.000000 s: cannot promote job a: it counts against its pool's quota already",
+        ),
+        ({0.0: ("a", "", ""), 1.0: ("", "", "aa")}, "job a: it counts against its pool's quota already"),
+        ({0.0: ("a", "", ""), 6.0: ("", "", "a")}, "at 6.000000 s: cannot promote job a: it is not running"),
+    ],
+    ids=["pending", "future", "twice", "at once", "finished"],
+)
+def test_a_promotion_that_cannot_be_is_refused(workload, script, message):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 2), ("c", "p", 9, 9, 2)], {"p": 2})
+    with pytest.raises(DecisionError) as caught:
+        replay(made, Told(made, script))
+    assert str(caught.value).startswith("policy told ")
+    assert message in str(caught.value)
+
+
+def test_a_job_that_started_dedicated_is_not_promoted(workload):
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+
+    class Twice:
+        lane = staticmethod(lambda job: 0)
+        key = staticmethod(lambda job: 0.0)
+
+        def decide(self, view):
+            if view.now_s == 0.0:
+                return Decision([Start(made.jobs[0])], wake_at=1.0)
+            return Decision(promote=[made.jobs[0]])
+
+    with pytest.raises(DecisionError, match="s: cannot promote job a: it counts against its pool's quota already"):
+        replay(made, Twice())
+
+
+def test_a_stranger_is_not_promoted(workload):
+    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
+    policy = Told(made, {0.0: ("a", "", ""), 1.0: ("", "", "x")})
+    policy.jobs["x"] = Job(0, "x", "p", 0.0, 1)
+    with pytest.raises(DecisionError, match="cannot promote job x: it is none of this run's jobs"):
+        replay(made, policy)
+
+
+STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}
+
+
+@pytest.mark.parametrize(
+    ("restart_s", "resume_s", "end_s"),
+    [
+        (0.0, 0.0, 12.0),  # 2 s of 10 done, 8 s more from 4 on
+        (0.0, 3.0, 15.0),
+        (1.0, 0.0, 14.0),  # 1 s done by 2, another second is lost at 4
+        (1.0, 3.0, 17.0),
+    ],
+)
+def test_resuming_costs_at_starts_after_a_stop_alone(workload, restart_s, resume_s, end_s):
+    made = replace(
+        workload([("a", "p", 0, 10, 1), ("b", "p", 20, 10, 1)], {"p": 1}, preemptible=True),
+        restart_s=restart_s,
+        resume_s=resume_s,
+    )
+    log = replay(made, Told(made, {**STOPS, 20.0: ("b", "", "")}))
+    assert rows(log) == [(0, end_s), (20, 30 + restart_s)]  # b was never stopped
+
+
+def test_a_job_stopped_while_it_resumes_loses_that_again(workload):
+    made = replace(workload([("a", "p", 0, 10, 1)], {"p": 1}, preemptible=True), resume_s=3.0)
+    log = replay(made, Told(made, {**STOPS, 5.0: ("", "a", ""), 6.0: ("a", "", "")}))
+    assert rows(log) == [(0, 17)]  # 2 s done, at 5 still resuming: 3 s and 8 s from 6 on
+    assert log.preemptions.tolist() == [2]

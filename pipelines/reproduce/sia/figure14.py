@@ -24,14 +24,15 @@ from jobcast.pipelines.reproduce.sia.plotting import boxes
 from jobcast.pipelines.reproduce.sia.units import HIVED, MMFS, SIA, THEMIS, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
 
-QUEUES = (2, 4, 6, 8, 11)
+QUEUES = (2, 4, 6, 8)
 SHARE_OF_DRAWS = 0.1
 """Of Figure 13's draws: the paper does not say how many there are."""
 ROWS = (SIA, MMFS, HIVED, THEMIS)
 PANELS = (GMEAN, P90, TOTAL, WORST)
 ABOUT = (
-    "Draws as in Figure 13, {draws} for each number of queues (eleven are all pools of Philly with at least 100 "
-    "jobs, so that only loads differ there). Boxes reach over the middle half and three quarters of the draws."
+    "Draws as in Figure 13, {draws} for each number of queues (eight are all pools of Philly with at least 100 "
+    "jobs in the two weeks, so that only loads differ there). Boxes reach over the middle half and "
+    "three quarters of the draws."
 )
 
 

@@ -65,7 +65,7 @@ def table17(bench: Bench, out: Path) -> None:
 
 def _claims(done: Sequence[Done], scaled: Sequence[Done]) -> list[Claim]:
     found = [
-        Claim(f"{name}, pools {case}: {', '.join(one.title for one in COLUMNS)}", printed,
+        Claim(f"{name}, pools {case}: {'; '.join(one.title for one in COLUMNS)}", printed,
               ", ".join(f"{median(one, done, case, name):.{one.digits}f}" for one in COLUMNS))
         for (case, name), printed in PRINTED.items()
     ]  # fmt: skip

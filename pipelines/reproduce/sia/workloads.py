@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import polars as pl
 
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.cells import placed
 from jobcast.pipelines.scenes import Scene, build_scene
@@ -30,6 +31,8 @@ FEWEST_JOBS = 100
 LOADS = (0.6, 1.1)
 """SIA, section 6.1: a queue's average load is uniform in this range."""
 WARMUP_DAYS = 2.0
+NEARLY = 1e-9
+"""1.1 x 10 GPUs are 11, and not a hair more."""
 ACTUAL_LOAD = 0.8
 """Philly's pools have no sizes on record: sizes of this load stand for "actual load levels and pool sizes"."""
 
@@ -114,11 +117,19 @@ class PoolDraw:
         return {"kind": "pools", "queues": self.queues, "locality": self.locality}
 
     def scene(self, seed: int, data: Path) -> Scene:
-        """A draw: pools without replacement, a load for each, and quotas by those loads."""
+        """A draw: pools without replacement, a load for each, and quotas by those loads.
+
+        Raises ConfigError where too few pools have enough jobs.
+        """
         rng = np.random.default_rng([self.queues, seed])
         trace = _cell_wide(_philly(data)) if self.locality else _philly(data)
         from_s, until_s = map(parse_time, TWO_WEEKS)
         work = pool_work(trace, from_s, until_s)
+        if len(work) < self.queues:
+            raise ConfigError(
+                f"{data / PHILLY_FILE}: {self.queues} pools are to be drawn, {len(work)} have at least {FEWEST_JOBS} "
+                f"jobs from {TWO_WEEKS[0]} to {TWO_WEEKS[1]}; draw fewer"
+            )
         names = rng.choice(sorted(work), self.queues, replace=False)
         loads = rng.uniform(*LOADS, self.queues)
         pools = [work[name].pool(load) for name, load in zip(names.tolist(), loads.tolist(), strict=True)]
@@ -172,7 +183,7 @@ class PoolWork:
 
     def pool(self, load: float, scale: float = 1.0) -> Pool:
         """The pool at a load, scaled; never narrower than its widest job."""
-        return Pool(self.name, max(self.widest, ceil(scale * ceil(self.mean_gpus / load))))
+        return Pool(self.name, max(self.widest, ceil(scale * ceil(self.mean_gpus / load) - NEARLY)))
 
     @property
     def idle_gpus(self) -> float:

@@ -33,7 +33,8 @@ def test_a_job_that_fits_behind_one_that_does_not_names_the_head(runs):
     assert reasons(told) == [(2, 60, "behind_others", None)]
     details = told["waits"][0]["details"]
     assert (details["jobs_ahead"], details["head"]["job_id"], details["head"]["gpus"]) == (1, "a1", 2)
-    assert "with job a1 (2 GPUs, ran 10.0 min) at the head, for which 1 unused GPUs of the quota" in tell(told)
+    head = "with job a1 (2 GPUs, ran 10.0 min) at the head"
+    assert f"{head}, for which 1 unused GPU of the quota did not suffice" in tell(told)
 
 
 def test_a_job_too_long_for_any_window_waits_for_its_quota(runs):
@@ -99,6 +100,16 @@ def test_under_max_min_fairness_an_unused_quota_may_be_in_the_hands_of_others(ru
     jobs = [("b0", "b", 0, 60, 1), ("b1", "b", 0, 40, 1), ("a1", "a", 10, 10, 1)]
     told = runs.told("a1", jobs, EACH_ONE, "mmfs")
     assert reasons(told) == [(10, 40, "quota_lent", None)]
+
+
+def test_where_quotas_bound_nobody_idle_gpus_are_told_and_no_quota_is_said_to_be_used(runs):
+    jobs = [("b0", "b", 0, 60, 3), ("b1", "b", 1, 10, 2), ("b2", "b", 2, 10, 1)]
+    text = tell(runs.told("b2", jobs, {"a": 1, "b": 3}, "mmfs"))
+    assert "behind 1 job of its queue, with job b1 (2 GPUs, ran 10.0 min) at the head, for which 1 idle GPU did" in text
+    text = tell(runs.told("b1", [("b00", "b", 0, 60, 1), *jobs], {"a": 2, "b": 3}, "mmfs"))
+    assert "waited 59.0 min, done after 69.0 min\n" in text
+    assert "needs 2 GPUs, but only 1 idle, and 0 of its pool's 3 were unused; 2 jobs of its pool held 4 GPUs" in text
+    assert "with exact forecasts" in text
 
 
 def test_under_shortest_first_later_shorter_jobs_lie_ahead(runs):
