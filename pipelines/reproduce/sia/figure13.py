@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
@@ -21,6 +21,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     times_text,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import over_draws
 from jobcast.pipelines.reproduce.sia.units import GSSF, HIVED, MMFS, SIA, SJF, SSF, THEMIS, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw
@@ -44,16 +45,17 @@ def figure13(bench: Bench, out: Path) -> None:
     done = bench.run([PoolDraw(QUEUES)], ROWS, bench.draws)
     write_runs(out, name, done)
     over_draws(out, name, title, done, PANELS)
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(bench.draws)),
-        picture(name, "Distributions over draws of speedup, slowed jobs, total and worst slowdown"),
-        "## Medians and ranges over draws",
-        table(done, "queues", (GMEAN, MEAN, SLOWED, TOTAL, WORST)),
-        "## Against the paper",
-        claims(_claims(done)),
-    ]
-    write_page(out, name, parts)
+    shown = table(done, "queues", (GMEAN, MEAN, SLOWED, TOTAL, WORST))
+    about = ABOUT.format(draws=draws_text(bench.draws))
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Distributions over draws of speedup, slowed jobs, total and worst slowdown",
+        shown=shown,
+        found=_claims(done),
+    )
 
 
 def _claims(done: Sequence[Done]) -> list[Claim]:

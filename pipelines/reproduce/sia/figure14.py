@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
@@ -20,6 +20,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     times_text,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import boxes
 from jobcast.pipelines.reproduce.sia.units import HIVED, MMFS, SIA, THEMIS, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
@@ -48,16 +49,17 @@ def figure14(bench: Bench, out: Path) -> None:
     done = bench.run(workloads, ROWS, draws_of(bench))
     write_runs(out, name, done)
     boxes(out, name, title, done, PANELS, "queues")
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(draws_of(bench))),
-        picture(name, "Speedups and slowdowns by number of queues"),
-        "## Medians and ranges over draws",
-        table(done, "queues", (GMEAN, P90, P99, SLOWED, TOTAL, WORST)),
-        "## Against the paper",
-        claims(_claims(done, names_of(workloads))),
-    ]
-    write_page(out, name, parts)
+    shown = table(done, "queues", (GMEAN, P90, P99, SLOWED, TOTAL, WORST))
+    about = ABOUT.format(draws=draws_text(draws_of(bench)))
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Speedups and slowdowns by number of queues",
+        shown=shown,
+        found=_claims(done, names_of(workloads)),
+    )
 
 
 def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.figure14 import QUEUES, draws_of
 from jobcast.pipelines.reproduce.sia.measures import (
@@ -17,6 +17,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     table,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import boxes
 from jobcast.pipelines.reproduce.sia.units import (
     MMFS,
@@ -46,16 +47,17 @@ def figure15a(bench: Bench, out: Path) -> None:
     done = bench.run(workloads, ROWS, draws_of(bench))
     write_runs(out, name, done)
     boxes(out, name, title, done, PANELS, "queues")
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(draws_of(bench))),
-        picture(name, "Speedup and total slowdown by number of queues and forecasts"),
-        "## Medians and ranges over draws",
-        table(done, "queues", (GMEAN, SLOWED, TOTAL, WORST)),
-        "## Against the paper",
-        claims(_claims(done, names_of(workloads))),
-    ]
-    write_page(out, name, parts)
+    shown = table(done, "queues", (GMEAN, SLOWED, TOTAL, WORST))
+    about = ABOUT.format(draws=draws_text(draws_of(bench)))
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Speedup and total slowdown by number of queues and forecasts",
+        shown=shown,
+        found=_claims(done, names_of(workloads)),
+    )
 
 
 def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
@@ -15,6 +15,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     table,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import over_draws
 from jobcast.pipelines.reproduce.sia.units import SIA_VC, Done, Row
 from jobcast.pipelines.reproduce.sia.workloads import Synthetic
@@ -42,17 +43,19 @@ def figure15b(bench: Bench, out: Path) -> None:
     write_runs(out, name, done)
     over_draws(out, name, title, done, (GMEAN, RATIO, WAIT, CPU))
     gap = 100.0 * float(Measure("milp_gap", "").of(done, SMALL.name, MILP.title).max())
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(count), grid=GRID_S),
-        picture(name, "Distributions over draws of speedup, wait and CPU"),
-        "## Medians and ranges over draws",
-        f"The largest gap of the MILP is {gap:.1f} %.",
-        table(done, "workload", (GMEAN, RATIO, SLOWED, WAIT)),
-        "## Against the paper",
-        claims(_claims(done)),
-    ]
-    write_page(out, name, parts)
+    shown = "\n\n".join(
+        (f"The largest gap of the MILP is {gap:.1f} %.", table(done, "workload", (GMEAN, RATIO, SLOWED, WAIT)))
+    )
+    about = ABOUT.format(draws=draws_text(count), grid=GRID_S)
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Distributions over draws of speedup, wait and CPU",
+        shown=shown,
+        found=_claims(done),
+    )
 
 
 def _claims(done: Sequence[Done]) -> list[Claim]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.figure14 import draws_of
 from jobcast.pipelines.reproduce.sia.measures import (
@@ -20,6 +20,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     times_text,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import boxes
 from jobcast.pipelines.reproduce.sia.units import HIVED, SIA, SIA_EXACT, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw
@@ -40,16 +41,17 @@ def figure16(bench: Bench, out: Path) -> None:
     tight = bench.run([PoolDraw(queues, locality=True) for queues in QUEUES], ROWS, draws_of(bench))
     write_runs(out, name, tight)
     boxes(out, name, title, tight, PANELS, "queues")
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(draws_of(bench))),
-        picture(name, "Speedups and slowdowns with locality by number of queues"),
-        "## Medians and ranges over draws",
-        table(tight, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST)),
-        "## Against the paper",
-        claims(_claims(tight)),
-    ]
-    write_page(out, name, parts)
+    shown = table(tight, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST))
+    about = ABOUT.format(draws=draws_text(draws_of(bench)))
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Speedups and slowdowns with locality by number of queues",
+        shown=shown,
+        found=_claims(tight),
+    )
 
 
 def _claims(done: Sequence[Done]) -> list[Claim]:

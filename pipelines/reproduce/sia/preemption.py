@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.pipelines.reproduce.sheets import Claim, claims, picture, write_page
+from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
 from jobcast.pipelines.reproduce.sia.figure14 import draws_of
 from jobcast.pipelines.reproduce.sia.measures import (
@@ -19,13 +19,14 @@ from jobcast.pipelines.reproduce.sia.measures import (
     table,
     write_runs,
 )
+from jobcast.pipelines.reproduce.sia.pages import write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import over_shares
 from jobcast.pipelines.reproduce.sia.units import SIA, Done, Row
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw
 
 QUEUES = 4
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-COSTS_S = (0, 300, 3600)
+COSTS_S = (0, 900)
 STOPS = Measure("preemptions", "times stopped", 0)
 ABOUT = (
     "Figure 13's draws of four queues, {draws}. A share of the jobs, drawn by their ids, may be stopped and loses the "
@@ -51,16 +52,17 @@ def preemption(bench: Bench, out: Path) -> None:
     write_runs(out, name, done)
     curves = {f"{cost_s} s to go on": [row.title for row in rows_of(cost_s)] for cost_s in COSTS_S}
     over_shares(out, name, title, done, (GMEAN, SLOWED, TOTAL), SHARES, curves)
-    parts = [
-        f"# {title}",
-        ABOUT.format(draws=draws_text(draws_of(bench))),
-        picture(name, "Speedup and slowdown by the share of jobs that may be stopped"),
-        "## Medians and ranges over draws",
-        table(done, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST, STOPS)),
-        "## Against the paper",
-        claims(_claims(done)),
-    ]
-    write_page(out, name, parts)
+    shown = table(done, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST, STOPS))
+    about = ABOUT.format(draws=draws_text(draws_of(bench)))
+    write_draws_page(
+        out,
+        name,
+        title,
+        about,
+        says="Speedup and slowdown by the share of jobs that may be stopped",
+        shown=shown,
+        found=_claims(done),
+    )
 
 
 def _claims(done: Sequence[Done]) -> list[Claim]:
