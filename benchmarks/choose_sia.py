@@ -1,9 +1,8 @@
 """How SIA's defaults for the registry were chosen on October 2017 of Philly: `UNDER_COST` and `LENDING_COVERAGE`.
 
-Predictors learn from 2017-10-02 to 2017-10-15; SIA replays 2017-10-16 to 2017-11-05 with quotas of several loads, for a
-load of 0.8 alone is too easy there to tell (max-min sharing slows 1.4 % of the jobs), with and without pool 11cb48.
-Of the pairs that in every case slow under 0.4 % of the jobs, by less than a sixtieth of what max-min sharing slows them
-by, the one with the largest speedup is taken.
+Predictors learn from 2017-10-02 to 2017-10-15; SIA replays 2017-10-16 to 2017-11-05 with quotas of several loads, with
+and without pool 11cb48. Of the pairs that slow under 0.4 % of the jobs at load 0.8 the one with the largest speedup is
+taken; fuller pools tell what it would take to keep that limit there too.
 
 Answers are computed once, in batches, on the 5-minute grid of the trace's own past, not of each simulation's: a replay
 takes two seconds instead of twenty, and ranks alike. `exact durations` and `exact arrivals and loads` tell whose
@@ -53,8 +52,8 @@ BOT = "11cb48"
 UNDER_COSTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
 SHARED_COSTS = (3.0, 6.0)
 """The same for all widths; the others are of each GPU."""
-COVERAGES = (0.5, 0.6, 0.8)
-MOST_SLOWED_PCT, MOST_OF_MMFS = 0.4, 1 / 60
+COVERAGES = (0.6, 0.8)
+MOST_SLOWED_PCT = 0.4
 HORIZONS_S = 60.0 * np.array(DEFAULT_HORIZONS_MIN)
 Table = NDArray[np.float64]
 
@@ -142,7 +141,7 @@ def compare(scene: Scene, answers: Answers, case: str) -> dict[tuple[float, floa
     def sia(name: str, source: ForecastSource) -> dict[str, float]:
         return told(name, replay(scene.workload, make_policy("sia", source, {}), source))
 
-    mmfs = told("mmfs", replay(scene.workload, make_policy("mmfs", None, {})))
+    told("mmfs", replay(scene.workload, make_policy("mmfs", None, {})))
     exact, learnt = Oracle(scene.workload), answers.told(1.0, 0.8)
     sia("exact", exact)
     sia("exact durations, coverage 0.8", Mixed(learnt, learnt, exact))
@@ -150,11 +149,7 @@ def compare(scene: Scene, answers: Answers, case: str) -> dict[tuple[float, floa
     found = {}
     for cost, coverage in product(UNDER_COSTS, COVERAGES):
         figures = sia(f"cost {cost:g}, coverage {coverage:g}", answers.told(cost, coverage))
-        kept = (
-            figures["slowed_pct"] < MOST_SLOWED_PCT
-            and figures["slowdown_total_min"] < MOST_OF_MMFS * mmfs["slowdown_total_min"]
-        )
-        found[cost, coverage] = (figures["speedup_gmean"], kept)
+        found[cost, coverage] = (figures["speedup_gmean"], figures["slowed_pct"] < MOST_SLOWED_PCT)
     for cost in SHARED_COSTS:
         sia(f"cost {cost:g} for all widths, coverage 0.6", answers.told(cost, 0.6, by_width=False))
     return found
@@ -174,10 +169,10 @@ def main() -> int:
         for told, chosen in (("", names), (f" without {BOT}", [name for name in names if name != BOT]))
     }
     found = [compare(scene, answers, case) for case, scene in cases.items()]
-    kept = {pair for pair in found[0] if all(one[pair][1] for one in found)}
-    for cost, coverage in sorted(kept):
-        speedup = float(np.exp(np.mean([np.log(one[cost, coverage][0]) for one in found])))
-        print(f"within the limits in every case: cost {cost:g}, coverage {coverage:g}: speedup {speedup:.2f}")
+    for told, among in ((f"at load {LOADS[0]:g}", found[:2]), ("at all loads", found)):
+        for cost, coverage in sorted(pair for pair in found[0] if all(one[pair][1] for one in among)):
+            speedup = float(np.exp(np.mean([np.log(one[cost, coverage][0]) for one in among])))
+            print(f"within the limit {told}: cost {cost:g}, coverage {coverage:g}: speedup {speedup:.2f}")
     return 0
 
 

@@ -3,15 +3,14 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-UNDER_COST = 4.0
+UNDER_COST = 1.0
 """Cost of a bin too short, in bins too long, of each GPU that the job holds.
 
-Chosen with `load_demand.LENDING_COVERAGE` by SIA on 16 October to 5 November 2017 of Philly, what was learnt being
-older, at loads 0.8, 0.9 and 0.95, with and without the pool whose jobs come like clockwork: of the costs that in each
-case slowed under 0.4 % of the jobs, by less than a sixtieth of what max-min sharing slows them by, the fastest
-(`benchmarks/choose_sia.py`). At load 0.8 alone no cost slowed many; at 0.95 lower ones slowed up to 5 %: jobs that ran
-for days, told an hour, kept lent GPUs from their owners. A cost that is the same for all widths has to be 6 to keep
-these limits, and lends a tenth less.
+A job that stays too long keeps all its GPUs from those who lent them, while one that is told too long a bin waits by
+itself. Of costs from 1 to 6 a GPU this was the fastest under SIA on 16 October to 5 November 2017 of Philly (load 0.8,
+with and without the pool whose jobs come like clockwork; what was learnt being older; `benchmarks/choose_sia.py`) and
+on a made-up campus, slowing at most 0.2 % of the jobs. A cost of 1 that does not count GPUs slowed 6 % on that campus.
+Where pools are fuller (0.9 and 0.95) jobs that run for days and were told an hour slow up to 3 % unless it is 3 or more.
 """
 Floats = NDArray[np.float64]
 

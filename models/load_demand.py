@@ -14,8 +14,8 @@ SPARE_ERRORS = 1.645
 """Standard errors by which a coverage of past windows shall pass the demand: 95 % one-sided."""
 LENDING_COVERAGE = 0.6
 """Share of all windows that a scheduler's reservation shall cover; it asks only where jobs are forecast to arrive. On
-October 2017 of the Philly trace SIA was slowed by durations, hardly by loads: guarding by longer duration bins
-(`duration_costs.UNDER_COST`) and reserving less was faster than the other way round; `benchmarks/choose_sia.py`."""
+October 2017 of the Philly trace SIA was slowed by durations, hardly by loads, so that reserving less was faster at the
+same cost of short bins (`duration_costs.UNDER_COST`); `benchmarks/choose_sia.py`."""
 DAY_S = 86400.0
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
@@ -20,6 +19,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.files import read_json, sha256_of, to_json
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import loaded
+from jobcast.pipelines.scenario import RESUME_S
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.schedulers.goodput_policies import GoodputFactory
@@ -113,7 +113,7 @@ def record_of(
         "pools": {pool.name: pool.quota for pool in workload.pools},
         "servers": list(workload.servers),
         "restart_s": workload.restart_s,
-        "resume_s": workload.resume_s,
+        "resume_s": float(settings.get(RESUME_S, workload.resume_s)),
         "horizons_min": None if recording is None else list(recording.horizons_min),
         "switches": _switch_rows(switches) if isinstance(switches, Switches) else [],
     }

@@ -93,6 +93,15 @@ class Answers:
         off = self._off(pool, horizon_min, at_s)
         return np.where(off, np.inf, gpus)
 
+    def told_s(self, pool: str, horizon_min: float, at_s: float) -> float | None:
+        """Instant of the newest answer that `future_gpus` goes by at an instant, None where nothing was asked yet."""
+        questions = (ARRIVES, LOAD) if (ARRIVES, pool, horizon_min) in self._rows else (LOAD, QUANTILE)
+        instants = [
+            self._rows[key][0] for question in questions if (key := (question, pool, horizon_min)) in self._rows
+        ]
+        told = [float(row[place - 1]) for row in instants if (place := int(np.searchsorted(row, at_s, side="right")))]
+        return max(told, default=None)
+
     def level(self, pool: str, horizon_min: float) -> float | None:
         """Level of the quantile that stands for the load, None where a single number was forecast."""
         return self._levels.get((pool, horizon_min))
@@ -151,9 +160,14 @@ class Reservations:
         kept = sum(self.reserved(pool, horizon_min, at_s) for pool in range(len(self._past.table.pools)))
         return np.asarray(self._past.idle(at_s) - kept, dtype=np.float64)
 
-    def window(self, horizon_min: float, at_s: float, most: int) -> dict[str, Any]:
-        """Idle, reserved and usable GPUs of a window at an instant, and for whom most of them were reserved."""
-        every = [self.of_pool(pool, horizon_min, at_s) for pool in range(len(self._past.table.pools))]
+    def window(self, horizon_min: float, at_s: float, most: int, width: int = 0) -> dict[str, Any]:
+        """Idle, reserved and usable GPUs of a window at an instant, and for whom most of them were reserved.
+
+        Where what is pending leaves less than `width` GPUs, nobody is asked for forecasts: older ones are left out.
+        """
+        owners = range(len(self._past.table.pools))
+        left = float(self._past.idle(at_s)) - sum(float(self.reserved(pool, None, at_s)[0]) for pool in owners)
+        every = [self.of_pool(pool, horizon_min, at_s, alone=left < width) for pool in owners]
         pools = sorted(
             (told for told in every if told["reserved_gpus"] > 0), key=lambda told: -float(told["reserved_gpus"])
         )
@@ -162,18 +176,20 @@ class Reservations:
             "at_s": at_s,
             "idle_gpus": float(self._past.idle(at_s)),
             "reserved_gpus": sum(told["reserved_gpus"] for told in pools),
-            "usable_gpus": float(self.usable(horizon_min, at_s)[0]),
+            "usable_gpus": float(self._past.idle(at_s)) - sum(told["reserved_gpus"] for told in pools),
             "pools": pools[:most],
             "pools_reserved_for": len(pools),
         }
 
-    def of_pool(self, pool: int, horizon_min: float, at_s: float) -> dict[str, Any]:
-        """What was kept for one pool at an instant, why, and who then came."""
+    def of_pool(self, pool: int, horizon_min: float, at_s: float, alone: bool = False) -> dict[str, Any]:
+        """What was kept for one pool at an instant, why, and who then came; `alone`: for pending jobs, unless asked."""
         table = self._past.table
         name = table.pools[pool]
+        told_s = self._answers.told_s(name, horizon_min, at_s)
+        needed = not alone or told_s == at_s
         forecast = float(self._answers.future_gpus(name, horizon_min, at_s)[0])
         unused = max(float(self._past.unused(pool, at_s)), 0.0)
-        reserved = float(self.reserved(pool, horizon_min, at_s)[0])
+        reserved = float(self.reserved(pool, horizon_min if needed or forecast == np.inf else None, at_s)[0])
         mine = (table.pool == pool) & (table.submit_s > at_s) & (table.submit_s <= at_s + MINUTE_S * horizon_min)
         came = np.flatnonzero(mine)
         return {
@@ -183,6 +199,9 @@ class Reservations:
             "forecast_gpus": None if not np.isfinite(forecast) else forecast,
             "sharing_off": forecast == np.inf,
             "asked": not np.isnan(forecast),
+            "at_s": at_s,
+            "forecast_at_s": told_s,
+            "needed": needed,
             "quantile": self._answers.level(name, horizon_min),
             "reserved_gpus": reserved,
             "lent_gpus": unused - reserved,

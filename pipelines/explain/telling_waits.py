@@ -1,5 +1,7 @@
 """Why a job waited, in sentences: one a stretch of its wait."""
 
+from math import inf
+
 from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_words import (
     Told,
@@ -111,7 +113,11 @@ class WaitTeller:
             unused = ""
         if self._sharing == Sharing.PRIVATE:
             idle = ""
-        return f", for which {' and '.join(filter(None, (unused, idle)))} did not suffice"
+        found = " and ".join(filter(None, (unused, idle)))
+        room = min(details["unused_quota_gpus"] if unused else inf, details["idle_gpus"] if idle else inf)
+        if details["head"]["gpus"] <= room:  # a stricter order, or GPUs too far apart on servers
+            return f", not started either, with {found}"
+        return f", for which {found} did not suffice"
 
     def _order(self, details: Told) -> str:
         fitted = f"{details['idle_gpus']:g} GPUs were idle and {details['unused_quota_gpus']:g} of its quota unused"

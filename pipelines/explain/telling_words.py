@@ -68,16 +68,20 @@ def whose(group: Told) -> str:
 
 
 def said_of(owner: Told) -> str:
-    """GPUs that were pending in a pool, and that were forecast to be asked for."""
+    """GPUs that were pending in a pool, and that were forecast to be asked for; when, if that was earlier."""
     pending = f"{owner['pending_gpus']:g} pending"
     if owner["sharing_off"]:
         return f"{pending}, sharing switched off"
+    if not owner["needed"]:
+        return f"{pending}, no forecast needed"
     if not owner["asked"]:
         return f"{pending}, no forecast asked for"
+    told_s = owner["forecast_at_s"]
+    of = f" of {instant(told_s)}" if told_s is not None and told_s < owner["at_s"] else ""
     if owner["forecast_gpus"] == 0:
-        return f"{pending}, forecast: nobody comes"
+        return f"{pending}, forecast{of}: nobody comes"
     quantile = f" ({100 * owner['quantile']:g} % quantile)" if owner["quantile"] else ""
-    return f"{pending}, forecast: {round(owner['forecast_gpus'], 2):g} come{quantile}"
+    return f"{pending}, forecast{of}: {round(owner['forecast_gpus'], 2):g} come{quantile}"
 
 
 def came_words(owner: Told) -> str:

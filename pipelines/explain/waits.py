@@ -159,7 +159,9 @@ class Waits:
         if stretch.quota_reason == LENT:
             told["held_by"] = self._holders(stretch, own=None, but=pool)
         if RESERVED in (stretch.spare_reason, stretch.quota_reason) or stretch.spare_reason == ORDER:
-            told["windows"] = [self._reservations.window(k, at_s, MOST) for k in self._windows(job)]
+            told["windows"] = [
+                self._reservations.window(k, at_s, MOST, int(table.gpus[job])) for k in self._windows(job)
+            ]
         if stretch.quota_reason == ORDER:
             told["made_way"] = self._made_way(job, stretch.from_s)
         if stretch.quota_reason == CLOCK:

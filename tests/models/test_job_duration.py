@@ -145,15 +145,15 @@ def test_what_a_scheduler_is_told_depends_on_the_cost(model):
     assert model.predict(rows).tolist() == [0]
 
 
-def test_by_default_a_scheduler_is_told_what_four_of_five_narrow_jobs_keep_to():
-    chances = np.array([[0.9, 0.06, 0.04, 0.0], [0.75, 0.1, 0.15, 0.0], [0.7, 0.05, 0.2, 0.05]])
+def test_by_default_a_scheduler_is_told_the_median_bin_and_a_longer_one_of_wide_jobs():
+    chances = np.array([[0.6, 0.36, 0.04, 0.0], [0.45, 0.1, 0.45, 0.0], [0.2, 0.05, 0.2, 0.55]])
     model = JobDuration(algorithm="last-n")
     model.predict_proba = lambda rows: chances
     one_gpu = np.repeat(row(), 3, axis=0)
-    assert model.choose(one_gpu).tolist() == [0, 1, 2]  # the quantile 4/5: within .9; .85; .95
+    assert model.choose(one_gpu).tolist() == [0, 1, 3]  # the quantile 1/2: within .6; .55; 1
     eight = one_gpu.copy()
     eight[:, model.columns.index("log2 gpus")] = 3.0
-    assert model.choose(eight).tolist() == [2, 2, 3]  # the quantile 32/33 = .97
+    assert model.choose(eight).tolist() == [1, 2, 3]  # the quantile 8/9 = .89: within .96; 1; 1
 
 
 def test_run_time_stands_for_the_forecast_bin(model):

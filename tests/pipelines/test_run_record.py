@@ -195,3 +195,8 @@ def test_explain_says_that_jobs_sat_on_servers(shell, two_pools):
     assert "a run on servers" in shell.works("explain", "--out", "log.csv", "--job", "b2").err
     shell.works(*two_pools, "sia", "--out", "log.csv")
     assert "servers" not in shell.works("explain", "--out", "log.csv", "--job", "b2").err
+
+
+def test_what_going_on_after_a_stop_costs_is_kept(shell, two_pools):
+    shell.works(*two_pools, "sia_preempt", "--set", "resume_s=300", "--out", "log.csv")
+    assert json.loads(Path("log.csv.run/run.json").read_text())["resume_s"] == 300

@@ -5,7 +5,9 @@ from dataclasses import replace
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.reservations import Answers, Reservations
 from jobcast.pipelines.explain.telling import tell
+from jobcast.pipelines.explain.telling_words import said_of
 from jobcast.schedulers.hived import HiveD
+from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.sia_vc import SiaVc
 
 EACH_ONE = {"a": 1, "b": 1}
@@ -117,6 +119,42 @@ def test_under_shortest_first_later_shorter_jobs_lie_ahead(runs):
     told = runs.told("a1", jobs, {"a": 1}, "ssf")
     assert reasons(told) == [(1, 15, "quota_full", None)]
     assert told["waits"][0]["details"]["head"]["job_id"] == "a2"
+
+
+def test_a_head_that_would_fit_is_not_said_to_lack_gpus(runs):
+    """a1, for which 1 idle GPU is too few, blocks b, whose share is larger: b1 would fit, and b2 behind it."""
+    jobs = [
+        ("a0", "a", 0, 60, 3), ("b0", "b", 0, 60, 2), ("a1", "a", 1, 9, 2), ("b1", "b", 2, 10, 1), ("b2", "b", 2, 9, 1),
+    ]  # fmt: skip
+    told = runs.told("b2", jobs, {"a": 4, "b": 2}, "mmfs", rule=lambda forecasts: MaxMinFair(strict=True))
+    assert reasons(told) == [(2, 60, "behind_others", None)]
+    assert "with job b1 (1 GPU, ran 10.0 min) at the head, not started either, with 1 idle GPU" in tell(told)
+
+
+def test_an_older_forecast_is_told_with_its_instant(runs):
+    """b1 is let wait at 1 for the 1 GPU that comes to a at 30; nobody asks again while it runs."""
+    jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1), ("a1", "a", 30, 10, 1), ("a2", "a", 45, 100, 1)]
+    table = runs.table(jobs, EACH_ONE, "sia")
+    owner = Reservations(ClusterPast(table), Answers(table)).of_pool(0, 60, 60.0)
+    assert (owner["forecast_at_s"], owner["forecast_gpus"]) == (60.0, 2)
+    assert said_of(owner) == "0 pending, forecast: 2 come"
+    later = Reservations(ClusterPast(table), Answers(table)).of_pool(0, 60, 90.0)
+    assert said_of(later) == "0 pending, forecast of 1970-01-01T00:01:00Z: 2 come"
+
+
+def test_where_pending_jobs_leave_too_little_no_older_forecast_is_told(runs):
+    """At 50 a2 waits for 2 of a's GPUs, which leaves none of the 1 idle one: what was forecast at 1 counts no more."""
+    jobs = [
+        ("b0", "b", 0, 300, 1), ("b1", "b", 1, 40, 1), ("a1", "a", 30, 90, 1), ("a2", "a", 50, 100, 2),
+    ]  # fmt: skip
+    table = runs.table(jobs, {"a": 2, "b": 1}, "sia", comes={"a": 2})
+    reservations = Reservations(ClusterPast(table), Answers(table))
+    window = reservations.window(60, 3600.0, 3, 1)
+    (owner,) = window["pools"]
+    assert (window["idle_gpus"], window["reserved_gpus"], window["usable_gpus"]) == (1, 1, 0)
+    assert said_of(owner) == "2 pending, no forecast needed"
+    early = reservations.window(60, 1200.0, 3, 1)["pools"][0]
+    assert said_of(early) == "0 pending, forecast of 1970-01-01T00:01:00Z: 2 come"
 
 
 def test_a_job_that_starts_at_once_did_not_wait(runs):

@@ -115,7 +115,7 @@ def test_settings_and_their_errors(on_servers, placed_run):
     workload = on_servers([("a", "p", 0, 1, 1)], {"p": 8})
     with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, sia, hived"):
         make_cell_policy("mmfs", None, {})
-    with pytest.raises(ConfigError, match="policy sia with locality: setting apart must be cell or buddy or none, got far"):
+    with pytest.raises(ConfigError, match="sia with locality: setting apart must be cell or buddy or none, got far"):
         make_cell_policy("sia", Oracle(workload), {"apart": "far"})
     with pytest.raises(ConfigError, match="policy sia needs forecasts"):
         make_cell_policy("sia", None, {})
