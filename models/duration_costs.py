@@ -10,7 +10,7 @@ A job that stays too long keeps all its GPUs from those who lent them, while one
 itself. Of costs from 1 to 6 a GPU this was the fastest under SIA on 16 October to 5 November 2017 of Philly (load 0.8,
 with and without the pool whose jobs come like clockwork; what was learnt being older; `benchmarks/choose_sia.py`) and
 on a made-up campus, slowing at most 0.2 % of the jobs. A cost of 1 that does not count GPUs slowed 6 % on that campus.
-Where pools are fuller (0.9 and 0.95) jobs that run for days and were told an hour slow up to 3 % unless it is 3 or more.
+Where pools are fuller (0.9, 0.95) jobs that run for days and were told an hour slow up to 3 % unless it is 3 or more.
 """
 Floats = NDArray[np.float64]
 
