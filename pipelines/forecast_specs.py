@@ -82,7 +82,7 @@ def parse_forecasts(text: str) -> ForecastSpec:
     """One source; ConfigError lists the kinds when it is none.
 
     >>> parse_forecasts("noisy:0.25")
-    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25)
+    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=())
     """
     kind, _, argument = text.strip().partition(":")
     if kind in PLAIN_KINDS and not argument:

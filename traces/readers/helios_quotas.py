@@ -62,7 +62,7 @@ def _changes(pool: str, days_s: list[float], gpus: list[int], first_s: float) ->
     """A pool's quotas at the days on which they change.
 
     >>> _changes("a", [0.0, 86400.0, 172800.0], [0, 8, 8], 0.0)
-    [Quota(pool='a', gpus=8, from_s=86400.0)]
+    [Quota(pool='a', gpus=8, from_s=86400.0, cells=())]
     """
     changes: list[Quota] = []
     for day, (day_s, count) in enumerate(zip(days_s, gpus, strict=True)):

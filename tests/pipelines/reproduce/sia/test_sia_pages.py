@@ -8,6 +8,7 @@ from importlib import import_module
 import pytest
 
 from jobcast.pipelines.reproduce.sia.__main__ import ITEMS
+from jobcast.pipelines.reproduce.sia.preemption import COSTS_S
 
 SPEED = {
     "milp": 6.0, "sia_vc": 5.8, "sia, exact forecasts": 5.0, "sia": 4.5, "sia, random arrivals": 4.0,
@@ -26,7 +27,7 @@ FIGURE_SIZES = {
     "figure15b": (2 * 6, 2),
     "figure16": (3 * 3 * 2, 3),
     "table17": (8 * 3, 3),
-    "preemption": (16 * 2, 2),
+    "preemption": (11 * 2, 2),
 }
 
 
@@ -103,7 +104,7 @@ def test_plots_name_all_that_they_show(name, told, bench_of, tmp_path):
     assert not [one for one in texts if "$" in one or "\\" in one]  # no mark-up in place of numbers
     with (tmp_path / f"{name}.csv").open() as file:
         policies = {row["policy"] for row in csv.DictReader(file)}
-    legend = {"0 s to go on", "300 s to go on", "3600 s to go on"} if name == "preemption" else policies
+    legend = {f"{cost_s} s to go on" for cost_s in COSTS_S} if name == "preemption" else policies
     assert legend <= set(texts)
 
 
@@ -133,5 +134,5 @@ def test_table17_puts_the_papers_rows_beside_ours(bench_of, verdicts, tmp_path):
 
 def test_preemption_tells_times_stopped(bench_of, tmp_path):
     page = written(bench_of(lambda *of: as_said(*of) | {"preemptions": 41.0}), "preemption", tmp_path)
-    row = next(line for line in page.splitlines() if line.startswith("| 4 | 0.5, 3600 s |"))
+    row = next(line for line in page.splitlines() if line.startswith("| 4 | 0.5, 900 s |"))
     assert row.endswith("| 41 |")
