@@ -52,14 +52,14 @@ def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload
 
 
 @given(workloads(), st.sampled_from([0.0, 5.0]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_conservative_forecasts_give_fcfs(workload, budget_min):
     source = Conservative(workload, HORIZONS_MIN)
     assert starts(workload, SiaRisk(source, budget_min), source) == starts(workload, Fcfs())
 
 
 @given(workloads(), st.sampled_from([0.0, 1.0, inf]), st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_budget_runs_all_jobs_the_same_way_again(workload, budget_min, seed):
     runs = []
     for _ in range(2):
