@@ -63,6 +63,13 @@ ALGORITHMS = (
     show_default=True,
     help="Of the windows with arrivals that the gate may miss (will-jobs-arrive).",
 )
+@click.option(
+    "--under-cost",
+    type=Finite(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Of a bin too short, in bins too long, a GPU of the job (job-duration).",
+)
 @click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
 @click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
 @click.option("--first", "first_weeks", type=Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3.")
@@ -82,6 +89,7 @@ def command(
     horizons: str | None,
     coverage: float,
     miss_share: float,
+    under_cost: float,
     min_jobs: int,
     retrain: str | None,
     first_weeks: float | None,
@@ -142,6 +150,7 @@ def command(
         horizons_min=parse_horizons(horizons),
         miss_share=miss_share,
         coverage=coverage,
+        under_cost=under_cost,
         seed=seed,
         min_train_jobs=min_jobs,
         tune=tune,

@@ -9,6 +9,7 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
+from jobcast.models.duration_costs import UNDER_COST
 from jobcast.models.load_demand import COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
@@ -30,6 +31,7 @@ class TrainSettings:
     step_s : grid of the training rows
     miss_share : of the windows with arrivals that the gate may miss
     coverage : of the windows whose load the estimate shall reach
+    under_cost : what a duration bin too short costs a scheduler, in bins too long, a GPU of the job
     seed : of all draws
     min_train_jobs : that a pool needs to count
     tune : trials of a search for the model's settings; 0 takes the defaults
@@ -40,6 +42,7 @@ class TrainSettings:
     step_s: float = STEP_S
     miss_share: float = 0.05
     coverage: float = COVERAGE
+    under_cost: float = UNDER_COST
     seed: int = 0
     min_train_jobs: int = MIN_TRAIN_JOBS
     tune: int = 0

@@ -49,7 +49,7 @@ def _fitted(
     if algorithm == AUTO:
         selection = select(jobs, until_s, settings.seed, tuned)
         algorithm, blend, table = selection.algorithm, selection.blend, selection.table
-    model = JobDuration(settings.horizons_min, algorithm, settings=tuned, seed=settings.seed)
+    model = JobDuration(settings.horizons_min, algorithm, settings.under_cost, settings=tuned, seed=settings.seed)
     return model.fit_data(jobs, until_s, blend), table
 
 
