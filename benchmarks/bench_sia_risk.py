@@ -23,7 +23,7 @@ from jobcast.domain.jobs import Job
 from jobcast.models.duration_costs import cheapest_bin
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
-from jobcast.pipelines.plots import draw, styles
+from jobcast.pipelines.plots import draw, plain_ticks, styles
 from jobcast.pipelines.recipes import TrainSettings
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.sources import Sources
@@ -171,6 +171,7 @@ def paint(rows: dict[tuple[str, ...], dict[str, str]]) -> str:
                     axes.plot(x, y, "*", ms=11, color=look.color, label=f"sia {source}")
             axes.set(xscale="log", xlabel="1 + total slowdown, minutes", ylabel="speedup (geometric mean)")
             axes.set_title(scene, loc="left")
+            plain_ticks(axes.xaxis)
         for axes in list(grid)[len(scenes) :]:
             axes.set_visible(False)
         figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right center")
