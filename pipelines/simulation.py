@@ -12,6 +12,7 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.switches import Switches
+from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
@@ -23,7 +24,7 @@ from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, rou
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Sources
-from jobcast.schedulers.cells.policies import CELL_SETTINGS, make_cell_policy
+from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
@@ -85,8 +86,8 @@ def simulate(
     check_forecasts(policy, spec or ORACLE)
     if scene.closed:
         check_closed(policy, spec or ORACLE)
-    if scene.workload.servers and policy not in CELL_SETTINGS:
-        raise ConfigError(f"policy {policy} knows no locality; choose from {', '.join(CELL_SETTINGS)}")
+    if scene.workload.servers:
+        check_locality(policy)
     if isinstance(factory, GoodputFactory):
         return _by_goodput(scene, factory, read, progress)
     if isinstance(factory, RoundFactory):

@@ -101,6 +101,7 @@ STAGES: tuple[Stage, ...] = (
             "schedulers",
             "pipelines/backtest.py",
             "pipelines/backtest_results.py",
+            "pipelines/cells.py",
             "pipelines/closed_loop.py",
             "pipelines/engines.py",
             "pipelines/forecast_specs.py",

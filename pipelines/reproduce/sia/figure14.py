@@ -12,22 +12,17 @@ from jobcast.pipelines.reproduce.sia.measures import (
     SLOWED,
     TOTAL,
     WORST,
-    draws_text,
     mean,
     median,
-    table,
     times_less,
     times_text,
-    write_runs,
 )
-from jobcast.pipelines.reproduce.sia.pages import write_draws_page
-from jobcast.pipelines.reproduce.sia.plotting import boxes
+from jobcast.pipelines.reproduce.sia.pages import write_queues_page
 from jobcast.pipelines.reproduce.sia.units import HIVED, MMFS, SIA, THEMIS, Done
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
 
 QUEUES = (2, 4, 6, 8)
-SHARE_OF_DRAWS = 0.1
-"""Of Figure 13's draws: the paper does not say how many there are."""
+DRAWS = tuple(PoolDraw(queues) for queues in QUEUES)
 ROWS = (SIA, MMFS, HIVED, THEMIS)
 PANELS = (GMEAN, P90, TOTAL, WORST)
 ABOUT = (
@@ -37,32 +32,25 @@ ABOUT = (
 )
 
 
-def draws_of(bench: Bench) -> int:
-    """How many for each number of queues."""
-    return max(1, round(SHARE_OF_DRAWS * bench.draws))
-
-
 def figure14(bench: Bench, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    name, title = "figure14", "Figure 14: numbers of queues that share"
-    workloads = [PoolDraw(queues) for queues in QUEUES]
-    done = bench.run(workloads, ROWS, draws_of(bench))
-    write_runs(out, name, done)
-    boxes(out, name, title, done, PANELS, "queues")
-    shown = table(done, "queues", (GMEAN, P90, P99, SLOWED, TOTAL, WORST))
-    about = ABOUT.format(draws=draws_text(draws_of(bench)))
-    write_draws_page(
+    write_queues_page(
+        bench,
         out,
-        name,
-        title,
-        about,
+        "figure14",
+        "Figure 14: numbers of queues that share",
+        ABOUT,
         says="Speedups and slowdowns by number of queues",
-        shown=shown,
-        found=_claims(done, names_of(workloads)),
+        draws=DRAWS,
+        rows=ROWS,
+        panels=PANELS,
+        columns=(GMEAN, P90, P99, SLOWED, TOTAL, WORST),
+        found=_claims,
     )
 
 
-def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
+def _claims(done: Sequence[Done]) -> list[Claim]:
+    cases = names_of(DRAWS)
     ours = [median(GMEAN, done, case, SIA.title) for case in cases]
     rivals = [max(median(GMEAN, done, case, row.title) for row in ROWS[1:]) for case in cases]
     better = [case for case, one, other in zip(cases, ours, rivals, strict=True) if one >= other]

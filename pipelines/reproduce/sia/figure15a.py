@@ -5,20 +5,16 @@ from pathlib import Path
 
 from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
-from jobcast.pipelines.reproduce.sia.figure14 import QUEUES, draws_of
+from jobcast.pipelines.reproduce.sia.figure14 import DRAWS
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
     SLOWED,
     TOTAL,
     WORST,
-    draws_text,
     mean,
     median,
-    table,
-    write_runs,
 )
-from jobcast.pipelines.reproduce.sia.pages import write_draws_page
-from jobcast.pipelines.reproduce.sia.plotting import boxes
+from jobcast.pipelines.reproduce.sia.pages import write_queues_page
 from jobcast.pipelines.reproduce.sia.units import (
     MMFS,
     SIA,
@@ -28,7 +24,7 @@ from jobcast.pipelines.reproduce.sia.units import (
     SIA_VC,
     Done,
 )
-from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
+from jobcast.pipelines.reproduce.sia.workloads import names_of
 
 ROWS = (SIA, SIA_RANDOM_ARRIVALS, SIA_RANDOM, SIA_EXACT, SIA_VC, MMFS)
 PANELS = (GMEAN, TOTAL)
@@ -42,25 +38,23 @@ ABOUT = (
 
 def figure15a(bench: Bench, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    name, title = "figure15a", "Figure 15a: what the predictors are worth"
-    workloads = [PoolDraw(queues) for queues in QUEUES]
-    done = bench.run(workloads, ROWS, draws_of(bench))
-    write_runs(out, name, done)
-    boxes(out, name, title, done, PANELS, "queues")
-    shown = table(done, "queues", (GMEAN, SLOWED, TOTAL, WORST))
-    about = ABOUT.format(draws=draws_text(draws_of(bench)))
-    write_draws_page(
+    write_queues_page(
+        bench,
         out,
-        name,
-        title,
-        about,
+        "figure15a",
+        "Figure 15a: what the predictors are worth",
+        ABOUT,
         says="Speedup and total slowdown by number of queues and forecasts",
-        shown=shown,
-        found=_claims(done, names_of(workloads)),
+        draws=DRAWS,
+        rows=ROWS,
+        panels=PANELS,
+        columns=(GMEAN, SLOWED, TOTAL, WORST),
+        found=_claims,
     )
 
 
-def _claims(done: Sequence[Done], cases: Sequence[str]) -> list[Claim]:
+def _claims(done: Sequence[Done]) -> list[Claim]:
+    cases = names_of(DRAWS)
     total = {row.title: sum(mean(TOTAL, done, case, row.title) for case in cases) / len(cases) for row in ROWS}
     speed = {row.title: [median(GMEAN, done, case, row.title) for case in cases] for row in ROWS}
     exact = max(float(SLOWED.of(done, case, row.title).max()) for case in cases for row in (SIA_EXACT, SIA_VC))

@@ -5,27 +5,23 @@ from pathlib import Path
 
 from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
-from jobcast.pipelines.reproduce.sia.figure14 import draws_of
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
     P90,
     SLOWED,
     TOTAL,
     WORST,
-    draws_text,
     mean,
     median,
-    table,
     times_less,
     times_text,
-    write_runs,
 )
-from jobcast.pipelines.reproduce.sia.pages import write_draws_page
-from jobcast.pipelines.reproduce.sia.plotting import boxes
+from jobcast.pipelines.reproduce.sia.pages import write_queues_page
 from jobcast.pipelines.reproduce.sia.units import HIVED, SIA, SIA_EXACT, Done
-from jobcast.pipelines.reproduce.sia.workloads import PoolDraw
+from jobcast.pipelines.reproduce.sia.workloads import PoolDraw, names_of
 
 QUEUES = (2, 4, 8)
+DRAWS = tuple(PoolDraw(queues, locality=True) for queues in QUEUES)
 ROWS = (SIA, SIA_EXACT, HIVED)
 PANELS = (GMEAN, P90, TOTAL, WORST)
 ABOUT = (
@@ -37,25 +33,23 @@ ABOUT = (
 
 def figure16(bench: Bench, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    name, title = "figure16", "Figure 16: locality"
-    tight = bench.run([PoolDraw(queues, locality=True) for queues in QUEUES], ROWS, draws_of(bench))
-    write_runs(out, name, tight)
-    boxes(out, name, title, tight, PANELS, "queues")
-    shown = table(tight, "queues", (GMEAN, P90, SLOWED, TOTAL, WORST))
-    about = ABOUT.format(draws=draws_text(draws_of(bench)))
-    write_draws_page(
+    write_queues_page(
+        bench,
         out,
-        name,
-        title,
-        about,
+        "figure16",
+        "Figure 16: locality",
+        ABOUT,
         says="Speedups and slowdowns with locality by number of queues",
-        shown=shown,
-        found=_claims(tight),
+        draws=DRAWS,
+        rows=ROWS,
+        panels=PANELS,
+        columns=(GMEAN, P90, SLOWED, TOTAL, WORST),
+        found=_claims,
     )
 
 
 def _claims(done: Sequence[Done]) -> list[Claim]:
-    cases = [str(queues) for queues in QUEUES]
+    cases = names_of(DRAWS)
     ours = [median(GMEAN, done, case, SIA.title) for case in cases]
     less = times_less(*(sum(mean(TOTAL, done, case, row.title) for case in cases) for row in (SIA, HIVED)))
     slowed = max(float(SLOWED.of(done, case, SIA_EXACT.title).max()) for case in cases)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from jobcast.pipelines.reproduce.sheets import Claim
 from jobcast.pipelines.reproduce.sia.bench import Bench
-from jobcast.pipelines.reproduce.sia.figure14 import draws_of
 from jobcast.pipelines.reproduce.sia.measures import (
     GMEAN,
     P90,
@@ -19,7 +18,7 @@ from jobcast.pipelines.reproduce.sia.measures import (
     table,
     write_runs,
 )
-from jobcast.pipelines.reproduce.sia.pages import write_draws_page
+from jobcast.pipelines.reproduce.sia.pages import draws_of, write_draws_page
 from jobcast.pipelines.reproduce.sia.plotting import over_shares
 from jobcast.pipelines.reproduce.sia.units import SIA, Done, Row
 from jobcast.pipelines.reproduce.sia.workloads import PoolDraw
