@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
+.PHONY: help install run test test-slow repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ run: install  ## the main job on the embedded trace: train, register, backtest, 
 
 test: install  ## the whole test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: install  ## fuzzing with many examples, random workloads through every engine
+	@$(BIN)/python -m pytest -n 2 --dist load -m slow
 
 lint: install  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast

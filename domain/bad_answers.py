@@ -1,0 +1,76 @@
+"""Forecasts that cannot be trusted: which answers were bad, why, and how often, as results tell it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
+REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
+KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS)
+"""What may be forecast."""
+
+
+class Reason(StrEnum):
+    """Why an answer was not used."""
+
+    RAISED = "raised"
+    NO_NUMBER = "no number"
+    WRONG_SHAPE = "wrong shape"
+    NOT_FINITE = "not finite"
+    OUT_OF_RANGE = "out of range"
+    NOT_MONOTONE = "not monotone"
+    INCONSISTENT = "inconsistent"
+    DEGRADED = "degraded"
+    """There was nobody to ask: a registry, version or schema that is missing or does not fit."""
+    BREAKER = "breaker open"
+    """Not asked: bad answers about the same thing came before."""
+
+
+@dataclass(slots=True)
+class BadAnswers:
+    """The tally of one run: every answer that was replaced by the conservative one.
+
+    Examples
+    --------
+    >>> told = BadAnswers()
+    >>> told.checked(ARRIVALS, 3)
+    >>> told.bad(ARRIVALS, Reason.NOT_FINITE, "pool a, 60 min: nan")
+    >>> told.figures()["arrivals"]["reasons"]
+    {'not finite': 1}
+    >>> told.lines()
+    ['arrivals: 1 of 3 answers were bad and took the conservative value (not finite 1; first: pool a, 60 min: nan)']
+    """
+
+    _checked: Counter[str] = field(default_factory=Counter)
+    _bad: dict[str, Counter[Reason]] = field(default_factory=dict)
+    _first: dict[str, str] = field(default_factory=dict)
+
+    def checked(self, kind: str, answers: int = 1) -> None:
+        """Note answers that were looked at, good and bad ones."""
+        self._checked[kind] += answers
+
+    def bad(self, kind: str, reason: Reason, what: str, answers: int = 1) -> None:
+        """Note answers that were replaced; `what` says which, of the first of a kind it is kept."""
+        self._bad.setdefault(kind, Counter())[reason] += answers
+        self._first.setdefault(kind, what)
+
+    def figures(self) -> dict[str, Any]:
+        """By kind: answers checked, answers replaced, these by reason, and the first of them; {} where none was bad."""
+        return {
+            kind: {
+                "checked": self._checked[kind],
+                "bad": sum(reasons.values()),
+                "reasons": {str(reason): count for reason, count in sorted(reasons.items())},
+                "first": self._first[kind],
+            }
+            for kind, reasons in sorted(self._bad.items())
+        }
+
+    def lines(self) -> list[str]:
+        """A line a kind for people, none where no answer was bad."""
+        return [
+            f"{kind}: {told['bad']:,} of {told['checked']:,} answers were bad and took the conservative value "
+            f"({', '.join(f'{reason} {count:,}' for reason, count in told['reasons'].items())}; first: {told['first']})"
+            for kind, told in self.figures().items()
+        ]
