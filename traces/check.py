@@ -9,6 +9,7 @@ from polars.exceptions import PanicException
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import COLUMNS, REQUIRED, Column, Kind
+from jobcast.traces.files import hushed
 
 REMEDY = "correct it or drop the row"
 MOST_SHOWN = 80
@@ -62,9 +63,10 @@ class Place:
 def _value(values: pl.Series, index: int) -> Any:
     """A value to show: a time that Python has no year for is told as the number that it is."""
     try:
-        return values[index]
+        with hushed():
+            return values[index]
     except (ValueError, OverflowError, PanicException):
-        return f"{values.to_physical()[index]} ({values.dtype})"
+        return values.to_physical()[index]
 
 
 def check_jobs(frame: pl.DataFrame, place: Place) -> None:
