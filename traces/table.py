@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jobcast.domain.jobs import Job
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
+from jobcast.traces.outliers import SPANS, YEAR_S, without_outliers
 from jobcast.traces.typed import Typed, typed_columns
 
 MICROSECONDS = 1e6
@@ -65,15 +66,17 @@ class Trace:
         Raises
         ------
         TraceError
-            A required column is missing, or a row holds what a trace cannot.
+            A required column is missing, a row holds what a trace cannot, or its times lie far from all others
+            (see `outliers`).
         """
         place = place or Place(source if isinstance(source, str) else getattr(source, "path", name))
         typed: Typed = typed_columns(frame, place)
-        check_jobs(typed.frame, place)
-        jobs = _in_order(typed.frame)
+        kept, place, odd = without_outliers(typed.frame, place)
+        check_jobs(kept, place)
+        jobs = _in_order(kept)
         if not isinstance(source, Source):
-            source = Source(source or name, _content_hash(jobs), jobs.height)
-        return cls(jobs, name, source, (*notes, *typed.notes), dict(dropped or {}))
+            source = Source(source or name, _content_hash(jobs), typed.frame.height)
+        return cls(jobs, name, source, (*notes, *typed.notes, *_endless(jobs)), {**(dropped or {}), **odd})
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -156,6 +159,17 @@ class Trace:
 
 def _seconds(times: pl.Series) -> Floats:
     return times.dt.timestamp("us").to_numpy() / MICROSECONDS
+
+
+def _endless(jobs: pl.DataFrame) -> tuple[str, ...]:
+    """Note on jobs that run on long after the trace: it may be so, but figures and replays go by them."""
+    span_s = float(np.ptp(_seconds(jobs["submit_time"])))
+    endless = jobs["duration"] > max(YEAR_S, SPANS * span_s)
+    if not (count := int(endless.sum())):
+        return ()
+    years = float(jobs["duration"].filter(endless).max()) / YEAR_S  # type: ignore[arg-type]
+    first = jobs["job_id"].filter(endless)[0]
+    return (f"duration: {count:,} of {jobs.height:,} jobs run for years (up to {years:,.1f}), the first is {first}",)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
