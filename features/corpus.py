@@ -21,7 +21,7 @@ QUIET_S = 28 * 86400.0
 """Further than this from any event of any pool, one instant is like the next: they are left out of the grid."""
 REMEDY = "narrow the window with --from and --until, take a longer step_s, or allow more with --memory"
 COPIES = 3
-"""What whoever builds a corpus holds at the peak, in corpora: features in float64, the parts that a model learns from."""
+"""Corpora that whoever builds one holds at the peak: features in float64, the parts that a model learns from."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], object]

@@ -120,7 +120,8 @@ def _refuse(odd: Bools, times: pl.Series, place: Place) -> None:
     first = int(rows[0])
     others = times.filter(~odd)
     low, high, value = others.min(), others.max(), times[first]
-    assert isinstance(low, datetime) and isinstance(high, datetime)
+    assert isinstance(low, datetime)
+    assert isinstance(high, datetime)
     years = min(abs((value - end).total_seconds()) for end in (low, high)) / YEAR_S
     what = f"lies {years:,.0f} years from all others ({low:%Y-%m-%d} to {high:%Y-%m-%d})"
     place.fail(first, times.name, what, value, REMEDY, len(rows) - 1)

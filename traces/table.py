@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jobcast.domain.jobs import Job
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
-from jobcast.traces.outliers import SPANS, YEAR_S, without_outliers
+from jobcast.traces.outliers import without_outliers
 from jobcast.traces.typed import Typed, typed_columns
 
 MICROSECONDS = 1e6
@@ -76,7 +76,7 @@ class Trace:
         jobs = _in_order(kept)
         if not isinstance(source, Source):
             source = Source(source or name, _content_hash(jobs), typed.frame.height)
-        return cls(jobs, name, source, (*notes, *typed.notes, *_endless(jobs)), {**(dropped or {}), **odd})
+        return cls(jobs, name, source, (*notes, *typed.notes), {**(dropped or {}), **odd})
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -159,17 +159,6 @@ class Trace:
 
 def _seconds(times: pl.Series) -> Floats:
     return times.dt.timestamp("us").to_numpy() / MICROSECONDS
-
-
-def _endless(jobs: pl.DataFrame) -> tuple[str, ...]:
-    """Note on jobs that run on long after the trace: it may be so, but figures and replays go by them."""
-    span_s = float(np.ptp(_seconds(jobs["submit_time"])))
-    endless = jobs["duration"] > max(YEAR_S, SPANS * span_s)
-    if not (count := int(endless.sum())):
-        return ()
-    years = float(jobs["duration"].filter(endless).max()) / YEAR_S  # type: ignore[arg-type]
-    first = jobs["job_id"].filter(endless)[0]
-    return (f"duration: {count:,} of {jobs.height:,} jobs run for years (up to {years:,.1f}), the first is {first}",)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

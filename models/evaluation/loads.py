@@ -99,7 +99,8 @@ def evaluate_loads(
     longest_s = MINUTE_S * max(model.horizons_min_)
     ticks_s = active_grid(histories, from_s, until_s, step_s, longest_s)
     what = f"estimates of {len(histories):,} pools at {len(ticks_s):,} instants"
-    need_memory(8 * len(ticks_s) * len(model.horizons_min_) * (2 * len(model.columns) + 4 * len(histories)), what, REMEDY)
+    numbers = 2 * len(model.columns) + 4 * len(histories)  # rows of a pool at a time; loads and estimates of all
+    need_memory(8 * len(ticks_s) * len(model.horizons_min_) * numbers, what, REMEDY)
     estimates = {pool: model.predict(history, ticks_s) for pool, history in histories.items()}
     rules: dict[str, baselines.LoadRule] = dict(baselines.LOAD_RULES)
     if chosen_max is not None:
