@@ -92,10 +92,9 @@ class LightGbm:
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read a model string."""
-        import lightgbm
 
         booster = cls()
-        booster.model_ = lightgbm.Booster(model_str=read(f"{stem}.{cls.suffix}").decode())
+        booster.model_ = booster_of(read(f"{stem}.{cls.suffix}").decode())
         return booster
 
 

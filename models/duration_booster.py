@@ -126,10 +126,8 @@ class DurationBooster:
     @classmethod
     def from_text(cls, text: str, n_bins: int, use_tags: bool) -> Self:
         """Read what `to_text` wrote."""
-        import lightgbm
-
         booster = cls(n_bins, use_tags=use_tags)
-        booster.model_ = lightgbm.Booster(model_str=text)
+        booster.model_ = booster_of(text)
         return booster
 
 

@@ -108,9 +108,7 @@ class LoadDistribution:
     @classmethod
     def of_texts(cls, texts: dict[str, str], share: float, amounts: Sequence[float]) -> Self:
         """From what `texts` gave and the constants."""
-        import lightgbm
-
-        boosters = {name: lightgbm.Booster(model_str=text) for name, text in texts.items()}
+        boosters = {name: booster_of(text) for name, text in texts.items()}
         made = cls()
         made.share_, made.amounts_ = share, np.array(amounts)
         made.arrival_ = boosters.get("any")

@@ -277,7 +277,12 @@ def in_terminal(table: Any) -> str:
 
     from rich.console import Console
 
+    class Paper(Console):
+        def render_str(self, text: str, **style: Any) -> Any:  # before rich drops some control characters unseen
+            return super().render_str(printable(text), **style)
+
     paper = io.StringIO()
-    # Without markup, so that brackets in a label stay what they are.
-    Console(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, legacy_windows=False).print(table)
+    # Without markup and emoji, so that brackets and colons in a label stay what they are.
+    plain = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
+    Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
