@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, plain, smallest_leaf
+from jobcast.models.metadata import booster_of
 
 SERVING_THREADS = 1
 """A forecast is a few rows: waking other threads costs more than the trees do."""

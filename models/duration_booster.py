@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_width
+from jobcast.models.metadata import booster_of
 
 DAY_S = 86400.0
 TRAINING_THREADS = 1

@@ -141,8 +141,8 @@ def _told(error: Exception, words: list[str]) -> tuple[str, int]:
     if isinstance(error, JobcastError):
         return _line(str(error)), EXIT_USER if isinstance(error, UserError) else EXIT_OURS
     if isinstance(error, MemoryError):
-        why = f"memory ran out ({error})" if str(error) else "memory ran out"
-        return _line(f"{why}; narrow the window with --from and --until, or free some memory"), EXIT_USER
+        what = f"memory ran out ({error})" if str(error) else "memory ran out"
+        return _line(f"{what}; narrow the window with --from and --until, or free some memory"), EXIT_USER
     if isinstance(error, OSError):
         if error.filename is None:
             _discard_stdout()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
+from jobcast.pipelines.console import printable
 from jobcast.pipelines.headline import find
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
@@ -283,6 +284,7 @@ def in_terminal(table: Any) -> str:
 
     paper = io.StringIO()
     # Without markup and emoji, so that brackets and colons in a label stay what they are.
-    plain = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
-    Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
+    Paper(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, emoji=False, legacy_windows=False).print(
+        table
+    )
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
