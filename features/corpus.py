@@ -20,8 +20,8 @@ MINUTE_S = 60.0
 QUIET_S = 28 * 86400.0
 """Further than this from any event of any pool, one instant is like the next: they are left out of the grid."""
 REMEDY = "narrow the window with --from and --until, take a longer step_s, or allow more with --memory"
-COPIES = 3
-"""Corpora that whoever builds one holds at the peak: features in float64, the parts that a model learns from."""
+COPIES = 12
+"""Corpora that a training holds at its peak, measured: features in float64, each model's own form of its rows."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], object]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import need_memory
-from jobcast.features.corpus import COPIES, STEP_S, active_grid
+from jobcast.features.corpus import STEP_S, active_grid
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.features.loads import window_loads
 from jobcast.features.targets import load_within
@@ -23,6 +23,8 @@ FOLD_SHARE = 0.2
 """Each fold's share of the training time, at its end: of five weeks the fourth and the fifth."""
 MOST_WINDOWS = 24
 """As far back as a sliding maximum may look; the recent few windows of SIA, section 5.4.1."""
+COPIES = 3
+"""What a training holds of the rows at its peak."""
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

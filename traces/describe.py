@@ -25,7 +25,7 @@ from jobcast.traces.history import rows_by_pool
 from jobcast.traces.occupancy import busy_gpus
 from jobcast.traces.outliers import SPANS, YEAR_S
 from jobcast.traces.pools import PoolsTable, Quota
-from jobcast.traces.rhythm import Weeks, hour_of_week, weeks_of
+from jobcast.traces.rhythm import QUIET_WEEKS, Weeks, hour_of_week, weeks_of
 from jobcast.traces.shares import Shares, shares_of
 from jobcast.traces.table import Floats, Source, Trace
 
@@ -47,7 +47,7 @@ class Description:
         `interarrival_s` (over all gaps within pools), `interarrival_cv` (Figure 3a, over pools),
         `burst_share` (Figure 3b, over pools), `duration_spread` (Figure 3c, over pools), `duration_s` and `wait_s`
         (over jobs)
-    weeks : jobs and GPU-hours by week and pool
+    weeks : jobs and GPU-hours by week and pool, without long silences
     hour_of_week : mean jobs submitted by hour of the week, 7 days (Monday first, UTC) of 24 hours
     shares : jobs and GPU-hours by user, tag, state, ... where the trace tells them
     quota_changes : how often the quotas change within the span
@@ -177,7 +177,8 @@ def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: M
 def _check_memory(submit_s: Floats, count: int, pools: Sequence[Pool] | PoolsTable | None) -> None:
     """Refuse a span whose hours and weeks would take too much."""
     hours = float(submit_s[-1] - submit_s[0]) / HOUR_S
-    size = HOUR_BYTES * hours * (count + 1 if pools else 1) + WEEK_BYTES * hours / HOURS_A_WEEK * count
+    weeks = min(hours / HOURS_A_WEEK, (2 * QUIET_WEEKS + 1) * len(submit_s))
+    size = HOUR_BYTES * hours * (count + 1 if pools else 1) + WEEK_BYTES * weeks * count
     need_memory(size, f"{hours / 24:,.0f} days of {count:,} pools, hour by hour,", REMEDY)
 
 
