@@ -37,5 +37,9 @@ class OverlapError(UserError):
     """A model whose training data reach into the window that it is asked about."""
 
 
+class MemoryLimitError(UserError):
+    """Work that would need more memory than it may take, refused before it is asked for."""
+
+
 class DecisionError(JobcastError):
     """A policy's answer that the cluster cannot carry out: a bug in the policy, not the user's mistake."""

@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.history import PoolHistory
+from jobcast.domain.memory import need_memory
 from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.targets import arrivals_within, load_within
 
 STEP_S = 300.0
 """One prediction every 5 minutes a pool. SIA, Figure 21."""
 MINUTE_S = 60.0
+QUIET_S = 28 * 86400.0
+"""Further than this from any event of any pool, one instant is like the next: they are left out of the grid."""
+REMEDY = "narrow the window with --from and --until, take a longer step_s, or allow more with --memory"
+COPIES = 12
+"""Corpora that a training holds at its peak, measured: features in float64, each model's own form of its rows."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -117,6 +123,33 @@ def grid(from_s: float, until_s: float, step_s: float = STEP_S) -> NDArray[np.fl
     return np.arange(math.ceil(from_s / step_s), math.ceil(until_s / step_s), dtype=np.float64) * step_s
 
 
+def active_grid(
+    histories: Mapping[str, PoolHistory], from_s: float, until_s: float, step_s: float = STEP_S, horizon_s: float = 0.0
+) -> NDArray[np.float64]:
+    """The instants of `grid` that lie within `QUIET_S` of an event of any pool, or within a horizon if that is longer.
+
+    Their number goes by what happened, not by the span: of a trace whose jobs came in two bursts years apart it is
+    those about the bursts. Where nothing ever happened it is the whole grid, and so it is of a trace without a silence
+    of eight weeks.
+
+    >>> none = np.empty(0)
+    >>> pool = PoolHistory(np.array([0.0, 1e9]), np.ones(2), none, none, none, none)
+    >>> len(grid(0.0, 1e9)), len(active_grid({"a": pool}, 0.0, 1e9))
+    (3333334, 16130)
+    """
+    of_pools = [part for one in histories.values() for part in (one.arrival_s, one.start_s, one.completion_s)]
+    events = np.unique(np.concatenate([np.empty(0), *of_pools]))
+    events = events[np.isfinite(events)]
+    if not events.size:
+        need_memory(8 * (until_s - from_s) / step_s, "a grid without a single job")
+        return grid(from_s, until_s, step_s)
+    near_s = max(QUIET_S, horizon_s)
+    after = np.flatnonzero(np.diff(events) > 2 * near_s)
+    begins = np.maximum(events[np.append(0, after + 1)] - near_s, from_s)
+    ends = np.minimum(events[np.append(after, -1)] + near_s, until_s)
+    return np.concatenate([grid(a, b, step_s) for a, b in zip(begins, ends, strict=True)])
+
+
 def build_corpus(
     histories: Mapping[str, PoolHistory],
     from_s: float,
@@ -125,7 +158,7 @@ def build_corpus(
     step_s: float = STEP_S,
     progress: Progress | None = None,
 ) -> Corpus:
-    """Corpus of all pools on the grid of multiples of step_s in [from_s, until_s).
+    """Corpus of all pools on the multiples of step_s in [from_s, until_s), without long silences: `active_grid`.
 
     Parameters
     ----------
@@ -133,11 +166,19 @@ def build_corpus(
     from_s, until_s : seconds from the epoch, UTC
     horizons_min : (H,) horizons in minutes
     progress : called with (pools done, pools in all)
+
+    Raises
+    ------
+    MemoryLimitError
+        It would need more memory than it may take.
     """
     pools = tuple(sorted(histories))
-    ticks = grid(from_s, until_s, step_s)
     horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
+    ticks = active_grid(histories, from_s, until_s, step_s, horizons_s.max(initial=0.0))
     shape = (len(pools), ticks.size, horizons_s.size)
+    row_bytes = horizons_s.size * (4 * len(feature_names()) + 5)
+    what = f"features of {len(pools):,} pools at {ticks.size:,} instants"
+    need_memory(COPIES * len(pools) * ticks.size * row_bytes, what, REMEDY)
     X = np.empty((*shape, len(feature_names())), np.float32)
     arrives = np.empty(shape, np.bool_)
     load = np.empty(shape, np.float32)

@@ -5,6 +5,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.history import PoolHistory
 
+PART = 4096
+"""Instants whose windows are held at once."""
 Floats = NDArray[np.float64]
 
 
@@ -51,5 +53,6 @@ def sliding_max(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, coun
 
     Parameters and errors as `window_loads`.
     """
-    largest: Floats = window_loads(history, ticks_s, horizon_s, count).max(axis=1)
-    return largest
+    ticks = np.asarray(ticks_s, np.float64)
+    parts = np.split(ticks, range(PART, len(ticks), PART))  # of 5-minute windows a week has 2,016
+    return np.concatenate([window_loads(history, part, horizon_s, count).max(axis=1) for part in parts])

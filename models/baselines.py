@@ -72,9 +72,7 @@ def max_of_recent(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) ->
 
 def max_of_week(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
     """Largest load of a k among the whole ones of the last 7 days (one at least), GPUs, shape (T,)."""
-    windows = max(1, int(WEEK_S // horizon_s))
-    largest: Floats = window_loads(history, ticks_s, horizon_s, windows).max(axis=1)
-    return largest
+    return sliding_max(history, ticks_s, horizon_s, max(1, int(WEEK_S // horizon_s)))
 
 
 LOAD_RULES: Mapping[str, LoadRule] = {

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, plain, smallest_leaf
+from jobcast.models.metadata import booster_of
 
 SERVING_THREADS = 1
 """A forecast is a few rows: waking other threads costs more than the trees do."""
@@ -92,10 +93,9 @@ class LightGbm:
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read a model string."""
-        import lightgbm
 
         booster = cls()
-        booster.model_ = lightgbm.Booster(model_str=read(f"{stem}.{cls.suffix}").decode())
+        booster.model_ = booster_of(read(f"{stem}.{cls.suffix}").decode())
         return booster
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_width
+from jobcast.models.metadata import booster_of
 
 DAY_S = 86400.0
 TRAINING_THREADS = 1
@@ -126,10 +127,8 @@ class DurationBooster:
     @classmethod
     def from_text(cls, text: str, n_bins: int, use_tags: bool) -> Self:
         """Read what `to_text` wrote."""
-        import lightgbm
-
         booster = cls(n_bins, use_tags=use_tags)
-        booster.model_ = lightgbm.Booster(model_str=text)
+        booster.model_ = booster_of(text)
         return booster
 
 

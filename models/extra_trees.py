@@ -3,11 +3,14 @@
 import io
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.memory import need_memory
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, plain, smallest_leaf
+from jobcast.models.metadata import REMEDY
 
 _ARRAYS = ("root", "column", "threshold", "left", "right", "missing_left", "value")
 """Arrays in the order in which the kernel takes them."""
@@ -82,8 +85,10 @@ class ExtraTrees:
     @classmethod
     def from_files(cls, stem: str, read: ReadFile) -> Self:
         """Read the archive; nothing in it is code."""
-        model = cls()
-        with np.load(io.BytesIO(read(f"{stem}.{cls.suffix}")), allow_pickle=False) as told:
+        model, packed = cls(), io.BytesIO(read(f"{stem}.{cls.suffix}"))
+        with ZipFile(packed) as archive:  # a few bytes may unpack to any number
+            need_memory(sum(part.file_size for part in archive.infolist()), f"{stem}.{cls.suffix}", REMEDY)
+        with np.load(packed, allow_pickle=False) as told:
             model.arrays_ = {name: told[name] for name in _ARRAYS}
             model.gain_ = told["gain"]
         return model

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.history import PoolHistory
-from jobcast.features.corpus import STEP_S, grid
-from jobcast.features.load_features import load_features
+from jobcast.domain.memory import need_memory
+from jobcast.features.corpus import STEP_S, active_grid
+from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.features.loads import window_loads
 from jobcast.features.targets import load_within
 
@@ -22,6 +23,8 @@ FOLD_SHARE = 0.2
 """Each fold's share of the training time, at its end: of five weeks the fourth and the fifth."""
 MOST_WINDOWS = 24
 """As far back as a sliding maximum may look; the recent few windows of SIA, section 5.4.1."""
+COPIES = 3
+"""What a training holds of the rows at its peak."""
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -52,10 +55,16 @@ class LoadData:
     def of(
         cls, histories: Mapping[str, PoolHistory], from_s: float, until_s: float, horizons_min: Sequence[float]
     ) -> "LoadData":
-        """Rows of all pools on a thinned grid; what lies before `from_s` is read as history."""
-        ticks_s = grid(from_s, until_s, STEP_S)
-        ticks_s = ticks_s[:: _stride(len(ticks_s) * len(histories))]
+        """Rows of all pools on a thinned grid; what lies before `from_s` is read as history.
+
+        Raises MemoryLimitError where they would need more memory than they may take.
+        """
         horizons_s = MINUTE_S * np.asarray(horizons_min, np.float64)
+        ticks_s = active_grid(histories, from_s, until_s, STEP_S, horizons_s.max(initial=0.0))
+        ticks_s = ticks_s[:: _stride(len(ticks_s) * len(histories))]
+        rows, columns = len(ticks_s) * len(histories), len(load_feature_names()) + MOST_WINDOWS + 1
+        what = f"loads of {len(histories):,} pools at {len(ticks_s):,} instants"
+        need_memory(COPIES * 4 * rows * len(horizons_s) * columns, what)
         pools = [histories[name] for name in sorted(histories)]
         return cls(
             float(from_s),

@@ -14,7 +14,7 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.load_data import MINUTE_S, LoadData, Mask
 from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
-from jobcast.models.metadata import read_text
+from jobcast.models.metadata import booster_of, read_text
 
 if TYPE_CHECKING:
     from jobcast.models.small_trees import SmallTrees
@@ -108,9 +108,7 @@ class LoadDistribution:
     @classmethod
     def of_texts(cls, texts: dict[str, str], share: float, amounts: Sequence[float]) -> Self:
         """From what `texts` gave and the constants."""
-        import lightgbm
-
-        boosters = {name: lightgbm.Booster(model_str=text) for name, text in texts.items()}
+        boosters = {name: booster_of(text) for name, text in texts.items()}
         made = cls()
         made.share_, made.amounts_ = share, np.array(amounts)
         made.arrival_ = boosters.get("any")

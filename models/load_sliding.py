@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
 from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
@@ -87,8 +88,12 @@ class SlidingMax:
 
     @classmethod
     def read(cls, told: dict[str, Any], folder: Path) -> Self:
-        """From what `told` and `write` gave."""
+        """From what `told` and `write` gave; RegistryError where more windows are declared than `fit` chooses from."""
         rule = cls()
+        for windows in (*told["windows"], *told["lending_windows"]):
+            if not (isinstance(windows, int) and 1 <= windows <= MOST_WINDOWS):
+                what = f"{windows!r} windows of load where 1 to {MOST_WINDOWS} can be"
+                raise RegistryError(f"{folder}: declares {what}; train the model again")
         rule.windows_, rule.lending_windows_ = tuple(told["windows"]), tuple(told["lending_windows"])
         rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
         return rule

@@ -1,14 +1,21 @@
 """The one JSON file that every saved predictor has: what it is, what it was trained on, what it decided."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import RegistryError
+from jobcast.domain.memory import need_memory
 
 METADATA = "metadata.json"
 FORMAT = 1
 """Raised when a reader of an older version could not make sense of the files."""
+
+JSON_BYTES = 20
+"""Memory that a byte of JSON takes at most when it is read, nearly: lists of short numbers."""
+REMEDY = "train the model again, or allow more with --memory"
+_COUNTS = re.compile(r"^num_(?:leaves|cat)=(\d+)", re.MULTILINE)
 
 
 def write_metadata(folder: Path, predictor: str, told: dict[str, Any]) -> None:
@@ -25,8 +32,12 @@ def read_metadata(folder: Path, predictor: str) -> dict[str, Any]:
     ------
     RegistryError
         The folder holds no model, one of another predictor, or one of a later format.
+    MemoryLimitError
+        The file is larger than what may be read.
     """
     path = folder / METADATA
+    if path.is_file():
+        need_memory(JSON_BYTES * path.stat().st_size, f"{path}", REMEDY)
     try:
         told: dict[str, Any] = json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -44,3 +55,21 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise RegistryError(f"{path}: cannot be read ({error.strerror}); export or train the model again") from error
+
+
+def booster_of(text: str) -> Any:
+    """LightGBM's booster from its own text.
+
+    LightGBM makes room for as many leaves as the text declares before it reads them, so those must be in it.
+
+    Raises
+    ------
+    RegistryError
+        The text declares more leaves than it can hold.
+    """
+    import lightgbm
+
+    most = max((int(count) for count in _COUNTS.findall(text)), default=0)
+    if most > len(text):
+        raise RegistryError(f"a tree of {most:,} leaves in a text of {len(text):,} characters; train the model again")
+    return lightgbm.Booster(model_str=text)

@@ -12,6 +12,7 @@ import click
 
 from jobcast import __version__
 from jobcast.domain.errors import JobcastError, UserError
+from jobcast.pipelines.console import printable
 
 PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
 """Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
@@ -105,7 +106,7 @@ def main(arguments: list[str] | None = None) -> Any:
         else:
             told, code = _told(error, words)
         if told:
-            click.echo(told, err=True)
+            click.echo(printable(told), err=True)
     finally:
         if arguments is None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt but the way out
@@ -147,6 +148,9 @@ def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
         return "", EXIT_OURS  # whoever read the results has left; nothing is wrong
     if isinstance(error, JobcastError):
         return _line(str(error)), EXIT_USER if isinstance(error, UserError) else EXIT_OURS
+    if isinstance(error, MemoryError):
+        what = f"memory ran out ({error})" if str(error) else "memory ran out"
+        return _line(f"{what}; narrow the window with --from and --until, or free some memory"), EXIT_USER
     if isinstance(error, OSError):
         if error.filename is None:
             _discard_stdout()

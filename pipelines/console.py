@@ -1,5 +1,6 @@
 """What a person sees while jobcast works: progress and notes on stderr, results on stdout."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,22 @@ Step = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 PLAIN_LINE_EVERY_S = 10.0
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Characters that act on a terminal or turn its text around instead of showing; line feeds and tabs are ours."""
+
+
+def printable(text: str) -> str:
+    r"""Text with what would act on a terminal written out, as names from files may hold anything.
+
+    >>> print(printable("pool\x1b[2J"))
+    pool\x1b[2J
+    >>> print(printable("a\u202eb"))
+    a\u202eb
+    """
+    return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def _ignore(done: int, total: int) -> None:
@@ -25,11 +42,11 @@ class Console:
     def note(self, text: str) -> None:
         """One line on stderr."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     def result(self, text: str) -> None:
         """A result on stdout, whatever `quiet` says of the rest."""
-        print(text, flush=True)
+        print(printable(text), flush=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
@@ -46,9 +63,9 @@ def _bar(label: str) -> Iterator[Step]:
     from rich.console import Console as RichConsole
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=RichConsole(stderr=True)) as bars:
-        task = bars.add_task(label, total=None)
+        task = bars.add_task(printable(label), total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
@@ -59,6 +76,6 @@ def _plain_lines(label: str) -> Step:
         nonlocal last
         if time.monotonic() - last >= PLAIN_LINE_EVERY_S and done < total:
             last = time.monotonic()
-            print(f"{label}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)
+            print(f"{printable(label)}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)
 
     return step

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
+from jobcast.pipelines.console import printable
 from jobcast.pipelines.headline import find
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
@@ -277,7 +278,13 @@ def in_terminal(table: Any) -> str:
 
     from rich.console import Console
 
+    class Paper(Console):
+        def render_str(self, text: str, **style: Any) -> Any:  # before rich drops some control characters unseen
+            return super().render_str(printable(text), **style)
+
     paper = io.StringIO()
-    # Without markup, so that brackets in a label stay what they are.
-    Console(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, legacy_windows=False).print(table)
+    # Without markup and emoji, so that brackets and colons in a label stay what they are.
+    Paper(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, emoji=False, legacy_windows=False).print(
+        table
+    )
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")

@@ -9,6 +9,7 @@ import numpy as np
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Pool
+from jobcast.domain.memory import need_memory
 from jobcast.traces.curves import Curve, cdf
 from jobcast.traces.figures import (
     HOUR_S,
@@ -22,10 +23,15 @@ from jobcast.traces.figures import (
 )
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.occupancy import busy_gpus
+from jobcast.traces.outliers import SPANS, YEAR_S
 from jobcast.traces.pools import PoolsTable, Quota
-from jobcast.traces.rhythm import Weeks, hour_of_week, weeks_of
+from jobcast.traces.rhythm import QUIET_WEEKS, Weeks, hour_of_week, weeks_of
 from jobcast.traces.shares import Shares, shares_of
 from jobcast.traces.table import Floats, Source, Trace
+
+HOUR_BYTES, WEEK_BYTES, HOURS_A_WEEK = 24, 200, 168
+"""An hour of a pool: quota, GPUs at work, their quotient; a week: two numbers, in Python and as JSON."""
+REMEDY = "correct the times, describe a part of the trace, or allow more with --memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Description:
         `interarrival_s` (over all gaps within pools), `interarrival_cv` (Figure 3a, over pools),
         `burst_share` (Figure 3b, over pools), `duration_spread` (Figure 3c, over pools), `duration_s` and `wait_s`
         (over jobs)
-    weeks : jobs and GPU-hours by week and pool
+    weeks : jobs and GPU-hours by week and pool, without long silences
     hour_of_week : mean jobs submitted by hour of the week, 7 days (Monday first, UTC) of 24 hours
     shares : jobs and GPU-hours by user, tag, state, ... where the trace tells them
     quota_changes : how often the quotas change within the span
@@ -78,11 +84,14 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
     ------
     TraceError
         The trace holds no jobs.
+    MemoryLimitError
+        Its hours and weeks, pool by pool, would need more memory than they may take.
     """
     if not len(trace):
         raise TraceError(f"{trace.name}: no jobs to describe; widen the window or give another trace")
     jobs = _columns(trace)
     rows = rows_by_pool(trace)
+    _check_memory(jobs.submit_s, len(rows), pools)
     of_pool = {name: jobs.of(its) for name, its in rows.items()}
     loops = {name: closed_loop(its) for name, its in of_pool.items()}
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
@@ -104,7 +113,7 @@ def describe(trace: Trace, pools: Sequence[Pool] | PoolsTable | None = None) -> 
     return Description(
         name=trace.name,
         source=trace.source,
-        notes=(*trace.notes, *_elastic_notes(trace)),
+        notes=(*trace.notes, *_elastic_notes(trace), *_endless_notes(trace)),
         dropped=dict(trace.dropped),
         total=total,
         pools=figures,
@@ -142,6 +151,16 @@ def _elastic_notes(trace: Trace) -> tuple[str, ...]:
     return (f"{which}: their widths are the most that they can use, their run times those on one GPU",)
 
 
+def _endless_notes(trace: Trace) -> tuple[str, ...]:
+    """Jobs that run on for years after the trace: it may be so, but all figures and replays go by them."""
+    years = trace.duration_s / YEAR_S
+    endless = np.flatnonzero(trace.duration_s > max(YEAR_S, SPANS * float(np.ptp(trace.submit_s))))
+    if not len(endless):
+        return ()
+    which = f"{len(endless):,} of {len(trace):,} jobs run for years, up to {years.max():,.1f}"
+    return (f"duration: {which}; the first is {trace.jobs['job_id'][int(endless[0])]}",)
+
+
 def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: Mapping[str, Any]) -> dict[str, Floats]:
     """Quotas by pool, hour by hour, of the pools that have jobs; 0 before a pool's first quota."""
     if isinstance(pools, PoolsTable):
@@ -153,6 +172,14 @@ def _quotas(pools: Sequence[Pool] | PoolsTable | None, edges_s: Floats, known: M
         its = series.setdefault(quota.pool, np.zeros(len(edges_s) - 1))
         its[edges_s[:-1] >= quota.from_s] = quota.gpus
     return {name: its for name, its in sorted(series.items()) if its.any()}
+
+
+def _check_memory(submit_s: Floats, count: int, pools: Sequence[Pool] | PoolsTable | None) -> None:
+    """Refuse a span whose hours and weeks would take too much."""
+    hours = float(submit_s[-1] - submit_s[0]) / HOUR_S
+    weeks = min(hours / HOURS_A_WEEK, (2 * QUIET_WEEKS + 1) * len(submit_s))
+    size = HOUR_BYTES * hours * (count + 1 if pools else 1) + WEEK_BYTES * weeks * count
+    need_memory(size, f"{hours / 24:,.0f} days of {count:,} pools, hour by hour,", REMEDY)
 
 
 def _hours(submit_s: Floats) -> Floats:

@@ -11,6 +11,8 @@ from jobcast.traces.table import Floats
 HOUR_S, DAY_S, WEEK_S = 3600.0, 86400.0, 604800.0
 FIRST_MONDAY_S = 4 * DAY_S
 """1970-01-05, the first Monday after the epoch."""
+QUIET_WEEKS = 4
+"""Weeks further than this from any job are not listed: two bursts ten years apart would list five hundred."""
 BAND = 1.1
 """A narrow band: from a gap to a tenth more."""
 LEAST_GAP_S = 60.0
@@ -22,11 +24,11 @@ CLOCKWORK = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Weeks:
-    """Jobs submitted and their GPU-hours by week (Monday to Sunday, UTC) and pool.
+    """Jobs submitted and their GPU-hours by week (Monday to Sunday, UTC) and pool, without long silences.
 
     Attributes
     ----------
-    from_s : beginnings of the weeks, seconds from the epoch, ascending
+    from_s : beginnings of the weeks within `QUIET_WEEKS` of one with jobs, seconds from the epoch, ascending
     jobs, gpu_hours : by pool, one number a week
     """
 
@@ -51,11 +53,13 @@ def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np
     Weeks(from_s=(345600.0, 950400.0), jobs={'a': (1, 1)}, gpu_hours={'a': (1.0, 2.0)})
     """
     week = np.floor((submit_s - FIRST_MONDAY_S) / WEEK_S).astype(np.int64)
-    first, count = int(week[0]), int(week[-1] - week[0]) + 1
-    jobs = {name: np.bincount(week[its] - first, minlength=count) for name, its in rows.items()}
-    hours = {name: np.bincount(week[its] - first, gpu_time_s[its] / HOUR_S, count) for name, its in rows.items()}
+    near = np.unique(np.unique(week)[:, None] + np.arange(-QUIET_WEEKS, QUIET_WEEKS + 1))
+    shown = near[(near >= week[0]) & (near <= week[-1])]
+    place, count = np.searchsorted(shown, week), len(shown)
+    jobs = {name: np.bincount(place[its], minlength=count) for name, its in rows.items()}
+    hours = {name: np.bincount(place[its], gpu_time_s[its] / HOUR_S, count) for name, its in rows.items()}
     return Weeks(
-        tuple(FIRST_MONDAY_S + WEEK_S * (first + index) for index in range(count)),
+        tuple(FIRST_MONDAY_S + WEEK_S * int(number) for number in shown),
         {name: tuple(counts.tolist()) for name, counts in jobs.items()},
         {name: tuple(sums.tolist()) for name, sums in hours.items()},
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jobcast.domain.jobs import Job
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
+from jobcast.traces.outliers import without_outliers
 from jobcast.traces.typed import Typed, typed_columns
 
 MICROSECONDS = 1e6
@@ -65,15 +66,17 @@ class Trace:
         Raises
         ------
         TraceError
-            A required column is missing, or a row holds what a trace cannot.
+            A required column is missing, a row holds what a trace cannot, or its times lie far from all others
+            (see `outliers`).
         """
         place = place or Place(source if isinstance(source, str) else getattr(source, "path", name))
         typed: Typed = typed_columns(frame, place)
-        check_jobs(typed.frame, place)
-        jobs = _in_order(typed.frame)
+        kept, place, odd = without_outliers(typed.frame, place)
+        check_jobs(kept, place)
+        jobs = _in_order(kept)
         if not isinstance(source, Source):
-            source = Source(source or name, _content_hash(jobs), jobs.height)
-        return cls(jobs, name, source, (*notes, *typed.notes), dict(dropped or {}))
+            source = Source(source or name, _content_hash(jobs), typed.frame.height)
+        return cls(jobs, name, source, (*notes, *typed.notes), {**(dropped or {}), **odd})
 
     def __len__(self) -> int:
         return self.jobs.height

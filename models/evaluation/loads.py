@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
+from jobcast.domain.memory import need_memory
 from jobcast.features.arrivals import arrival_features
-from jobcast.features.corpus import STEP_S, grid
+from jobcast.features.corpus import REMEDY, STEP_S, active_grid
 from jobcast.features.loads import sliding_max
 from jobcast.features.targets import load_within
 from jobcast.models import baselines, scores
@@ -92,8 +93,14 @@ def evaluate_loads(
         The model of arrivals has other horizons.
     TrainingError
         There is nothing to score.
+    MemoryLimitError
+        The rows would need more memory than they may take.
     """
-    ticks_s = grid(from_s, until_s, step_s)
+    longest_s = MINUTE_S * max(model.horizons_min_)
+    ticks_s = active_grid(histories, from_s, until_s, step_s, longest_s)
+    what = f"estimates of {len(histories):,} pools at {len(ticks_s):,} instants"
+    numbers = 2 * len(model.columns) + 4 * len(histories)  # rows of a pool at a time; loads and estimates of all
+    need_memory(8 * len(ticks_s) * len(model.horizons_min_) * numbers, what, REMEDY)
     estimates = {pool: model.predict(history, ticks_s) for pool, history in histories.items()}
     rules: dict[str, baselines.LoadRule] = dict(baselines.LOAD_RULES)
     if chosen_max is not None:

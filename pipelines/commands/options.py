@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.memory import memory_limit, parse_memory
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import check_outputs, to_json, write_text
 from jobcast.pipelines.times import parse_time
@@ -41,10 +42,44 @@ class Finite(click.FloatRange):
 
 
 def trace_option(required: bool = True) -> Callable[[Command], Command]:
-    """`--trace FILE`."""
+    """`--trace FILE`, and how it is read: `reading_options`."""
+
+    def decorate(command: Command) -> Command:
+        return click.option(
+            "--trace", "trace_path", metavar="FILE", required=required, help="A trace: CSV or Parquet.", type=_file()
+        )(reading_options(command))
+
+    return decorate
+
+
+def reading_options(command: Command) -> Command:
+    """`--drop-outliers` and `--memory SIZE`, in force while the command runs; it need not know them."""
+    command = click.option(
+        "--memory",
+        metavar="SIZE",
+        expose_value=False,
+        callback=_limit_memory,
+        help="Refuse what would need more, as in 4GB; default: half of what is free.",
+    )(command)
     return click.option(
-        "--trace", "trace_path", metavar="FILE", required=required, help="A trace: CSV or Parquet.", type=_file()
-    )
+        "--drop-outliers",
+        is_flag=True,
+        expose_value=False,
+        callback=_drop_outliers,
+        help="Leave out and count rows whose times lie years from all others.",
+    )(command)
+
+
+def _limit_memory(ctx: click.Context, param: click.Parameter, size: str | None) -> None:
+    if size is not None:
+        ctx.with_resource(memory_limit(parse_memory(size)))
+
+
+def _drop_outliers(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from jobcast.traces.outliers import dropping_outliers
+
+        ctx.with_resource(dropping_outliers())
 
 
 def window_options(command: Command) -> Command:

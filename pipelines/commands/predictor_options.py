@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from jobcast.domain.errors import ConfigError
 
-COMMON = frozenset({"predictor", "trace_path", "json_to"})
+COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
 """Parameters that go with every predictor."""
 
 

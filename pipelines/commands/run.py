@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import console_of
+from jobcast.pipelines.commands.options import console_of, reading_options
 
 
 @click.command(name="run")
@@ -12,6 +12,7 @@ from jobcast.pipelines.commands.options import console_of
 @click.option("--pools", metavar="FILE", help="Quotas; default: the trace's own, else derived.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the results; default: data/runs/NAME.")
 @click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml, else built in.")
+@reading_options
 @click.pass_context
 def command(
     ctx: click.Context, trace: str | None, pools: str | None, out: Path | None, params_path: Path | None

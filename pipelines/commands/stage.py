@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import check_places, console_of
+from jobcast.pipelines.commands.options import check_places, console_of, reading_options
 
 
 @click.command(name="stage")
@@ -12,6 +12,7 @@ from jobcast.pipelines.commands.options import check_places, console_of
 @click.argument("item", default="")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run's files; default: data.")
 @click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml.")
+@reading_options
 @click.pass_context
 def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
     """Run one stage: prepare, featurize, train PREDICTOR, evaluate, backtest or report.

@@ -11,6 +11,7 @@ from jobcast.pipelines.commands.options import (
     dropped_lines,
     emit_json,
     json_option,
+    reading_options,
     seed_option,
     set_option,
     settings_of,
@@ -42,6 +43,7 @@ def command() -> None:
 @click.option("--cluster-out", type=click.Path(path_type=Path), help="Of andreas, armida: write the nodes as YAML.")
 @seed_option
 @set_option
+@reading_options
 @click.pass_context
 def generate_trace(
     ctx: click.Context,
@@ -131,6 +133,7 @@ def generate_trace(
     help="Write quotas as CSV: as the sources tell them, else derived.",
 )
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
+@reading_options
 @strict_option
 @click.pass_context
 def convert_trace(
@@ -181,6 +184,7 @@ def convert_trace(
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas, for utilisation and bursts.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
+@reading_options
 @json_option
 @click.pass_context
 def describe_trace(

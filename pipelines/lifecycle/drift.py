@@ -236,6 +236,7 @@ def _told(
         "overlap_allowed": overlap,
         "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
         "notes": list(trace.notes),
+        "dropped": dict(trace.dropped),
         "simulated": False,
         "jobcast": __version__,
     }

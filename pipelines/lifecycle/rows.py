@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
-from jobcast.features.corpus import build_corpus, grid
+from jobcast.features.corpus import active_grid, build_corpus
 from jobcast.features.targets import load_within
 from jobcast.models import scores
 from jobcast.models.duration_data import bins_of
@@ -202,7 +202,8 @@ def _arrival_rows(model: WillJobsArrive, trace: Trace, from_s: float, until_s: f
 
 def _load_rows(model: NewLoad, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
     histories = _histories(trace, pools)
-    ticks_s, horizons_s = grid(from_s, until_s), MINUTE_S * np.asarray(model.horizons_min_, np.float64)
+    horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
+    ticks_s = active_grid(histories, from_s, until_s, horizon_s=horizons_s.max())
     none = np.empty((0, len(horizons_s)))
     loads = np.concatenate([none, *(load_within(one, ticks_s, horizons_s) for one in histories.values())])
     estimates = np.concatenate([none, *(model.predict(one, ticks_s) for one in histories.values())])

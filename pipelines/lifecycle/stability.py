@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.horizons import horizon_label
-from jobcast.features.corpus import build_corpus, grid
+from jobcast.features.corpus import active_grid, build_corpus
 from jobcast.features.targets import load_within
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
@@ -92,8 +92,9 @@ def _arrival_columns(
 
 
 def _load_columns(model: NewLoad, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Columns:
-    histories = [history for name, history in pool_histories(trace).items() if name in pools]
-    ticks_s = grid(from_s, until_s, STEP_S)
+    known = {name: history for name, history in pool_histories(trace).items() if name in pools}
+    histories = list(known.values())
+    ticks_s = active_grid(known, from_s, until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
     return {
         ("load", horizon_label(k)): np.concatenate(
             [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in histories)]

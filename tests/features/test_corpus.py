@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import MemoryLimitError, TrainingError
+from jobcast.domain.history import PoolHistory
+from jobcast.domain.memory import memory_limit
 from jobcast.features.arrivals import arrival_features, feature_names
-from jobcast.features.corpus import Corpus, build_corpus, grid
+from jobcast.features.corpus import Corpus, active_grid, build_corpus, grid
 from jobcast.features.targets import arrivals_within, load_within
 
 DAY = 86400.0
@@ -150,3 +152,51 @@ def test_says_what_is_no_corpus(tmp_path):
     pl.DataFrame({"pool": ["a"]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(TrainingError, match="not a corpus"):
         Corpus.read(tmp_path / "other.parquet")
+
+
+def pool_at(*arrival_s):
+    none = np.empty(0)
+    return PoolHistory(np.array(arrival_s), np.ones(len(arrival_s)), none, none, none, none)
+
+
+def test_instants_far_from_every_event_are_left_out():
+    pools = {"a": pool_at(0.0, DAY), "b": pool_at(400 * DAY)}
+    ticks = active_grid(pools, -100 * DAY, 800 * DAY)
+    whole = grid(-100 * DAY, 800 * DAY)
+    near = [(-28, 29), (372, 428)]
+    expected = np.concatenate([whole[(whole >= a * DAY) & (whole < b * DAY)] for a, b in near])
+    assert np.array_equal(ticks, expected)
+    assert np.array_equal(
+        active_grid(pools, 10 * DAY, 400 * DAY), expected[(expected >= 10 * DAY) & (expected < 400 * DAY)]
+    )
+
+
+@pytest.mark.parametrize("gap_days", [1, 55.9])
+def test_a_silence_of_less_than_eight_weeks_changes_nothing(gap_days):
+    pools = {"a": pool_at(0.0, gap_days * DAY)}
+    assert np.array_equal(active_grid(pools, 0.0, gap_days * DAY), grid(0.0, gap_days * DAY))
+
+
+def test_a_long_horizon_reaches_further():
+    pools = {"a": pool_at(0.0, 1000 * DAY)}
+    ticks = active_grid(pools, 0.0, 1000 * DAY, DAY, 90 * DAY)
+    assert ticks.tolist() == [DAY * day for day in (*range(90), *range(910, 1000))]
+
+
+def test_rows_of_a_sparse_corpus_are_those_of_the_whole():
+    pools = {"a": pool_at(*np.arange(0, DAY, 700.0), *np.arange(200 * DAY, 201 * DAY, 900.0))}
+    sparse = build_corpus(pools, 0.0, 201 * DAY, (5, 720), 7200.0)
+    rows = arrival_features(pools["a"], grid(0.0, 201 * DAY, 7200.0), np.array([300.0, 43200.0])).astype(np.float32)
+    kept = np.isin(grid(0.0, 201 * DAY, 7200.0), sparse.tick_s)
+    assert kept.sum() < 0.3 * len(kept)
+    assert np.array_equal(sparse.X, rows[kept])
+
+
+def test_a_corpus_beyond_the_limit_is_refused_before_it_is_built():
+    with (
+        memory_limit(10**7),
+        pytest.raises(MemoryLimitError, match=r"features of 1 pools at 7,999 instants needs about"),
+    ):
+        build_corpus({"a": pool_at(0.0, 7999 * 300.0)}, 0.0, 7999 * 300.0, (5, 60))
+    with memory_limit(10**9), pytest.raises(MemoryLimitError, match="a grid without a single job"):
+        build_corpus({"a": pool_at()}, -2e12, 2e12, (5,))
