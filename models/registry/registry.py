@@ -97,7 +97,7 @@ class Registry:
 
         key = (version.name, version.version)
         if key not in self._loaded:
-            self._loaded[key] = load_folder(self.folder(version), version.content_sha256)
+            self._loaded[key] = load_folder(self.folder(version), version)
         return self._loaded[key]
 
     def register(self, folder: Path, card: ModelCard) -> ModelVersion:
@@ -113,7 +113,7 @@ class Registry:
         from jobcast.models.registry.writer import write_version
 
         with self._client() as client:
-            number = write_version(client, folder, card)
+            number = write_version(client, self.home, folder, card)
             if CHAMPION not in self.show(card.name).aliases:
                 client.set_registered_model_alias(card.name, CHAMPION, str(number))
             client.set_registered_model_alias(card.name, CHALLENGER, str(number))
@@ -165,14 +165,14 @@ class Registry:
         return self.resolve(name, left[-1])
 
     def export(self, version: ModelVersion, folder: Path) -> Path:
-        """Copy a version to a plain folder that loads without any database; see `load_exported`.
+        """Copy a version and its code to a plain folder that loads without any database; see `load_exported`.
 
         The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not
         at all.
         """
         from jobcast.models.registry.folders import export_folder
 
-        return export_folder(self.folder(version), folder, version)
+        return export_folder(self.folder(version), folder, version, self.home)
 
     def _no_such_model(self, name: str) -> RegistryError:
         have = ", ".join(self._database.names()) or "none yet"

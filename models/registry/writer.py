@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobcast import __version__
 from jobcast.models.registry.cards import ModelCard, content_sha256, flatten_metrics
+from jobcast.models.registry.code_archive import keep_code
 from jobcast.models.registry.layout import ARTIFACT_ROOT
 from jobcast.models.registry.packaging import package_model
 
@@ -32,7 +33,7 @@ MS_PER_S = 1000.0
 DRAWINGS = frozenset({".svg", ".png"})
 
 
-def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
+def write_version(client: "MlflowClient", home: Path, folder: Path, card: ModelCard) -> int:
     """Log a run for a fitted predictor and register its model; the number of the new version."""
     tags = version_tags(folder, card)
     experiment_id = _experiment(client, card.name)
@@ -40,7 +41,8 @@ def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
         _log_figures(client, run_id, card)
         _log_data_set(client, run_id, card)
         _log_files(client, run_id, card)
-        model = _log_model(client, run_id, experiment_id, folder, card, tags)
+        tags["code_sha256"] = keep_code(home)
+        model, tags["card_sha256"] = _log_model(client, run_id, experiment_id, folder, card, tags)
         _ensure_name(client, card.name)
         # The source is the place itself: a "models:/..." one would be looked up at the global tracking address.
         version = client.create_model_version(
@@ -131,7 +133,8 @@ def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
 
 def _log_model(
     client: "MlflowClient", run_id: str, experiment_id: str, folder: Path, card: ModelCard, tags: Mapping[str, str]
-) -> "LoggedModel":
+) -> tuple["LoggedModel", str]:
+    """The model, and the hash of its card."""
     from mlflow.entities import LoggedModelOutput
 
     model = client.create_logged_model(
@@ -140,11 +143,11 @@ def _log_model(
     with tempfile.TemporaryDirectory(prefix="jobcast-") as scratch:
         target = Path(scratch) / "model"
         about = {**tags, "features": list(card.feature_names)}
-        package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
+        card_sha256 = package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
         client.log_model_artifacts(model.model_id, str(target))
     client.finalize_logged_model(model.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])
-    return model
+    return model, card_sha256
 
 
 def _ensure_name(client: "MlflowClient", name: str) -> None:
