@@ -19,9 +19,14 @@ PACKAGE = "jobcast"
 CACHE = "__pycache__"
 
 
+def code_folder(home: Path) -> Path:
+    """Where the archives lie."""
+    return store_folder(home) / "artifacts" / "code"
+
+
 def code_file(home: Path, sha256: str) -> Path:
-    """Where the archive of a state of the code lies."""
-    return store_folder(home) / "artifacts" / "code" / f"{sha256}.zip"
+    """The archive of a state of the code."""
+    return code_folder(home) / f"{sha256}.zip"
 
 
 def keep_code(home: Path) -> str:

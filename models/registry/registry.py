@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel
+from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel, content_sha256
 from jobcast.models.registry.database import StoreDatabase
 from jobcast.models.registry.home import find_home
 from jobcast.models.registry.layout import artifact_folder
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
+from jobcast.models.registry.runs import sweep_locked
+from jobcast.models.registry.store_lock import locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -110,13 +112,24 @@ class Registry:
         folder : what the predictor saved
         card : what it was fitted with, and how well it scored
         """
+        with self._client() as client, locked(self.home):
+            sweep_locked(self.home)
+            return self._register(client, folder, card)
+
+    def register_once(self, folder: Path, card: ModelCard) -> tuple[ModelVersion, bool]:
+        """The version of exactly these files, registered unless there is one; whether it was registered just now.
+
+        Of several processes that ask at once, one registers.
+        """
+        with self._client() as client, locked(self.home):
+            sweep_locked(self.home)  # a version whose process died before it had its aliases gets them
+            found = self.find_by_content(card.name, content_sha256(folder))
+            return (found, False) if found else (self._register(client, folder, card), True)
+
+    def _register(self, client: "MlflowClient", folder: Path, card: ModelCard) -> ModelVersion:
         from jobcast.models.registry.writer import write_version
 
-        with self._client() as client:
-            number = write_version(client, self.home, folder, card)
-            if CHAMPION not in self.show(card.name).aliases:
-                client.set_registered_model_alias(card.name, CHAMPION, str(number))
-            client.set_registered_model_alias(card.name, CHALLENGER, str(number))
+        number = write_version(client, self.home, folder, card, (CHAMPION, CHALLENGER))
         return self.resolve(card.name, number)
 
     def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
