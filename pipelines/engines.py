@@ -58,7 +58,7 @@ def engine(name: str) -> Iterator[None]:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Hold back what ends a command while workers are begun. They stay deaf to it: the parent handles it, and ends them.
+    """Hold back what ends a command while workers are begun: they stay deaf to it, and the parent ends them.
 
     A terminal's Ctrl-C, and a SIGTERM of Slurm or systemd, reach all processes of a command at once.
     """
