@@ -16,10 +16,15 @@ from jobcast.pipelines.console import printable
 
 PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
 """Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
-EXIT_OURS, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 128 + signal.SIGINT
+EXIT_OURS, EXIT_USER, EXIT_SIGNAL = 1, 2, 128
+"""Ended by a signal: 128 and its number, as shells tell it; 130 for Ctrl-C, 143 for SIGTERM."""
 MOST_TOLD = 4000
 """Characters of an error's line: what a user typed or a file holds may be of any length."""
-INTERRUPTED = "jobcast: interrupted; nothing was left half-written, the same command can be run again"
+ENDED = {
+    signal.SIGINT: "jobcast: interrupted; nothing was left half-written, the same command can be run again",
+    signal.SIGTERM: "jobcast: terminated; nothing was left half-written, the same command can be run again",
+}
+"""What ends a command in good order: Ctrl-C, and what docker, systemd, Slurm and `kill` send."""
 
 COMMANDS: dict[str, str] = {
     "run": "The main job: prepare, featurize, train, register, evaluate, backtest, report.",
@@ -85,7 +90,10 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line and leave with its exit code: 0 done, 2 the user's mistake, 1 our own, 130 interrupted."""
+    """Run the command line and leave with its exit code.
+
+    0 done, 2 the user's mistake, 1 our own, 130 interrupted, 143 terminated.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     os.environ.setdefault(*PATIENT_THREADS)
     debug = "--debug" in words
@@ -100,7 +108,9 @@ def main(arguments: list[str] | None = None) -> Any:
             code = cli.main(words, prog_name="jobcast", standalone_mode=False)
     except (KeyboardInterrupt, Exception, *_panic()) as error:
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
-            told, code = INTERRUPTED, EXIT_INTERRUPTED
+            number = heard[0] if heard else signal.SIGINT
+            told, code = ENDED[number], EXIT_SIGNAL + number
+            _end_workers()
         elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
             raise
         else:
@@ -109,7 +119,8 @@ def main(arguments: list[str] | None = None) -> Any:
             click.echo(printable(told), err=True)
     finally:
         if arguments is None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt but the way out
+            for number in ENDED:
+                signal.signal(number, signal.SIG_IGN)  # nothing is left to interrupt but the way out
             exec("")  # CPython leaves by a signal if Ctrl-C came while it executed a text, as dataclasses do
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -120,16 +131,25 @@ def _panic() -> tuple[type[BaseException], ...]:
     return (polars.exceptions.PanicException,) if polars else ()
 
 
-def _listen() -> list[int]:
-    """Note each Ctrl-C: a library may turn the KeyboardInterrupt that it raises into an error of its own."""
-    heard: list[int] = []
+def _end_workers() -> None:
+    """End processes that simulate; nothing is imported where nothing has begun any."""
+    if engines := sys.modules.get("jobcast.pipelines.engines"):
+        engines.end_workers()
+
+
+def _listen() -> list[signal.Signals]:
+    """Note each signal that ends a command: a library may turn the KeyboardInterrupt into an error of its own."""
+    heard: list[signal.Signals] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
-        raise KeyboardInterrupt
+        again = number == signal.SIGTERM and heard  # who sends it twice must not cut the clean-up short
+        heard.append(signal.Signals(number))
+        if not again:
+            raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, note)
+    for number in ENDED:
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, note)
     return heard
 
 

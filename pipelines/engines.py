@@ -1,6 +1,7 @@
 """Where simulations run in parallel: joblib's own processes, or Ray."""
 
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
@@ -22,7 +23,7 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
 
     with engine(engine_name):
         if engine_name == "local":
-            with ctrl_c_blocked() if jobs > 1 else nullcontext():
+            with signals_blocked() if jobs > 1 else nullcontext():
                 done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
                     tasks
                 )
@@ -56,16 +57,27 @@ def engine(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def ctrl_c_blocked() -> Iterator[None]:
-    """Hold SIGINT back while workers are begun. They stay deaf to it: a terminal's Ctrl-C is the parent's to handle."""
+def signals_blocked() -> Iterator[None]:
+    """Hold back what ends a command while workers are begun: they stay deaf to it, and the parent ends them.
+
+    A terminal's Ctrl-C, and a SIGTERM of Slurm or systemd, reach all processes of a command at once.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # else it would be begun with the workers, which lets SIGINT through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    resource_tracker.ensure_running()  # else it would be begun with the workers, which lets signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_workers() -> None:
+    """End the workers that joblib has begun, at once: what they work on is no longer wanted."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = loky._executor if loky else None
+    if executor is not None:
+        executor.shutdown(wait=True, kill_workers=True)

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from jobcast.pipelines.evaluating import Evaluated
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.page import Table
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
+from jobcast.traces.owners import scratch_room
 
 JSON = "evaluation.json"
 MARKDOWN = "tables.md"
@@ -27,8 +27,8 @@ def keep_evaluation(evaluated: Evaluated, folder: Path | None, home: Path | None
     if folder is not None:
         write_evaluation(folder, evaluated)
     if home is not None:
-        with tempfile.TemporaryDirectory(prefix="jobcast-evaluation-") as room:
-            files = write_evaluation(Path(room), evaluated)
+        with scratch_room("evaluation") as room:
+            files = write_evaluation(room, evaluated)
             told["run_id"] = log_evaluation(home, evaluated.version, evaluated.result, files)
     return told
 

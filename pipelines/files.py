@@ -3,14 +3,14 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.files import reason, replacing
+from jobcast.traces.files import replacing, unwritable
+from jobcast.traces.owners import draft_room
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
 
@@ -106,10 +106,10 @@ def _is_replaced(option: str, place: Path, folder: bool) -> bool:
         beside = place if folder else place.parent
         while not beside.exists():
             beside = beside.parent
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=beside):
+        with draft_room(beside / place.name):
             return True
     except OSError as error:
-        raise ConfigError(f"{option} {place}: cannot be written ({reason(error)}); check the folder") from None
+        raise ConfigError(f"{option} {unwritable(place, error)}") from None
 
 
 def sha256_of(path: Path) -> str:

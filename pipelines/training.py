@@ -1,6 +1,7 @@
 """From a trace to a registered version: train by recipe, save, register."""
 
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes import DATA, Trained, TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.recipes.common import VALIDATION_SHARE
 from jobcast.pipelines.times import iso
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.table import Trace
 
 
@@ -58,17 +60,33 @@ def _parameters(trained: Trained, settings: TrainSettings, data: TrainingData) -
 
 def register(home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelVersion:
     """Register a saved predictor as a new version, with its curves and tables beside the run."""
-    with tempfile.TemporaryDirectory(prefix="jobcast-files-") as room:
-        tables = tuple(Path(room) / name for name in trained.tables)
+    with _card(trained, data, settings) as card:
+        return open_registry(home).register(folder, card)
+
+
+def register_once(
+    home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings
+) -> tuple[ModelVersion, bool]:
+    """The version with exactly these files, registered as `register` does unless there is one; whether it was now.
+
+    The same training gives the same bytes. Of several processes that ask at once, one registers.
+    """
+    registry = open_registry(home)
+    found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
+    if found is not None:
+        return found, False
+    with _card(trained, data, settings) as card:
+        return registry.register_once(folder, card)
+
+
+@contextmanager
+def _card(trained: Trained, data: TrainingData, settings: TrainSettings) -> Iterator[ModelCard]:
+    """What the registry is told, with curves and tables as files that are there meanwhile."""
+    with scratch_room("files") as room:
+        tables = tuple(room / name for name in trained.tables)
         for path in tables:
             path.write_text(trained.tables[path.name], encoding="utf-8", newline="")
-        files = (*trained.curves.draw(Path(room)), *tables)
-        return open_registry(home).register(folder, card_of(trained, data, settings, files))
-
-
-def registered_already(home: Path, name: str, folder: Path) -> ModelVersion | None:
-    """The version with exactly these files, if there is one: the same training gives the same bytes."""
-    return open_registry(home).find_by_content(name, content_sha256(folder))
+        yield card_of(trained, data, settings, (*trained.curves.draw(room), *tables))
 
 
 def train_and_register(
@@ -89,8 +107,8 @@ def train_and_register(
     chosen, recipe = recipe_of(predictor, algorithm)
     data = DATA.get(predictor, TrainingData.of)(trace, from_s, until_s, settings.min_train_jobs)
     trained = recipe(data, chosen, settings, progress)
-    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
-        folder = Path(room) / predictor
+    with scratch_room("model") as room:
+        folder = room / predictor
         trained.predictor.save(folder)
         version = register(home, folder, trained, data, settings)
     return {

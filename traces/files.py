@@ -1,18 +1,22 @@
 """Files read as a whole, with one clear line when that fails, and written under a temporary name first."""
 
+import errno
 import hashlib
 import os
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.owners import draft_room, scratch_room, sweep_drafts
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)
+"""What a file system answers that knows no flushing: a pipe, some network file systems."""
 STDERR = 2
 """File descriptor of the standard error."""
 PathLike = str | os.PathLike[str]
@@ -75,8 +79,7 @@ def _is_pipe(path: PathLike) -> bool:
 def _spooled(path: PathLike, stack: ExitStack) -> Spooled:
     shown = os.fspath(path)
     try:
-        room = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobcast-"))
-        copy = Path(room) / "pipe"
+        copy = stack.enter_context(scratch_room("pipe")) / "pipe"
         with open(path, "rb") as pipe, open(copy, "wb") as file:
             shutil.copyfileobj(pipe, file)
     except OSError as error:
@@ -136,11 +139,24 @@ def hushed() -> Iterator[None]:
         os.close(kept)
 
 
+def unwritable(place: PathLike, error: BaseException) -> str:
+    """The one line for a place that cannot be written to: what, why, what to do."""
+    shown = os.fspath(place)
+    number = getattr(error, "errno", None)
+    if number in NO_SPACE:
+        return f"{shown}: no space left on the device; free some or choose another place"
+    if number == errno.EROFS:
+        return f"{shown}: cannot be written (its file system is read-only); make it writable or choose another place"
+    return f"{shown}: cannot be written ({reason(error)}); check the folder"
+
+
 @contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
     """Give a temporary path beside `path`; what was written there, a file or a folder, takes its place at the end.
 
-    Folders on the way are made. An interruption leaves the old one or the new one, never half of one.
+    Folders on the way are made. An interruption leaves the old one or the new one, never half of one, and so does a
+    machine that loses power: all is on the disk before it gets its name. What a killed process left of an earlier
+    attempt is removed.
 
     Raises
     ------
@@ -150,18 +166,44 @@ def replacing(path: PathLike) -> Iterator[Path]:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        room = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        sweep_drafts(target.parent, target.name)
+        with draft_room(target) as room:
+            yield room / target.name
+            _put_in_place(room / target.name, target, room / "old")
     except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
-    draft, old = room / target.name, room / "old"
+        raise ConfigError(unwritable(target, error)) from None
+
+
+def _put_in_place(draft: Path, target: Path, old: Path) -> None:
+    """Give a draft its name; a folder that had it moves aside first, and back should that fail."""
+    flush(draft)
     try:
-        yield draft
         if target.is_dir() and draft.is_dir():
             target.rename(old)
         os.replace(draft, target)
-    except OSError as error:
-        raise ConfigError(f"{target}: cannot be written ({reason(error)}); check the folder") from None
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        shutil.rmtree(room, ignore_errors=True)
+    flush_one(target.parent)
+
+
+def flush(path: Path) -> None:
+    """Have the disk hold a file, or a folder with all in it, before it gets its final name."""
+    for inner in path.rglob("*") if path.is_dir() else ():
+        flush_one(inner)
+    flush_one(path)
+
+
+def flush_one(path: Path) -> None:
+    """Have the disk hold a file's bytes, or a folder's names."""
+    try:
+        number = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder on Windows, which flushes names by itself
+        return
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in CANNOT_FLUSH:
+            raise
+    finally:
+        os.close(number)

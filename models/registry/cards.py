@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,6 +78,11 @@ class ModelVersion:
         return self.tags["content_sha256"]
 
     @property
+    def card_sha256(self) -> str | None:
+        """Hash of the version's card, which holds those of all its files and of the code; None in older stores."""
+        return self.tags.get("card_sha256")
+
+    @property
     def algorithm(self) -> str:  # noqa: D102
         return self.tags["algorithm"]
 
@@ -113,10 +118,15 @@ class RegisteredModel:
 
 def content_sha256(folder: Path) -> str:
     """Hash of a folder's files, names and bytes; file times, owners and the folder's own name do not count."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return digest((file.relative_to(folder).as_posix(), file.read_bytes()) for file in files)
+
+
+def digest(files: Iterable[tuple[str, bytes]]) -> str:
+    """Hash of files by name and content, in the order given."""
     total = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        total.update(f"{file.relative_to(folder).as_posix()}\0{digest}\n".encode())
+    for name, data in files:
+        total.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\n".encode())
     return total.hexdigest()
 
 

@@ -7,6 +7,7 @@ Whatever is written goes through MLflow (see `writer`).
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobcast.domain.errors import RegistryError
@@ -17,6 +18,27 @@ MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
 LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
 """What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run that is marked as running.
+
+    Attributes
+    ----------
+    run_id : its id
+    began_s : seconds from the epoch
+    owner : the process that writes it, as text; empty where nobody said
+    aliases : that its version is to get
+    name, version : of the version that it made; None where it made none
+    """
+
+    run_id: str
+    began_s: float
+    owner: str
+    aliases: tuple[str, ...]
+    name: str | None
+    version: int | None
 
 
 class StoreDatabase:
@@ -54,6 +76,31 @@ class StoreDatabase:
         """Parameters of a run by name, as text."""
         with self._open() as rows:
             return dict(rows("SELECT key, value FROM params WHERE run_uuid = ? ORDER BY key", run_id))
+
+    def unfinished_runs(self, owner_tag: str, aliases_tag: str) -> list["UnfinishedRun"]:
+        """Runs of jobcast's that are marked as running, oldest first."""
+        query = (
+            "SELECT runs.run_uuid, start_time, coalesce(owner.value, ''), coalesce(aliases.value, ''), made.name,"
+            " made.version FROM runs JOIN tags AS ours ON ours.run_uuid = runs.run_uuid"
+            " LEFT JOIN tags AS owner ON owner.run_uuid = runs.run_uuid AND owner.key = ?"
+            " LEFT JOIN tags AS aliases ON aliases.run_uuid = runs.run_uuid AND aliases.key = ?"
+            f" LEFT JOIN (SELECT * FROM model_versions WHERE {LIVE}) AS made ON made.run_id = runs.run_uuid"
+            " WHERE runs.status = 'RUNNING' AND ours.key = 'jobcast_version' ORDER BY start_time"
+        )
+        with self._open() as rows:
+            return [
+                UnfinishedRun(run_id, began_ms / MS_PER_S, owner, tuple(filter(None, aliases.split(","))), *made)
+                for run_id, began_ms, owner, aliases, *made in rows(query, owner_tag, aliases_tag)
+            ]
+
+    def models_without_version(self, run_id: str) -> list[tuple[str, str]]:
+        """Id and location of the models that a run logged and that no version is made of."""
+        query = (
+            "SELECT model_id, artifact_location FROM logged_models WHERE source_run_id = ?"
+            " AND lifecycle_stage = 'active' AND artifact_location NOT IN (SELECT source FROM model_versions)"
+        )
+        with self._open() as rows:
+            return list(rows(query, run_id))
 
     @staticmethod
     def _versions(rows, name: str, aliases: Mapping[str, int]) -> Iterator[ModelVersion]:  # type: ignore[no-untyped-def]

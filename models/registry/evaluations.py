@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobcast import __version__
 from jobcast.models.registry.cards import ModelVersion, flatten_metrics
+from jobcast.models.registry.runs import open_run
 from jobcast.models.registry.writer import DRAWINGS, METRICS_A_BATCH
 
 if TYPE_CHECKING:
@@ -47,22 +48,9 @@ def log_evaluation(
     with mlflow_errors(home):
         client = open_client(home)
         parent = client.get_run(version.run_id)
-        run_id = str(
-            client.create_run(
-                parent.info.experiment_id,
-                run_name=f"{kind} of {version} from {result['window']['from']}",
-                tags=_tags(version, kind),
-            ).info.run_id
-        )
-        status = "KILLED"
-        try:
+        name = f"{kind} of {version} from {result['window']['from']}"
+        with open_run(client, home, parent.info.experiment_id, name, _tags(version, kind)) as run_id:
             _log(client, run_id, result, files)
-            status = "FINISHED"
-        except Exception:
-            status = "FAILED"
-            raise
-        finally:
-            client.set_terminated(run_id, status)
     return run_id
 
 

@@ -1,16 +1,19 @@
 """The folder of one version: an MLflow model that loads without MLflow, and without a database, too."""
 
+import hashlib
 import json
 import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, content_sha256
+from jobcast.models.registry.code_archive import CACHE, PACKAGE, unpack_code
+from jobcast.traces.files import replacing
 
 DATA_FOLDER = "data"  # MLflow's name for what a loader module reads
+CODE_FOLDER = "code"
 CARD_FILE = "jobcast.json"
 
 
@@ -23,9 +26,27 @@ class ReadsFeatures(Protocol):
         ...
 
 
-def write_card(target: Path, card: Mapping[str, object]) -> None:
-    """Write the file by which a model folder is known without a database."""
-    (target / CARD_FILE).write_text(json.dumps(card, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+def write_card(target: Path, card: Mapping[str, object]) -> str:
+    """Write the file by which a model folder is known without a database; the hash of its bytes.
+
+    It holds the hash of every file beside the predictor's own, which `content_sha256` covers.
+    """
+    files = {name: sha256 for name, sha256 in _hashes(target) if name != CARD_FILE}
+    text = json.dumps({**card, "files": files}, indent=2, sort_keys=True) + "\n"
+    (target / CARD_FILE).write_bytes(text.encode())
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _hashes(folder: Path) -> Iterator[tuple[str, str]]:
+    """Name and hash of each file of a model folder but for the predictor's own."""
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = file.relative_to(folder)
+        if name.parts[0] != DATA_FOLDER:
+            yield name.as_posix(), _sha256(file)
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def read_card(folder: Path) -> dict[str, object]:
@@ -44,7 +65,7 @@ def read_card(folder: Path) -> dict[str, object]:
         ) from None
 
 
-def load_folder(folder: Path, expected_sha256: str | None = None) -> Any:
+def load_folder(folder: Path, version: ModelVersion | None = None) -> Any:
     """The predictor in a model folder, in its native formats, without MLflow.
 
     Raises RegistryError where files are missing or differ from what was registered, or where the model reads
@@ -53,14 +74,34 @@ def load_folder(folder: Path, expected_sha256: str | None = None) -> Any:
     from jobcast.features.arrivals import feature_names
     from jobcast.models.predictors import load_predictor
 
-    card = read_card(folder)
-    data = folder / DATA_FOLDER / str(card["name"])
-    if content_sha256(data) != (expected_sha256 or card["content_sha256"]):
-        raise RegistryError(f"{data}: differs from what was registered; restore the files or train again")
-    predictor = load_predictor(str(card["name"]), data)
+    card = checked_card(folder, version)
+    predictor = load_predictor(str(card["name"]), folder / DATA_FOLDER / str(card["name"]))
     if isinstance(predictor, ReadsFeatures):
         predictor.check_features(feature_names())
     return predictor
+
+
+def checked_card(folder: Path, version: ModelVersion | None = None) -> dict[str, Any]:
+    """The card of a model folder whose files are those that the card, and the version, were made with.
+
+    Files that the card does not name are let be: MLflow adds one of its own when it loads a version, and nothing
+    reads the others. Raises RegistryError for any other difference.
+    """
+    card: dict[str, Any] = read_card(folder)
+    data = folder / DATA_FOLDER / str(card["name"])
+    if version is not None and version.card_sha256 not in (None, _sha256(folder / CARD_FILE)):
+        raise _differs(folder / CARD_FILE)
+    if content_sha256(data) != (version.content_sha256 if version else card["content_sha256"]):
+        raise _differs(data)
+    listed = card.get("files", {})
+    have = dict(_hashes(folder)) if listed else {}
+    if changed := [name for name, sha256 in sorted(listed.items()) if have.get(name) != sha256]:
+        raise _differs(folder / changed[0])
+    return card
+
+
+def _differs(place: Path) -> RegistryError:
+    return RegistryError(f"{place}: differs from what was registered; restore the files or train again")
 
 
 def load_exported(folder: Path) -> Any:
@@ -68,20 +109,34 @@ def load_exported(folder: Path) -> Any:
     return load_folder(folder)
 
 
-def export_folder(source: Path, target: Path, version: ModelVersion) -> Path:
-    """Copy a version's folder and write its number into the card; `target` appears whole or not at all.
+def export_folder(source: Path, target: Path, version: ModelVersion, home: Path) -> Path:
+    """Copy a version's folder with the code that made it; `target` appears whole or not at all.
 
-    Raises RegistryError where `target` exists and is not an empty folder.
+    The card gets the version's number. Raises RegistryError where `target` exists and is not an empty folder, and
+    where files or code differ from what was registered.
     """
     target = target.absolute()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise RegistryError(f"{target}: exists already; name a folder that does not, or empty it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
-        copy = Path(scratch) / target.name
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        write_card(copy, {**read_card(copy), "version": version.version, "created_s": version.created_s})
-        if target.exists():
-            target.rmdir()
-        copy.rename(target)
+    card = checked_card(source, version)
+    with replacing(target) as copy:
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(CACHE))
+        if "code_sha256" in card:
+            unpack_code(home, card["code_sha256"], copy / CODE_FOLDER)
+            _point_at_code(copy)
+        write_card(copy, {**card, "version": version.version, "created_s": version.created_s})
     return target
+
+
+def _point_at_code(folder: Path) -> None:
+    """Tell MLflow that the package lies in the folder, and no longer has to be installed."""
+    import yaml
+
+    model = folder / "MLmodel"
+    told = yaml.safe_load(model.read_text(encoding="utf-8"))
+    told["flavors"]["python_function"]["code"] = CODE_FOLDER
+    model.write_text(yaml.safe_dump(told, sort_keys=False), encoding="utf-8")
+    for name in ("requirements.txt", "conda.yaml"):
+        lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if not line.strip(" -").startswith(f"{PACKAGE}==")]
+        (folder / name).write_text("".join(kept), encoding="utf-8")

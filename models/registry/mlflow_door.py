@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.database import unreadable
 from jobcast.models.registry.layout import ARTIFACT_ROOT, database_file, database_uri
+from jobcast.traces.files import flush_one
+from jobcast.traces.owners import draft_room, scratch_room
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -21,7 +23,9 @@ QUIET = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_LOGGING_LEVEL": "ERROR",
 }
-CHATTERING_LOGGERS = ("mlflow", "alembic")
+CHATTERING_LOGGERS = ("mlflow", "alembic", "sqlalchemy")
+SILENT = logging.CRITICAL + 1
+"""Above what MLflow and SQLAlchemy log with an error's whole traceback: whoever calls them is told in one line."""
 
 
 def hush() -> None:
@@ -29,7 +33,7 @@ def hush() -> None:
     for variable, value in QUIET.items():
         os.environ.setdefault(variable, value)
     for name in CHATTERING_LOGGERS:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(SILENT)
 
 
 @contextmanager
@@ -42,7 +46,8 @@ def mlflow_errors(home: Path) -> Iterator[None]:
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
-            yield
+            with _own_temporaries():
+                yield
         except MlflowException as error:
             raise RegistryError(f"{database_file(home)}: {_first_line(error)}") from error
         except SQLAlchemyError as error:
@@ -51,6 +56,18 @@ def mlflow_errors(home: Path) -> Iterator[None]:
             raise RegistryError(
                 f"{error.filename}: may not be written ({error.strerror}); make it writable or set JOBCAST_HOME"
             ) from error
+
+
+@contextmanager
+def _own_temporaries() -> Iterator[None]:
+    """Have the files that MLflow makes on the way lie in a folder that tells whose they are, and goes with them."""
+    before = tempfile.tempdir
+    with scratch_room("mlflow") as room:
+        tempfile.tempdir = str(room)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 def open_client(home: Path) -> "MlflowClient":
@@ -71,12 +88,14 @@ def create_database(file: Path) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".creating-") as folder:
-        made = Path(folder) / file.name
+    with draft_room(file) as folder:
+        made = folder / file.name
         make_store: Any = SqlAlchemyStore
         store = make_store(database_uri(made), ARTIFACT_ROOT)
         store.engine.dispose()
+        flush_one(made)
         _put_in_place(made, file)
+    flush_one(file.parent)
 
 
 def _put_in_place(made: Path, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""A predictor's folder as an MLflow model that loads where jobcast is not installed: no pickle, no database."""
+"""A predictor's folder as an MLflow model that loads where jobcast is installed: no pickle, no database, no code."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,8 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jobcast
+from jobcast import __version__
 from jobcast.models.registry.cards import content_sha256
+from jobcast.models.registry.code_archive import PACKAGE
 from jobcast.models.registry.folders import write_card
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ RUNTIME_PACKAGES: tuple[tuple[str, ...], ...] = (
     ("lightgbm",),
     ("xgboost-cpu", "xgboost"),
 )
-"""What the packaged code imports when it loads or predicts; of alternatives the installed one."""
+"""What the package imports when it loads or predicts; of alternatives the installed one."""
 
 
 def package_model(
     folder: Path, name: str, target: Path, about: Mapping[str, object], run_id: str, model_id: str
-) -> None:
-    """Write a predictor as an MLflow pyfunc model.
+) -> str:
+    """Write a predictor as an MLflow pyfunc model; the hash of its card.
 
     Parameters
     ----------
@@ -51,18 +52,18 @@ def package_model(
         path=str(target),
         loader_module=LOADER_MODULE,
         data_path=str(staged),
-        code_paths=[str(Path(jobcast.__file__).parent)],
         mlflow_model=Model(run_id=run_id, model_id=model_id),
         signature=_signature(model.inputs, model.outputs),
         input_example=model.example(),
         pip_requirements=requirements(),
     )
-    write_card(target, {"name": name, "content_sha256": content_sha256(folder), **about})
+    return write_card(target, {"name": name, "content_sha256": content_sha256(folder), **about})
 
 
 def requirements() -> list[str]:
-    """Pinned requirements of the packaged code, as installed here; inferring them would take MLflow a minute."""
-    return [f"{found[0]}=={found[1]}" for found in map(_installed, RUNTIME_PACKAGES) if found]
+    """This package and what it needs, pinned as installed here; inferring them would take MLflow a minute."""
+    others = [f"{found[0]}=={found[1]}" for found in map(_installed, RUNTIME_PACKAGES) if found]
+    return [f"{PACKAGE}=={__version__}", *others]
 
 
 def _installed(alternatives: tuple[str, ...]) -> tuple[str, str] | None:

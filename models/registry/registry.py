@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel
+from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel, content_sha256
 from jobcast.models.registry.database import StoreDatabase
 from jobcast.models.registry.home import find_home
 from jobcast.models.registry.layout import artifact_folder
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
+from jobcast.models.registry.runs import sweep_locked
+from jobcast.models.registry.store_lock import locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -97,7 +99,7 @@ class Registry:
 
         key = (version.name, version.version)
         if key not in self._loaded:
-            self._loaded[key] = load_folder(self.folder(version), version.content_sha256)
+            self._loaded[key] = load_folder(self.folder(version), version)
         return self._loaded[key]
 
     def register(self, folder: Path, card: ModelCard) -> ModelVersion:
@@ -110,13 +112,24 @@ class Registry:
         folder : what the predictor saved
         card : what it was fitted with, and how well it scored
         """
+        with self._client() as client, locked(self.home):
+            sweep_locked(self.home)
+            return self._register(client, folder, card)
+
+    def register_once(self, folder: Path, card: ModelCard) -> tuple[ModelVersion, bool]:
+        """The version of exactly these files, registered unless there is one; whether it was registered just now.
+
+        Of several processes that ask at once, one registers.
+        """
+        with self._client() as client, locked(self.home):
+            sweep_locked(self.home)  # a version whose process died before it had its aliases gets them
+            found = self.find_by_content(card.name, content_sha256(folder))
+            return (found, False) if found else (self._register(client, folder, card), True)
+
+    def _register(self, client: "MlflowClient", folder: Path, card: ModelCard) -> ModelVersion:
         from jobcast.models.registry.writer import write_version
 
-        with self._client() as client:
-            number = write_version(client, folder, card)
-            if CHAMPION not in self.show(card.name).aliases:
-                client.set_registered_model_alias(card.name, CHAMPION, str(number))
-            client.set_registered_model_alias(card.name, CHALLENGER, str(number))
+        number = write_version(client, self.home, folder, card, (CHAMPION, CHALLENGER))
         return self.resolve(card.name, number)
 
     def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
@@ -165,14 +178,14 @@ class Registry:
         return self.resolve(name, left[-1])
 
     def export(self, version: ModelVersion, folder: Path) -> Path:
-        """Copy a version to a plain folder that loads without any database; see `load_exported`.
+        """Copy a version and its code to a plain folder that loads without any database; see `load_exported`.
 
         The folder is also an MLflow model: `mlflow models serve -m FOLDER` takes it. It appears whole or not
         at all.
         """
         from jobcast.models.registry.folders import export_folder
 
-        return export_folder(self.folder(version), folder, version)
+        return export_folder(self.folder(version), folder, version, self.home)
 
     def _no_such_model(self, name: str) -> RegistryError:
         have = ", ".join(self._database.names()) or "none yet"

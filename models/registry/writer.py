@@ -6,18 +6,20 @@ The version is made last, so that whoever is interrupted leaves at most a run th
 import json
 import math
 import platform
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from jobcast import __version__
 from jobcast.models.registry.cards import ModelCard, content_sha256, flatten_metrics
-from jobcast.models.registry.layout import ARTIFACT_ROOT
+from jobcast.models.registry.code_archive import keep_code
+from jobcast.models.registry.layout import ARTIFACT_ROOT, artifact_folder
 from jobcast.models.registry.packaging import package_model
+from jobcast.models.registry.runs import ALIASES_TAG, open_run, point_aliases
+from jobcast.traces.files import flush, flush_one
+from jobcast.traces.owners import scratch_room
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -32,15 +34,21 @@ MS_PER_S = 1000.0
 DRAWINGS = frozenset({".svg", ".png"})
 
 
-def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
-    """Log a run for a fitted predictor and register its model; the number of the new version."""
+def write_version(client: "MlflowClient", home: Path, folder: Path, card: ModelCard, aliases: tuple[str, ...]) -> int:
+    """Log a run for a fitted predictor and register its model; the number of the new version.
+
+    The version gets those of the aliases that are free to have; see `point_aliases`.
+    """
     tags = version_tags(folder, card)
     experiment_id = _experiment(client, card.name)
-    with _run(client, experiment_id, card) as run_id:
+    about = {"jobcast_version": __version__, "python": platform.python_version(), ALIASES_TAG: ",".join(aliases)}
+    run_name = f"{card.name} {card.algorithm} {card.trace_name}"
+    with open_run(client, home, experiment_id, run_name, about) as run_id:
         _log_figures(client, run_id, card)
         _log_data_set(client, run_id, card)
         _log_files(client, run_id, card)
-        model = _log_model(client, run_id, experiment_id, folder, card, tags)
+        tags["code_sha256"] = keep_code(home)
+        model, tags["card_sha256"] = _log_model(client, home, run_id, experiment_id, folder, card, tags)
         _ensure_name(client, card.name)
         # The source is the place itself: a "models:/..." one would be looked up at the global tracking address.
         version = client.create_model_version(
@@ -51,6 +59,7 @@ def write_version(client: "MlflowClient", folder: Path, card: ModelCard) -> int:
             description=card.description,
             model_id=model.model_id,
         )
+        point_aliases(client, home, card.name, int(version.version), aliases)
     return int(version.version)
 
 
@@ -74,23 +83,6 @@ def _experiment(client: "MlflowClient", name: str) -> str:
     if found is not None:
         return str(found.experiment_id)
     return client.create_experiment(name, artifact_location=f"{ARTIFACT_ROOT}/{name}")
-
-
-@contextmanager
-def _run(client: "MlflowClient", experiment_id: str, card: ModelCard) -> Iterator[str]:
-    """A run that ends as FINISHED, FAILED or, on Ctrl-C, KILLED."""
-    run_name = f"{card.name} {card.algorithm} {card.trace_name}"
-    tags = {"jobcast_version": __version__, "python": platform.python_version()}
-    run_id = str(client.create_run(experiment_id, run_name=run_name, tags=tags).info.run_id)
-    status = "KILLED"
-    try:
-        yield run_id
-        status = "FINISHED"
-    except Exception:
-        status = "FAILED"
-        raise
-    finally:
-        client.set_terminated(run_id, status)
 
 
 def _log_figures(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
@@ -130,21 +122,36 @@ def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
 
 
 def _log_model(
-    client: "MlflowClient", run_id: str, experiment_id: str, folder: Path, card: ModelCard, tags: Mapping[str, str]
-) -> "LoggedModel":
+    client: "MlflowClient",
+    home: Path,
+    run_id: str,
+    experiment_id: str,
+    folder: Path,
+    card: ModelCard,
+    tags: Mapping[str, str],
+) -> tuple["LoggedModel", str]:
+    """The model, and the hash of its card."""
     from mlflow.entities import LoggedModelOutput
 
     model = client.create_logged_model(
         experiment_id, name=card.name, source_run_id=run_id, tags=dict(tags), model_type=card.algorithm
     )
-    with tempfile.TemporaryDirectory(prefix="jobcast-") as scratch:
-        target = Path(scratch) / "model"
+    with scratch_room("version") as scratch:
+        target = scratch / "model"
         about = {**tags, "features": list(card.feature_names)}
-        package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
+        card_sha256 = package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
         client.log_model_artifacts(model.model_id, str(target))
+    _flush(artifact_folder(home, model.artifact_location).parent)
     client.finalize_logged_model(model.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])
-    return model
+    return model, card_sha256
+
+
+def _flush(model: Path) -> None:
+    """Have the disk hold a model's files and the folders that they lie in, before a version names them."""
+    flush(model)
+    for folder in (model.parent, model.parent.parent):
+        flush_one(folder)
 
 
 def _ensure_name(client: "MlflowClient", name: str) -> None:

@@ -60,10 +60,12 @@ def train_curves(ctx: click.Context, trace_path: Path, algorithm: str | None, se
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.learning_curves.tables import training_table
     from jobcast.pipelines.learning_curves.training import train_and_register_curves
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.learning_curves import read_learning_curves
 
     console, home = console_of(ctx), find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    tidy_home(console)
     table = read_learning_curves(trace_path)
     with console.progress(f"train {CURVES}") as step:
         result = train_and_register_curves(table, algorithm, seed, home=home, progress=step)
@@ -122,12 +124,13 @@ def promote_curves(
 ) -> None:
     """`jobcast models promote accuracy-curve:N --trace FILE`."""
     refuse_others(ctx, CURVES, ("name", "alias", "force", "allow_overlap"), WHY)
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.learning_curves.promoting import promote_curves, promotion_table, refuse
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.learning_curves import read_learning_curves
 
     table, console = read_learning_curves(trace_path), console_of(ctx)
-    told = promote_curves(*version, alias, table, force=force, allow_overlap=allowed, home=find_home())
+    home = tidy_home(console)
+    told = promote_curves(*version, alias, table, force=force, allow_overlap=allowed, home=home)
     if not told["compared"]:
         console.note(f"nothing was compared: it is {alias} already")
     table_or_json(told, json_to, promotion_table(told), console)

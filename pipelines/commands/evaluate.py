@@ -109,12 +109,13 @@ def command(
     from jobcast.pipelines.evaluation_files import keep_evaluation
     from jobcast.pipelines.evaluation_tables import evaluation_table
     from jobcast.pipelines.scoring import Wishes
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
     console, reference = console_of(ctx), parse_reference(predictor)
     check_places(json_to, (trace_path,), folders={"--out": out})
     given = settings_for(reference[0], REGIME, pairs)
-    trace, home = read_trace(trace_path), find_home()
+    trace, home = read_trace(trace_path), tidy_home(console) if log else find_home()
     wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed, given)
     with console.progress(f"evaluate {predictor}") as step:
         evaluated = evaluate_version(

@@ -117,12 +117,12 @@ def promote_model(
       jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
     """
     from jobcast.domain.errors import ConfigError
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.forecast_specs import PREDICTORS
     from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
     from jobcast.pipelines.lifecycle.promotion_table import promotion_table
     from jobcast.pipelines.predictor_names import check_known
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
     model, ref = parse_reference(name)
@@ -140,8 +140,9 @@ def promote_model(
     console, window = console_of(ctx), None
     if trace_path is not None:
         window = Window(read_trace(trace_path), from_s, until_s, pools_path, allow_overlap)
+    home = tidy_home(console)
     with console.progress(f"compare {name}") as step:
-        told = promote(model, ref, alias, window, force=force, home=find_home(), progress=step)
+        told = promote(model, ref, alias, window, force=force, home=home, progress=step)
     if not told["compared"]:
         already = window is not None
         console.note(f"nothing was compared: {'it is ' + alias + ' already' if already else 'no --trace was given'}")
@@ -160,10 +161,11 @@ def rollback_model(ctx: click.Context, name: str) -> None:
       jobcast models rollback will-jobs-arrive
     """
     from jobcast.models.registry import open_registry
-    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.tidying import tidy_home
 
-    version = open_registry(find_home()).rollback(name)
-    console_of(ctx).result(f"{name}: champion is version {version.version} again")
+    console = console_of(ctx)
+    version = open_registry(tidy_home(console)).rollback(name)
+    console.result(f"{name}: champion is version {version.version} again")
 
 
 @command.command(name="export")

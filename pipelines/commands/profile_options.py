@@ -30,10 +30,12 @@ def train_epoch_time(ctx: click.Context, trace_path: Path, seed: int, json_to: s
     refuse_others(ctx, EPOCH_TIME, ("seed",))
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.profiles.training import train_and_register_epoch_time, training_table
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.profiles import read_profiles
 
     console, home = console_of(ctx), find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    tidy_home(console)
     table = read_profiles(trace_path)
     with console.progress(f"train {EPOCH_TIME}") as step:
         result = train_and_register_epoch_time(table, seed, home=home, progress=step)

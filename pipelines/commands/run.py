@@ -30,6 +30,7 @@ def command(
     from jobcast.pipelines.main_job import run
     from jobcast.pipelines.run_checks import check_run
     from jobcast.pipelines.stages.context import Context
+    from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()
     default = home / "params.yaml"
@@ -39,4 +40,5 @@ def command(
     name = Path(params.prepare.trace).stem
     root, console = (out or home / "data/runs" / name).resolve(), console_of(ctx)
     check_run(params, root, home, console)
+    tidy_home(console, root)
     run(Context(params, root, home, console))

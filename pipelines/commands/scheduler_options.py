@@ -38,12 +38,14 @@ def train_scheduler(
     from jobcast.pipelines.tasks.scene import task_scene
     from jobcast.pipelines.tasks.servers import servers
     from jobcast.pipelines.tasks.simulating import task_files
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
     need_torch()
     console, home = console_of(ctx), find_home()
     tasks, curves = task_files(settings)
     check_places(json_to, (trace_path, tasks, curves), folders={"the store": home / "mlruns"})
+    tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
     place = servers(gpus=_count("gpus", settings["gpus"]) if "gpus" in settings else None, cluster=cluster)
     scene = task_scene(read_trace(trace_path), place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])

@@ -25,10 +25,13 @@ def command(ctx: click.Context, name: str, item: str, out: Path | None, params_p
     from jobcast.pipelines.config import load_params
     from jobcast.pipelines.stages.context import Context
     from jobcast.pipelines.stages.plan import find_stage
+    from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()
     default = home / "params.yaml"
     params = load_params(params_path or (default if default.is_file() else None))
     stage, root = find_stage(name, item), out or home / "data"
     check_places(None, folders={"--out": root})
-    stage.work(Context(params, root, home, console_of(ctx)), item)
+    console = console_of(ctx)
+    tidy_home(console, root)
+    stage.work(Context(params, root, home, console), item)

@@ -141,6 +141,7 @@ def command(
         return
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
+    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
     console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
@@ -159,6 +160,7 @@ def command(
     check_tune(predictor, algorithm, tune)
     home = find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    tidy_home(console)
     trace = read_trace(trace_path)
     with console.progress(f"train {predictor}") as step:
         result, table = _trained(predictor, algorithm, trace, from_s, until_s, settings, schedule, home, step)

@@ -1,6 +1,5 @@
 """`jobcast train accuracy-curve`: from a file of curves to a registered version."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from jobcast.pipelines.learning_curves.algorithms import ALGORITHMS, fitted
 from jobcast.pipelines.learning_curves.fingerprints import write_trained
 from jobcast.pipelines.learning_curves.held_out import Twins, held_out, part_of
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
+from jobcast.traces.owners import scratch_room
 
 
 def train_and_register_curves(
@@ -39,8 +39,8 @@ def train_and_register_curves(
         raise TrainingError(f"{table.path}: {error}") from error
     twins = held_out(table.curves, lambda curves, step: fitted(chosen, curves, seed, step), part_of(progress, 1, 2))
     card = _card(table, model, chosen, seed, twins)
-    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
-        folder = Path(room) / AccuracyCurve.name
+    with scratch_room("model") as room:
+        folder = room / AccuracyCurve.name
         model.save(folder)
         write_trained(folder, table.curves)
         version = open_registry(home).register(folder, card)

@@ -1,6 +1,5 @@
 """A trained scheduler becomes a registered version."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
 from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, train_scheduler
 from jobcast.pipelines.tasks.scene import TaskScene
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.table import Source
 
 
@@ -52,8 +52,8 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
 
 def register_scheduler(home: Path, trained: TrainedScheduler, trace_name: str, source: Source) -> ModelVersion:
     """Save and register a trained scheduler as a new version. Raises RegistryError for a store that cannot be used."""
-    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
-        folder = Path(room) / trained.predictor.name
+    with scratch_room("model") as room:
+        folder = room / trained.predictor.name
         trained.predictor.save(folder)
         return open_registry(home).register(folder, scheduler_card(trained, trace_name, source))
 

@@ -1,6 +1,5 @@
 """Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION, RULES, why_
 from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.splits import check_tests
 from jobcast.traces.table import Trace
 
@@ -172,8 +172,8 @@ def _left_out(contest: Contest) -> list[str]:
 
 def _record(registry: Registry, contest: Contest, told: Mapping[str, Any]) -> None:
     """Keep a comparison in MLflow: a run beside the candidate's, and a tag of its version."""
-    with tempfile.TemporaryDirectory(prefix="jobcast-promotion-") as room:
-        file = Path(room) / "comparison.json"
+    with scratch_room("promotion") as room:
+        file = room / "comparison.json"
         write_json(file, told)
         run_id = log_evaluation(registry.home, contest.candidate, told, [file], kind=KIND)
     verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", "window")}

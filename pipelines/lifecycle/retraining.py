@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +19,8 @@ from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
 from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, Stretch
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.training import register, registered_already
+from jobcast.pipelines.training import register_once
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.table import Trace
 
 KEY = "walk_forward"
@@ -129,10 +129,8 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
     trained = recipe(data, algorithm, walk.settings, step)
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
     with _saved(trained.predictor) as folder:
-        same = registered_already(walk.home, walk.predictor, folder)
-        if same is not None:
-            return same, data.pools, False
-        return register(walk.home, folder, trained, data, walk.settings), data.pools, True
+        version, made = register_once(walk.home, folder, trained, data, walk.settings)
+        return version, data.pools, made
 
 
 def _key(walk: Walk, stretch: Stretch) -> str:
@@ -160,8 +158,8 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
 
 @contextmanager
 def _saved(model: Any) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
-        folder = Path(room) / model.name
+    with scratch_room("model") as room:
+        folder = room / model.name
         model.save(folder)
         yield folder
 

@@ -1,6 +1,5 @@
 """`jobcast train epoch-time`: from a table of profiles to a registered version."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.profiles.showing import source_of
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import ProfileTable
 
 GPUS = {ONE: "the fewest GPUs", HALF: "the middle number of GPUs", MOST: "the most GPUs"}
@@ -26,8 +26,8 @@ def train_and_register_epoch_time(
     Raises TrainingError for profiles of one model only, RegistryError for a store that cannot be used.
     """
     model = EpochTime(seed).fit(table, tick=progress or (lambda done, total: None))
-    with tempfile.TemporaryDirectory(prefix="jobcast-model-") as room:
-        folder = Path(room) / EpochTime.name
+    with scratch_room("model") as room:
+        folder = room / EpochTime.name
         model.save(folder)
         version = open_registry(home).register(folder, _card(table, model, seed))
     return {

@@ -1,12 +1,13 @@
 """What a search has simulated already, kept on disk as it goes: JSON lines that an interruption cannot spoil."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.files import reason
+from jobcast.traces.files import reason, unwritable
 
 SUFFIX = ".journal.jsonl"
 
@@ -58,8 +59,10 @@ class Journal:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(line)
+                lines.flush()
+                os.fsync(lines.fileno())
         except OSError as error:
-            raise ConfigError(f"{self._path}: cannot be written ({reason(error)}); check the folder") from error
+            raise ConfigError(unwritable(self._path, error)) from error
 
     def _read(self, path: Path) -> None:
         try:

@@ -9,7 +9,7 @@ from jobcast.pipelines.files import write_json
 from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.training import register, registered_already
+from jobcast.pipelines.training import register_once
 from jobcast.traces.files import replacing
 
 
@@ -43,9 +43,7 @@ def work(context: Context, item: str) -> None:
             with context.console.progress(f"train {item} {name}") as step:
                 trained = recipe(data, name, settings, step)
             trained.predictor.save(folder / name)
-            version = registered_already(context.home, item, folder / name) or register(
-                context.home, folder / name, trained, data, settings
-            )
+            version, _ = register_once(context.home, folder / name, trained, data, settings)
             metrics[name] = {"validation": trained.validation}
             receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}
             context.console.note(f"train: {_told(version)}")

@@ -1,7 +1,6 @@
 """Workloads of ANDREAS's figures: draws of the campaign on its two scenarios and on openb's nodes, and Table V."""
 
 import json
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from jobcast.traces.cluster_files import read_nodes
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.gpu_nodes import write_gpu_nodes
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import write_profiles
 
 Settings = tuple[tuple[str, Setting], ...]
@@ -63,10 +63,10 @@ def scenario(number: int, nodes: int, *settings: tuple[str, Setting]) -> Workloa
 def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
     """Draw one. Raises PoolsError where openb's list of nodes cannot be read from the folder of traces."""
     settings = dict(workload.settings)
-    with tempfile.TemporaryDirectory(prefix="jobcast-andreas-") as folder:
+    with scratch_room("andreas") as folder:
         if workload.openb:
-            settings["cluster"] = str(_openb(workload, data, Path(folder, "nodes.yaml")))
-        profiles = Path(folder, "profiles.csv")
+            settings["cluster"] = str(_openb(workload, data, folder / "nodes.yaml"))
+        profiles = folder / "profiles.csv"
         write_profiles(generate_profiles(workload.kind, settings), profiles)
         trace = generate(workload.kind, seed, settings)[0]
         return energy_scene(trace, as_cluster(generate_nodes(workload.kind, settings)), profiles=profiles)

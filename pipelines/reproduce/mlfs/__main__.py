@@ -1,6 +1,5 @@
 """The figures of MLFS, made anew: `python -m jobcast.pipelines.reproduce.mlfs`."""
 
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +8,7 @@ import click
 
 from jobcast.domain.errors import UserError
 from jobcast.pipelines.reproduce.driver import Paper, data_folder, make_figures
+from jobcast.traces.owners import scratch_room
 
 ITEMS = ("figure4", "figure5", "figure6", "figure7", "figure8", "bars")
 """Each is a module of this package, with a function of its name."""
@@ -58,9 +58,9 @@ def reproduce(
 
     home = find_home()
     rows, notes = rows_of(home, policies)
-    with tempfile.TemporaryDirectory(prefix="jobcast-mlfs-") as folder:
+    with scratch_room("mlfs") as folder:
         file = RunFile(out / RUNS, resume=resume)
-        bench = Bench(data, home, Path(folder), file, rows, notes, tuple(range(seeds)), jobs)
+        bench = Bench(data, home, folder, file, rows, notes, tuple(range(seeds)), jobs)
 
         def make(name: str, data: Path, into: Path) -> None:
             module = import_module(f"jobcast.pipelines.reproduce.mlfs.{name}")

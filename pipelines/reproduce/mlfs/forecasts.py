@@ -1,6 +1,5 @@
 """Models of training curves that policies go by: of earlier jobs of the workload, or of other applications."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from jobcast.pipelines.reproduce.mlfs.rows import BY_EARLIER
 from jobcast.pipelines.reproduce.mlfs.workloads import CURVES, TRACE, scaled, write_workload
 from jobcast.traces.job_curves import read_job_curves
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from jobcast.traces.owners import scratch_room
 from jobcast.traces.readers import read_trace
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def fit_model(kind: str, data: Path, arrivals: Path) -> "AccuracyCurve":
 
 def earlier_curves(arrivals: Path) -> tuple[LearningCurve, ...]:
     """Curves of the first jobs of `EARLIER_SEED`'s draw, by learning algorithm."""
-    with tempfile.TemporaryDirectory(prefix="jobcast-mlfs-earlier-") as folder:
-        files = write_workload(scaled("1"), EARLIER_SEED, arrivals, Path(folder) / "draw")
+    with scratch_room("mlfs-earlier") as folder:
+        files = write_workload(scaled("1"), EARLIER_SEED, arrivals, folder / "draw")
         jobs, known = read_trace(files / TRACE).jobs.head(EARLIER_JOBS), read_job_curves(files / CURVES)
     made = []
     for number, (job_id, algorithm) in enumerate(zip(jobs["job_id"], jobs["model"], strict=True), 1):
