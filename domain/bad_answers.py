@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from jobcast.domain.errors import JobcastError
+
 ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
 REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
 KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS)
@@ -25,6 +27,23 @@ class Reason(StrEnum):
     """There was nobody to ask: a registry, version or schema that is missing or does not fit."""
     BREAKER = "breaker open"
     """Not asked: bad answers about the same thing came before."""
+
+
+class BadAnswer(JobcastError):  # noqa: N818
+    """An answer that is not to be used.
+
+    Attributes
+    ----------
+    reason : why
+    what : the answer, or what happened instead of one, in a few words
+    """
+
+    def __init__(self, reason: Reason, what: str) -> None:
+        super().__init__(f"{reason}: {what}")
+        self.reason, self.what = reason, what
+
+    def __reduce__(self) -> tuple[type["BadAnswer"], tuple[Reason, str]]:
+        return BadAnswer, (self.reason, self.what)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.switches import Switches
@@ -50,6 +51,7 @@ class Simulated:
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
     exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
+    told : forecasts that could not be, and were replaced
     """
 
     log: RunLog
@@ -60,6 +62,7 @@ class Simulated:
     own: Mapping[str, float] = field(default_factory=dict)
     exclusive_s: Floats | None = None
     nodes: Mapping[int, Sequence[int]] | None = None
+    told: BadAnswers = field(default_factory=BadAnswers)
 
 
 def simulate(
@@ -71,6 +74,7 @@ def simulate(
     seed: int = 0,
     settings: Mapping[str, str] | None = None,
     allow_overlap: bool = False,
+    degrade: bool = False,
     progress: Step | None = None,
     wrap: Wrap | None = None,
 ) -> Simulated:
@@ -92,7 +96,7 @@ def simulate(
         return _by_goodput(scene, factory, read, progress)
     if isinstance(factory, RoundFactory):
         spec = spec or default_spec(scene)
-        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap)
+        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
         return _by_rounds(scene, factory, work, read, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, factory, read, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
@@ -132,7 +136,7 @@ def _by_rounds(
     own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes)
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, work.told)
 
 
 def _by_goodput(
@@ -219,7 +223,16 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
-    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed"}
+    left_out = {
+        "inputs",
+        "configuration",
+        "notes",
+        "models",
+        "simulated",
+        "jobcast",
+        "overlap_allowed",
+        "bad_forecasts",
+    }
     lines = []
     for key, value in result.items():
         if key in left_out or value is None:

@@ -122,6 +122,7 @@ def command(
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
     from jobcast.pipelines.policy_settings import check_forecasts
+    from jobcast.pipelines.registered import bad_forecasts
     from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.run_record import (
         bin_names,
@@ -243,6 +244,7 @@ def command(
         "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
         "seed": seed,
         "models": dict(run.models),
+        **bad_forecasts(run.told, run.models),
         "overlap_allowed": run.overlap,
         "jobcast": __version__,
     }
@@ -250,6 +252,6 @@ def command(
         write_job_table(run.log, scene.workload, out, run.nodes, bin_names(recording, scene.workload))
         write_run_record(out, record_of(scene.workload, policy, result, own, recording), run.log, recording)
         console.note(f"jobs: {out}")
-    for line in (*scene.notes, *dropped_lines(scene.dropped)):
+    for line in (*scene.notes, *dropped_lines(scene.dropped), *run.told.lines()):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)
