@@ -247,7 +247,7 @@ class JobDuration:
 
 
 def _sound(proba: Floats) -> Floats:
-    """Probabilities of bins, (n_jobs, B). Raises BadAnswerError where they are none: a bin of them would mean nothing."""
+    """Probabilities of bins, (n_jobs, B). Raises BadAnswerError where they are none: no bin follows from them."""
     if not np.isfinite(proba).all():
         raise BadAnswerError(Reason.NOT_FINITE, "probabilities of duration bins")
     if (proba < 0.0).any() or (np.abs(proba.sum(axis=1) - 1.0) > SUM_TOLERANCE).any():

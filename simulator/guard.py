@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import inf
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from jobcast.domain.answer_checks import (
     bin_index,
@@ -118,7 +118,7 @@ class GuardedForecasts:
         self._longest_s = bin_durations_s()[-1]
         bins = len(self.horizons_min) + 1
         self._bin, self._chances = partial(bin_index, bins=bins), partial(bin_probabilities, bins=bins)
-        self._quantiles: dict[tuple[str, float], tuple[tuple[float, ...], object]] = {}  # answers looked at, levels
+        self._quantiles: dict[tuple[str, float], tuple[tuple[float, ...], object]] = {}  # answers seen, levels
         self._now_s = 0.0
         self._lost: str | None = None  # why the source could not be moved here
         self._breakers = {
@@ -162,14 +162,14 @@ class GuardedForecasts:
     def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
         """The source's answer, or the pool's quota at each level; GPUs."""
 
-        def check(answer: Any) -> tuple[float, ...]:
-            before = self._quantiles.get((pool, horizon_s))
-            if before is not None and before[0] is answer and before[1] == levels:
-                return cast(tuple[float, ...], answer)
+        def check(answer: object) -> tuple[float, ...]:
+            seen, of_levels = self._quantiles.get((pool, horizon_s), ((), ()))
+            if answer is seen and of_levels == levels:
+                return seen
             told = rising_loads(answer, levels)
             if type(answer) is tuple and answer == told:  # cannot change any more: not looked at while it comes back
-                self._quantiles[pool, horizon_s] = (answer, levels)
-                return cast(tuple[float, ...], answer)
+                told = answer
+                self._quantiles[pool, horizon_s] = (told, levels)
             return told
 
         key, given = (LOADS, pool, horizon_s), (pool, horizon_s, levels)
