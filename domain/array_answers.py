@@ -5,30 +5,30 @@ from numbers import Number
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.bad_answers import BadAnswer, BadAnswers, Reason
+from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 
 MOST_SHOWN = 100
 """Characters of an answer that are told."""
 
 
 def floats_of(answer: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """An answer as an array of a shape. Raises BadAnswer for one that holds no numbers, or is of another shape.
+    """An answer as an array of a shape. Raises BadAnswerError for one that holds no numbers, or is of another shape.
 
     >>> floats_of([1, 2], (2,)).tolist(), float(floats_of(3, ()))
     ([1.0, 2.0], 3.0)
     """
     numbers = np.asarray(answer)
     if numbers.dtype.kind not in "fiu":
-        raise BadAnswer(Reason.NO_NUMBER, f"{shown(answer)}, of type {numbers.dtype}")
+        raise BadAnswerError(Reason.NO_NUMBER, f"{shown(answer)}, of type {numbers.dtype}")
     if numbers.shape != shape:
-        raise BadAnswer(Reason.WRONG_SHAPE, f"numbers of shape {numbers.shape}, asked for were {shape}")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"numbers of shape {numbers.shape}, asked for were {shape}")
     with np.errstate(over="ignore"):
         return numbers.astype(np.float64)
 
 
 def failed(told: BadAnswers, kind: str, error: Exception, where: str = "", answers: int = 1) -> None:
-    """Count answers of a kind that `BadAnswer` says are bad, or in whose place anything else was raised."""
-    reason, what = (error.reason, error.what) if isinstance(error, BadAnswer) else (Reason.RAISED, shown(error))
+    """Count answers of a kind that `BadAnswerError` says are bad, or in whose place anything else was raised."""
+    reason, what = (error.reason, error.what) if isinstance(error, BadAnswerError) else (Reason.RAISED, shown(error))
     told.bad(kind, reason, f"{where}{what}", answers)
 
 

@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.answer_checks import SUM_TOLERANCE
+from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.durations import WIDTH, duration_columns, duration_rows
@@ -169,7 +171,7 @@ class JobDuration:
     def predict(self, rows: Floats) -> Ints:
         """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
         if self.booster_ is not None:
-            return likeliest_bin(self.predict_proba(rows))
+            return likeliest_bin(_sound(self.predict_proba(rows)))
         votes = self.votes(rows)
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
@@ -179,7 +181,7 @@ class JobDuration:
         A job that stays too long keeps all its GPUs from their owners, so that wide ones are told longer bins.
         """
         gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
-        return cheapest_bin(self.predict_proba(rows), self.under_cost * gpus)
+        return cheapest_bin(_sound(self.predict_proba(rows)), self.under_cost * gpus)
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
@@ -242,6 +244,15 @@ class JobDuration:
             text = read_text(folder / MODEL)
             model.booster_ = DurationBooster.from_text(text, len(model.horizons_min) + 1, model.use_tags)
         return model
+
+
+def _sound(proba: Floats) -> Floats:
+    """Probabilities of bins, (n_jobs, B). Raises BadAnswerError where they are none: no bin follows from them."""
+    if not np.isfinite(proba).all():
+        raise BadAnswerError(Reason.NOT_FINITE, "probabilities of duration bins")
+    if (proba < 0.0).any() or (np.abs(proba.sum(axis=1) - 1.0) > SUM_TOLERANCE).any():
+        raise BadAnswerError(Reason.INCONSISTENT, "probabilities of duration bins")
+    return proba
 
 
 def _bin_durations_s(known: DurationData) -> Floats:

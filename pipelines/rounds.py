@@ -11,7 +11,7 @@ from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
-from jobcast.pipelines.registered import registered
+from jobcast.pipelines.registered import registered, trust
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
 from jobcast.simulator.forecasts import Oracle
@@ -52,6 +52,10 @@ class Work:
     chosen: Chosen = field(default_factory=Chosen)
     told: BadAnswers = field(default_factory=BadAnswers)
 
+    def trust(self) -> dict[str, Any]:
+        """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
+        return self.chosen.trust() or trust(self.told, self.chosen.models)
+
 
 def default_spec(scene: Scene) -> ForecastSpec:
     """Shockwave's restatement rule where jobs train, else what the trace declares."""
@@ -64,7 +68,7 @@ def has_training(scene: Scene) -> bool:
 
 
 def work_forecasts(
-    scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool, degrade: bool = False
+    scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool, degrade: bool | None = None
 ) -> Work:
     """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
 
@@ -72,7 +76,7 @@ def work_forecasts(
 
     Raises ConfigError for a source that says nothing of regimes, RegistryError and OverlapError as `Sources.make`.
     """
-    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     if spec.kind == "oracle":
         return Work(Oracle(scene.workload))
     if not has_training(scene):
@@ -89,7 +93,7 @@ def work_forecasts(
     )
 
 
-def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool) -> Work:
+def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None) -> Work:
     from jobcast.models.regimes import Restatement
     from jobcast.models.regimes.guarded import GuardedRegimes
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.switches import Switches
@@ -24,17 +24,20 @@ from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.sources import Sources
+from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
+from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
 ROUNDS = "rounds"
 """What policies of rounds tell, and no other."""
+TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
+"""Figures that tell how far a run's forecasts could be trusted."""
 Wrap = Callable[[ForecastSource], ForecastSource]
 
 
@@ -51,7 +54,8 @@ class Simulated:
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
     exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
-    told : forecasts that could not be, and were replaced
+    trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
+    replaced : since when which of them were replaced
     """
 
     log: RunLog
@@ -62,7 +66,8 @@ class Simulated:
     own: Mapping[str, float] = field(default_factory=dict)
     exclusive_s: Floats | None = None
     nodes: Mapping[int, Sequence[int]] | None = None
-    told: BadAnswers = field(default_factory=BadAnswers)
+    trust: Mapping[str, Any] = field(default_factory=dict)
+    replaced: Sequence[Replaced] = ()
 
 
 def simulate(
@@ -74,14 +79,14 @@ def simulate(
     seed: int = 0,
     settings: Mapping[str, str] | None = None,
     allow_overlap: bool = False,
-    degrade: bool = False,
+    degrade: bool | None = None,
     progress: Step | None = None,
     wrap: Wrap | None = None,
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
     Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle. A policy over pools is given
-    what `wrap` makes of its source of forecasts.
+    what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
@@ -99,7 +104,7 @@ def simulate(
         work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
         return _by_rounds(scene, factory, work, read, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, factory, read, seed))
-    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
     on_cells = bool(scene.workload.servers)
@@ -109,7 +114,8 @@ def simulate(
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay(scene.workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, getattr(rule, "figures", dict)())
+    own: Mapping[str, float] = getattr(rule, "figures", dict)()
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
 
 
 def is_by_rounds(policy: str) -> bool:
@@ -136,7 +142,12 @@ def _by_rounds(
     own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, work.told)
+    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, **_trust(chosen))
+    return replace(run, trust=work.trust())
+
+
+def _trust(chosen: Chosen) -> dict[str, Any]:
+    return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
 
 
 def _by_goodput(
@@ -204,6 +215,7 @@ def figures(
         **summary(run.log, warmup_until_s),
         **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUNDS in run.own else {}),
         **run.own,
+        **run.trust,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
@@ -223,16 +235,7 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
-    left_out = {
-        "inputs",
-        "configuration",
-        "notes",
-        "models",
-        "simulated",
-        "jobcast",
-        "overlap_allowed",
-        "bad_forecasts",
-    }
+    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed", *TRUST}
     lines = []
     for key, value in result.items():
         if key in left_out or value is None:
@@ -243,4 +246,13 @@ def figures_table(result: Mapping[str, Any]) -> str:
         lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
     if result.get("overlap_allowed"):
         lines.append("warning: training data of a model reach into this window (--allow-overlap)")
+    lines += [f"warning: {line}" for line in trust_lines(result)]
     return "\n".join(lines)
+
+
+def trust_lines(result: Mapping[str, Any]) -> list[str]:
+    """What a person should know of a run's forecasts; nothing where all could be trusted."""
+    return [
+        *(f"degraded: {why}" for why in result.get("degraded") or ()),
+        *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
+    ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jobcast.domain.array_answers import failed, floats_of, shown
-from jobcast.domain.bad_answers import CURVES, BadAnswer, BadAnswers, Reason
+from jobcast.domain.bad_answers import CURVES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, Ints
 from jobcast.models.curves.metrics import limits
 
@@ -50,9 +50,9 @@ def guarded_accuracies(forecast: AccuracyForecast, told: BadAnswers, job_ids: Se
 
 
 def _columns(answer: object, count: int) -> tuple[Floats, Floats]:
-    """Means and standard deviations, (count,) each. Raises BadAnswer."""
+    """Means and standard deviations, (count,) each. Raises BadAnswerError."""
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise BadAnswer(Reason.WRONG_SHAPE, f"{shown(answer)} in place of means and deviations")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(answer)} in place of means and deviations")
     return floats_of(answer[0], (count,)), floats_of(answer[1], (count,))
 
 

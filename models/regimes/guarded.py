@@ -4,7 +4,7 @@ from math import isfinite
 from numbers import Integral
 
 from jobcast.domain.array_answers import failed, floats_of, shown
-from jobcast.domain.bad_answers import REGIMES, BadAnswer, BadAnswers, Reason
+from jobcast.domain.bad_answers import REGIMES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.forecasts import RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
@@ -43,35 +43,35 @@ class GuardedRegimes:
 
 
 def check_regimes(answer: object, training: Training, progress: Progress) -> None:
-    """Raise BadAnswer unless an answer can be what is left of a job.
+    """Raise BadAnswerError unless an answer can be what is left of a job.
 
     >>> job, now = Training("LM", 10, 40, "gns", {10: 60.0, 20: 40.0}), Progress(4.0, (Regime(10, 4.0),))
     >>> check_regimes((Regime(10, 16.0), Regime(20, 20.0)), job, now)
     >>> check_regimes((Regime(10, 16.0),), job, now)
     Traceback (most recent call last):
-    jobcast.domain.bad_answers.BadAnswer: inconsistent: regimes of 16 epochs in all, 36 are left
+    jobcast.domain.bad_answers.BadAnswerError: inconsistent: regimes of 16 epochs in all, 36 are left
     """
     if not isinstance(answer, tuple) or not all(isinstance(one, Regime) for one in answer):
-        raise BadAnswer(Reason.WRONG_SHAPE, f"{shown(answer)} in place of regimes")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(answer)} in place of regimes")
     if not 0 < len(answer) <= MOST_REGIMES:
-        raise BadAnswer(Reason.WRONG_SHAPE, f"{len(answer)} regimes")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{len(answer)} regimes")
     total, left = sum(_epochs(regime, training) for regime in answer), epochs_left(training, progress)
     first, now = answer[0].batch_size, progress.batch_size
     if first != now:
-        raise BadAnswer(Reason.INCONSISTENT, f"the first regime is of batch size {first}, the job runs at {now}")
+        raise BadAnswerError(Reason.INCONSISTENT, f"the first regime is of batch size {first}, the job runs at {now}")
     if abs(total - left) > TOLERANCE * training.epochs:
-        raise BadAnswer(Reason.INCONSISTENT, f"regimes of {total:g} epochs in all, {left:g} are left")
+        raise BadAnswerError(Reason.INCONSISTENT, f"regimes of {total:g} epochs in all, {left:g} are left")
 
 
 def _epochs(regime: Regime, training: Training) -> float:
-    """How long one regime lasts. Raises BadAnswer where it cannot be."""
+    """How long one regime lasts. Raises BadAnswerError where it cannot be."""
     size, epochs = regime.batch_size, float(floats_of(regime.epochs, ()))
     if not isinstance(size, Integral):
-        raise BadAnswer(Reason.NO_NUMBER, f"a regime of batch size {shown(size)}")
+        raise BadAnswerError(Reason.NO_NUMBER, f"a regime of batch size {shown(size)}")
     if size not in training.epoch_s:
-        raise BadAnswer(Reason.OUT_OF_RANGE, f"a regime of batch size {shown(size)}, which is not profiled")
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"a regime of batch size {shown(size)}, which is not profiled")
     if not isfinite(epochs):
-        raise BadAnswer(Reason.NOT_FINITE, f"a regime of {epochs:g} epochs")
+        raise BadAnswerError(Reason.NOT_FINITE, f"a regime of {epochs:g} epochs")
     if epochs < 0:
-        raise BadAnswer(Reason.OUT_OF_RANGE, f"a regime of {epochs:g} epochs")
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"a regime of {epochs:g} epochs")
     return epochs

@@ -35,7 +35,7 @@ def believed_times(
     home: Path,
     seed: int,
     allow_overlap: bool = False,
-    degrade: bool = False,
+    degrade: bool | None = None,
 ) -> Believed:
     """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
 

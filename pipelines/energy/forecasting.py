@@ -25,7 +25,7 @@ def registered_times(
     known: Path | None,
     home: Path,
     allow_overlap: bool,
-    degrade: bool = False,
+    degrade: bool | None = None,
 ) -> Believed:
     """What the champion of epoch times, or the version that `spec` names, forecasts.
 

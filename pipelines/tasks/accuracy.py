@@ -40,7 +40,7 @@ def accuracy_forecast(
     seed: int,
     told: BadAnswers | None = None,
     job_ids: Sequence[str] = (),
-    degrade: bool = False,
+    degrade: bool | None = None,
 ) -> ChosenAccuracy:
     """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
 
@@ -93,7 +93,7 @@ def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
 
 
 def _registered(
-    spec: ForecastSpec, home: Path, told: BadAnswers, job_ids: Sequence[str], degrade: bool
+    spec: ForecastSpec, home: Path, told: BadAnswers, job_ids: Sequence[str], degrade: bool | None
 ) -> ChosenAccuracy:
     from jobcast.models.curves.guarded import guarded_accuracies
 

@@ -10,9 +10,9 @@ from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.registered import bad_forecasts
+from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
@@ -61,12 +61,12 @@ def simulate_and_tell(
         **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
-        **bad_forecasts(run.told, run.models),
+        **trust(run.told, run.models),
     }
     if out:
         write_task_table(scene, run.log, out)
         console.note(f"jobs: {out}")
-    for line in (*scene.notes, *dropped_lines(scene.dropped), *run.told.lines()):
+    for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)
 

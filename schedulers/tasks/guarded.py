@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.array_answers import failed
-from jobcast.domain.bad_answers import BadAnswer, BadAnswers, Reason
+from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.tasks import TaskDecision, TaskPolicy, TaskView
 from jobcast.schedulers.tasks.network import Networks
 
@@ -34,7 +34,7 @@ class GuardedPolicy:
         self._told.checked(DECISIONS)
         try:
             if self._fault is not None:
-                raise BadAnswer(*self._fault)
+                raise BadAnswerError(*self._fault)
             return self._learned.decide(view)
         except Exception as error:  # whatever a learned policy does wrong, the run goes on without it
             failed(self._told, DECISIONS, error, f"at {view.now_s:.0f} s: ")
