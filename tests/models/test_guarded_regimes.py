@@ -136,10 +136,14 @@ def test_what_was_bad_is_told_by_job():
     told = BadAnswers()
     job = Job(0, "j7", "p", 0.0, 1, training=TRAINING)
     guarded = GuardedRegimes(Rule(lambda job, now: at(now, 3.0)), told)
-    assert guarded.regimes(job, Progress(4.0, (Regime(10, 4.0),))) == (Regime(10, 0.0), Regime(20, 4.0), Regime(40, 4.0))
+    assert guarded.regimes(job, Progress(4.0, (Regime(10, 4.0),))) == (
+        Regime(10, 0.0),
+        Regime(20, 4.0),
+        Regime(40, 4.0),
+    )
     assert told.lines() == [
-        "regimes: 1 of 1 answers were bad and took the conservative value (inconsistent 1; first: job j7 after 4 epochs: "
-        "regimes of 3 epochs in all, 8 are left)"
+        "regimes: 1 of 1 answers were bad and took the conservative value (inconsistent 1; first: job j7 after 4 "
+        "epochs: regimes of 3 epochs in all, 8 are left)"
     ]
 
 
