@@ -67,10 +67,10 @@ CAUTIOUS = {"regimes": "restatement", "curves": "conservative", "epochs": "conse
 
 
 def figures(shell, *words):
-    answer = shell.works("simulate", *words, "--out", "jobs.csv", "--json", "told.json")
+    answer = shell.works("simulate", *words, "--out", "done.csv", "--json", "told.json")
     with open("told.json", encoding="utf-8") as file:
         told = json.load(file)
-    with open("jobs.csv", encoding="utf-8") as file:
+    with open("done.csv", encoding="utf-8") as file:
         return told, file.read(), answer.err
 
 
