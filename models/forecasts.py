@@ -22,6 +22,7 @@ from jobcast.domain.history import Floats, History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
+from jobcast.models.feature_spans import BeyondTraining
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_spread import load_quantiles
 from jobcast.models.new_load import NewLoad
@@ -81,6 +82,11 @@ class RegistryForecasts:
         self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
         self._gates = [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
         self._tracker = durations.tracker()
+        named = ((arrivals, arrivals.feature_names_), (loads, loads.columns), (durations, durations.columns))
+        self._beyond = {
+            predictor.name: BeyondTraining(names, getattr(predictor, "feature_spans_", {}))
+            for predictor, names in named
+        }
         self._bins: dict[int, int] = {}
         self._durations_s: dict[int, float] = {}
         self._chances: dict[int, tuple[float, ...]] = {}
@@ -92,6 +98,11 @@ class RegistryForecasts:
     def horizons_min(self) -> tuple[float, ...]:
         """Horizons of the predictors, minutes."""
         return tuple(self._arrivals.horizons_min_)
+
+    def beyond_training(self) -> dict[str, Any]:
+        """By predictor, columns of what it was asked that lay far outside of what it was trained on."""
+        found = {name: beyond.figures() for name, beyond in self._beyond.items()}
+        return {name: columns for name, columns in found.items() if columns}
 
     def advance(self, now_s: float) -> None:
         """Move to an instant. Nothing is computed before it is asked for."""
@@ -149,8 +160,7 @@ class RegistryForecasts:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
         known = self._bins.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            (told,) = each_row(self._durations.choose(self._tracker.row(job)[None]), 1)
+            (told,) = each_row(self._durations.choose(self._row(job)), 1)
             known = self._bins[job.seq] = bin_index(told, len(self._horizons_s) + 1)
         return known
 
@@ -158,8 +168,7 @@ class RegistryForecasts:
         """Probabilities of its bins, from what had happened when they were first asked for."""
         known = self._chances.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            (told,) = each_row(self._durations.predict_proba(self._tracker.row(job)[None]), 1)
+            (told,) = each_row(self._durations.predict_proba(self._row(job)), 1)
             known = self._chances[job.seq] = bin_probabilities(told, len(self._horizons_s) + 1)
         return known
 
@@ -167,10 +176,16 @@ class RegistryForecasts:
         """The run time that stands for the job's likeliest bin, seconds, as of when it was first asked for."""
         known = self._durations_s.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            (told,) = each_row(self._durations.predict_duration_s(self._tracker.row(job)[None]), 1)
+            (told,) = each_row(self._durations.predict_duration_s(self._row(job)), 1)
             known = self._durations_s[job.seq] = run_time_s(told)
         return known
+
+    def _row(self, job: Job) -> Floats:
+        """A job's row from what has happened so far, (1, F)."""
+        self._tracker.catch_up(self._history)
+        row: Floats = self._tracker.row(job)[None]
+        self._beyond[self._durations.name].look(row)
+        return row
 
     def _answer(self, pool: str) -> "_Answer":
         if pool in self._checked:
@@ -214,8 +229,10 @@ class RegistryForecasts:
         tick, horizon_s = np.array([answer.at_s]), self._horizons_s[column : column + 1]
 
         def ask(pools: list[str]) -> Any:
-            rows = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
-            return self._arrivals.horizon_proba(np.concatenate(rows), column)
+            each = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
+            rows = np.concatenate(each)
+            self._beyond[self._arrivals.name].look(rows)
+            return self._arrivals.horizon_proba(rows, column)
 
         lacking = {pool for pool, other in self._answers.items() if other.probability[column] is None}
         for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
@@ -247,7 +264,9 @@ class RegistryForecasts:
             told.quantiles = [_kept(rising_loads, gpus, levels) for gpus in self._each_horizon(row)]
 
     def _load_rows(self, pools: list[str], at_s: float) -> Floats:
-        return np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        self._beyond[self._loads.name].look(rows)
+        return rows
 
     def _each_horizon(self, row: Any) -> list[Any]:
         """What is said of each horizon, or for all of them why nothing is."""

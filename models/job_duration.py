@@ -20,6 +20,7 @@ from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
 from jobcast.models.duration_data import DurationData, shares_of_bins
 from jobcast.models.duration_folds import OutOfFold, out_of_fold
 from jobcast.models.duration_rules import RULES, Rule, shares
+from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin
 from jobcast.traces.table import Trace
@@ -70,6 +71,7 @@ class JobDuration:
     booster_ : the booster, None for a rule
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
+    feature_spans_ : column -> least and largest value of the training rows; {} for a rule; see `feature_spans`
     """
 
     name: ClassVar[str] = "job-duration"
@@ -121,6 +123,7 @@ class JobDuration:
         self.prior_ = shares_of_bins(known.bins, data.n_bins)
         self.bin_duration_s_ = _bin_durations_s(known)
         self.booster_, self.blend_ = None, Blend()
+        self.feature_spans_ = feature_spans(self.columns, [known.rows]) if self.algorithm in LEARNT else {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
         if self.algorithm == "blended":
@@ -223,6 +226,7 @@ class JobDuration:
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "rows": self.rows_,
+            "feature_spans": self.feature_spans_,
         }
         write_metadata(folder, self.name, told)
         if self.booster_ is not None:
@@ -240,6 +244,7 @@ class JobDuration:
         model.prior_, model.bin_duration_s_ = np.array(told["prior"]), np.array(told["bin_duration_s"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         model.rows_, model.blend_, model.booster_ = told["rows"], Blend(**told["blend"]), None
+        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
             text = read_text(folder / MODEL)
             model.booster_ = DurationBooster.from_text(text, len(model.horizons_min) + 1, model.use_tags)

@@ -27,7 +27,7 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import find_factory, uses_forecasts
+from jobcast.schedulers.policies import find_factory, make_policy, plugin_named, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
@@ -108,11 +108,12 @@ def simulate(
     chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
     on_cells = bool(scene.workload.servers)
-    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else factory(source, read)
+    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(scene.workload, rule, source, chosen.history, progress)
+    with plugin_named(policy):
+        log = replay(scene.workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
@@ -255,4 +256,17 @@ def trust_lines(result: Mapping[str, Any]) -> list[str]:
     return [
         *(f"degraded: {why}" for why in result.get("degraded") or ()),
         *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
+        *_beyond_lines(result.get("features_beyond_training") or {}),
+    ]
+
+
+def _beyond_lines(beyond: Mapping[str, Any]) -> list[str]:
+    return [
+        f"features far beyond training, {predictor}: "
+        + "; ".join(
+            f"{column} {told['seen']:.4g} (trained on {told['trained'][0]:.4g} to {told['trained'][1]:.4g}; "
+            f"{told['rows']:,} rows)"
+            for column, told in columns.items()
+        )
+        for predictor, columns in beyond.items()
     ]

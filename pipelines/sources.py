@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from jobcast.domain.errors import ConfigError, JobcastError, OverlapError, Regis
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
+from jobcast.pipelines.forecast_plugins import make_plugin
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.times import iso
@@ -23,6 +24,9 @@ from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.mixed import Mixed
 from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:
+    from jobcast.models.forecasts import RegistryForecasts
 
 CALENDAR_FROM_S = 365 * 86400.0
 """Times before 1971 are seconds from a trace's own start: no cluster's calendar begins there."""
@@ -43,6 +47,7 @@ class Chosen:
     guard : around those of its answers that are forecast by a model or a plug-in
     told : the guard's tally
     degraded : why nobody could be asked, and all those answers are conservative
+    registered : the source of registered predictors, inside of the guard
     """
 
     source: ForecastSource | None = None
@@ -52,13 +57,18 @@ class Chosen:
     guard: GuardedForecasts | None = None
     told: BadAnswers = field(default_factory=BadAnswers)
     degraded: tuple[str, ...] = ()
+    registered: "RegistryForecasts | None" = None
 
     def trust(self) -> dict[str, Any]:
         """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
         if self.guard is None:
             return {}
         told: dict[str, Any] = {"bad_forecasts": self.told.figures()}
-        return {**told, "degraded": list(self.degraded)} if self.degraded else told
+        if self.degraded:
+            told["degraded"] = list(self.degraded)
+        if self.registered is not None:
+            told["features_beyond_training"] = self.registered.beyond_training()
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,8 @@ class Sources:
             return self._mixed(spec)
         if spec.kind == "registry":
             return self._registry(_asked(spec))
+        if spec.installed:
+            return self._plugin(spec.kind)
         history = self._past()
         return Chosen(self._plain(spec, history), history)
 
@@ -147,6 +159,18 @@ class Sources:
                 raise RegistryError(f"{error}; or pass --degrade to go on with conservative answers") from error
             return self._nobody(str(error))
 
+    def _plugin(self, name: str) -> Chosen:
+        history = self._history()
+        try:
+            source = make_plugin(name, self.scene.workload, history, self.seed)
+            return self._guarded(source, history=history)
+        except ConfigError as error:
+            if self.degrade is None:
+                raise
+            if not self.degrade:
+                raise ConfigError(f"{error}; or pass --degrade to go on with conservative answers") from error
+            return self._nobody(str(error))
+
     def _nobody(self, why: str) -> Chosen:
         """Conservative answers, told as such."""
         return self._guarded(Nobody(why, DEFAULT_HORIZONS_MIN), degraded=(why,))
@@ -174,7 +198,9 @@ class Sources:
         _warm_up(predictors)
         unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
         models = {name: versions[name].version for name in PREDICTORS}
-        return self._guarded(source, unseen, history=history, models=models, overlap=overlap, degraded=degraded)
+        return self._guarded(
+            source, unseen, history=history, models=models, overlap=overlap, degraded=degraded, registered=source
+        )
 
     def _unseen(self, predictors: Sequence[Any]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
         """Pools that have not taught a predictor anything, by what it forecasts, and a line about each predictor.
