@@ -1,9 +1,12 @@
 """Forecasts that cannot be trusted: which answers were bad, why, and how often, as results tell it."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from jobcast.domain.errors import JobcastError
 
 ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
 REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
@@ -27,6 +30,23 @@ class Reason(StrEnum):
     """Not asked: bad answers about the same thing came before."""
 
 
+class BadAnswerError(JobcastError):
+    """An answer that is not to be used.
+
+    Attributes
+    ----------
+    reason : why
+    what : the answer, or what happened instead of one, in a few words
+    """
+
+    def __init__(self, reason: Reason, what: str) -> None:
+        super().__init__(f"{reason}: {what}")
+        self.reason, self.what = reason, what
+
+    def __reduce__(self) -> tuple[type["BadAnswerError"], tuple[Reason, str]]:
+        return BadAnswerError, (self.reason, self.what)
+
+
 @dataclass(slots=True)
 class BadAnswers:
     """The tally of one run: every answer that was replaced by the conservative one.
@@ -45,6 +65,7 @@ class BadAnswers:
     _checked: Counter[str] = field(default_factory=Counter)
     _bad: dict[str, Counter[Reason]] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)
+    _opened: dict[str, Counter[str]] = field(default_factory=dict)
 
     def checked(self, kind: str, answers: int = 1) -> None:
         """Note answers that were looked at, good and bad ones."""
@@ -55,22 +76,35 @@ class BadAnswers:
         self._bad.setdefault(kind, Counter())[reason] += answers
         self._first.setdefault(kind, what)
 
+    def opened(self, kind: str, what: str) -> None:
+        """Note that a breaker opened: what it is about is not asked for a while."""
+        self._opened.setdefault(kind, Counter())[what] += 1
+
     def figures(self) -> dict[str, Any]:
-        """By kind: answers checked, answers replaced, these by reason, and the first of them; {} where none was bad."""
+        """By kind: answers checked, answers replaced, these by reason, and the first of them; {} where none was bad.
+
+        `breakers`, where any opened: what they are about -> how often.
+        """
         return {
             kind: {
                 "checked": self._checked[kind],
                 "bad": sum(reasons.values()),
                 "reasons": {str(reason): count for reason, count in sorted(reasons.items())},
                 "first": self._first[kind],
+                **({"breakers": dict(sorted(self._opened[kind].items()))} if kind in self._opened else {}),
             }
             for kind, reasons in sorted(self._bad.items())
         }
 
     def lines(self) -> list[str]:
         """A line a kind for people, none where no answer was bad."""
-        return [
-            f"{kind}: {told['bad']:,} of {told['checked']:,} answers were bad and took the conservative value "
-            f"({', '.join(f'{reason} {count:,}' for reason, count in told['reasons'].items())}; first: {told['first']})"
-            for kind, told in self.figures().items()
-        ]
+        return bad_lines(self.figures())
+
+
+def bad_lines(figures: Mapping[str, Any]) -> list[str]:
+    """What `BadAnswers.figures` tells, a line a kind for people."""
+    return [
+        f"{kind}: {told['bad']:,} of {told['checked']:,} answers were bad and took the conservative value "
+        f"({', '.join(f'{reason} {count:,}' for reason, count in told['reasons'].items())}; first: {told['first']})"
+        for kind, told in figures.items()
+    ]

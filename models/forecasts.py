@@ -1,14 +1,28 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
-from collections.abc import Set
+from collections.abc import Callable, Set
+from typing import Any
 
 import numpy as np
 
+from jobcast.domain.answer_checks import (
+    bin_index,
+    bin_probabilities,
+    checked,
+    each_row,
+    load_gpus,
+    number,
+    probability,
+    rising_loads,
+    run_time_s,
+)
+from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import Floats, History
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
+from jobcast.models.feature_spans import BeyondTraining
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_spread import load_quantiles
 from jobcast.models.new_load import NewLoad
@@ -18,6 +32,8 @@ GRID_S = 300.0
 """One answer every 5 minutes a pool, held in between. SIA, appendix B."""
 QUIET_S = 300.0
 """A pool's first arrival after so long without one asks its forecasts anew."""
+FARTHEST_GATE = 2.0
+"""A threshold on probabilities beyond it, on either side, is none."""
 MINUTE_S = 60.0
 
 
@@ -30,6 +46,9 @@ class RegistryForecasts:
     all pools together.
     Pools that no predictor has seen in training are answered like any other.
 
+    What predictors say is looked at where it enters, each pool and horizon for itself (`domain.answer_checks`). One
+    that is no answer is kept as such, and raised by the questions about it alone.
+
     Parameters
     ----------
     history : the run's past; reaches to the instant of `advance`
@@ -40,6 +59,8 @@ class RegistryForecasts:
     ------
     RegistryError
         The predictors were trained for different horizons, or, from a question, none was trained for that one.
+    BadAnswerError
+        From a question: a predictor gave no answer that could be used.
     """
 
     def __init__(
@@ -59,8 +80,13 @@ class RegistryForecasts:
         self._arrival_columns = _columns(arrivals)
         self._load_columns = _columns(loads)
         self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
-        self._gates: list[float] = arrivals.thresholds_gate_.tolist()
+        self._gates = [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
         self._tracker = durations.tracker()
+        named = ((arrivals, arrivals.feature_names_), (loads, loads.columns), (durations, durations.columns))
+        self._beyond = {
+            predictor.name: BeyondTraining(names, getattr(predictor, "feature_spans_", {}))
+            for predictor, names in named
+        }
         self._bins: dict[int, int] = {}
         self._durations_s: dict[int, float] = {}
         self._chances: dict[int, tuple[float, ...]] = {}
@@ -72,6 +98,11 @@ class RegistryForecasts:
     def horizons_min(self) -> tuple[float, ...]:
         """Horizons of the predictors, minutes."""
         return tuple(self._arrivals.horizons_min_)
+
+    def beyond_training(self) -> dict[str, Any]:
+        """By predictor, columns of what it was asked that lay far outside of what it was trained on."""
+        found = {name: beyond.figures() for name, beyond in self._beyond.items()}
+        return {name: columns for name, columns in found.items() if columns}
 
     def advance(self, now_s: float) -> None:
         """Move to an instant. Nothing is computed before it is asked for."""
@@ -86,7 +117,9 @@ class RegistryForecasts:
         column = self._arrival_columns.get(horizon_s)
         if column is None:
             raise _no_horizon(self._arrivals, horizon_s)
-        return self._probability(pool, column) >= self._gates[column]
+        told: float = _sound(self._probability(pool, column))
+        gate: float = _sound(self._gates[column])
+        return told >= gate
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs that the pool is estimated to be asked for at most."""
@@ -97,14 +130,16 @@ class RegistryForecasts:
         if answer.load_gpus is None:
             self._compute_loads(pool, answer)
         assert answer.load_gpus is not None
-        return answer.load_gpus[column]
+        told: float = _sound(answer.load_gpus[column])
+        return told
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """Probability that any job arrives, as the gate's classifier tells it."""
         column = self._arrival_columns.get(horizon_s)
         if column is None:
             raise _no_horizon(self._arrivals, horizon_s)
-        return self._probability(pool, column)
+        told: float = _sound(self._probability(pool, column))
+        return told
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """GPUs that the load stays within with a probability of `level`, as `load_spread` tells it."""
@@ -118,33 +153,39 @@ class RegistryForecasts:
         answer = self._answer(pool)
         if answer.levels != levels:
             self._compute_quantiles(pool, answer, levels)
-        return answer.quantiles[column]
+        told: tuple[float, ...] = _sound(answer.quantiles[column])
+        return told
 
     def duration_bin(self, job: Job) -> int:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
         known = self._bins.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            known = self._bins[job.seq] = int(self._durations.choose(self._tracker.row(job)[None])[0])
+            (told,) = each_row(self._durations.choose(self._row(job)), 1)
+            known = self._bins[job.seq] = bin_index(told, len(self._horizons_s) + 1)
         return known
 
     def duration_probabilities(self, job: Job) -> tuple[float, ...]:
         """Probabilities of its bins, from what had happened when they were first asked for."""
         known = self._chances.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            chances = self._durations.predict_proba(self._tracker.row(job)[None])[0]
-            known = self._chances[job.seq] = tuple(chances.tolist())
+            (told,) = each_row(self._durations.predict_proba(self._row(job)), 1)
+            known = self._chances[job.seq] = bin_probabilities(told, len(self._horizons_s) + 1)
         return known
 
     def duration_s(self, job: Job) -> float:
         """The run time that stands for the job's likeliest bin, seconds, as of when it was first asked for."""
         known = self._durations_s.get(job.seq)
         if known is None:
-            self._tracker.catch_up(self._history)
-            row = self._tracker.row(job)[None]
-            known = self._durations_s[job.seq] = float(self._durations.predict_duration_s(row)[0])
+            (told,) = each_row(self._durations.predict_duration_s(self._row(job)), 1)
+            known = self._durations_s[job.seq] = run_time_s(told)
         return known
+
+    def _row(self, job: Job) -> Floats:
+        """A job's row from what has happened so far, (1, F)."""
+        self._tracker.catch_up(self._history)
+        row: Floats = self._tracker.row(job)[None]
+        self._beyond[self._durations.name].look(row)
+        return row
 
     def _answer(self, pool: str) -> "_Answer":
         if pool in self._checked:
@@ -178,42 +219,59 @@ class RegistryForecasts:
             self._answers[pool] = self._opened(pool, float(arrival_s[first]))
             self._answers[pool].settled = True
 
-    def _probability(self, pool: str, column: int) -> float:
+    def _probability(self, pool: str, column: int) -> "float | BadAnswerError":
         answer = self._answer(pool)
         known = answer.probability[column]
         return self._compute_arrivals(pool, answer, column) if known is None else known
 
-    def _compute_arrivals(self, asked: str, answer: "_Answer", column: int) -> float:
+    def _compute_arrivals(self, asked: str, answer: "_Answer", column: int) -> "float | BadAnswerError":
         """Probabilities of a horizon, of a pool and with it of the others of the same instant; returns the pool's."""
         tick, horizon_s = np.array([answer.at_s]), self._horizons_s[column : column + 1]
+
+        def ask(pools: list[str]) -> Any:
+            each = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
+            rows = np.concatenate(each)
+            self._beyond[self._arrivals.name].look(rows)
+            return self._arrivals.horizon_proba(rows, column)
+
         lacking = {pool for pool, other in self._answers.items() if other.probability[column] is None}
-        pools = self._of_instant(asked, answer, lacking)
-        rows = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
-        told: list[float] = self._arrivals.horizon_proba(np.concatenate(rows), column).tolist()
-        for pool, probability in zip(pools, told, strict=True):
-            self._answers[pool].probability[column] = probability
-        return told[0]
+        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
+            self._answers[pool].probability[column] = _kept(probability, row)
+        told = self._answers[asked].probability[column]
+        assert told is not None
+        return told
 
     def _compute_loads(self, asked: str, answer: "_Answer") -> None:
         """Loads of a pool, and with it of the others of the same instant: one row costs the trees as much as ten."""
         lacking = {pool for pool, other in self._answers.items() if other.load_gpus is None}
-        pools, rows = self._load_rows(asked, answer, lacking)
-        for pool, gpus in zip(pools, self._loads.lend_rows(rows).tolist(), strict=True):
-            self._answers[pool].load_gpus = gpus
+
+        def ask(pools: list[str]) -> Any:
+            return self._loads.lend_rows(self._load_rows(pools, answer.at_s))
+
+        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
+            self._answers[pool].load_gpus = [_kept(load_gpus, gpus) for gpus in self._each_horizon(row)]
 
     def _compute_quantiles(self, asked: str, answer: "_Answer", levels: tuple[float, ...]) -> None:
         """Quantiles of a pool's loads, and with it of the others of the same instant."""
         lacking = {pool for pool, other in self._answers.items() if other.levels != levels}
-        pools, rows = self._load_rows(asked, answer, lacking)
-        for pool, gpus in zip(pools, load_quantiles(self._loads, rows, levels).tolist(), strict=True):
-            told = self._answers[pool]
-            told.levels, told.quantiles = levels, [tuple(quantiles) for quantiles in gpus]
 
-    def _load_rows(self, asked: str, answer: "_Answer", lacking: Set[str]) -> tuple[list[str], Floats]:
-        """A pool and those of `lacking` whose answers belong to the same instant, and their rows."""
-        pools = self._of_instant(asked, answer, lacking)
-        at_s = answer.at_s
-        return pools, np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        def ask(pools: list[str]) -> Any:
+            return load_quantiles(self._loads, self._load_rows(pools, answer.at_s), levels)
+
+        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
+            told = self._answers[pool]
+            told.levels = levels
+            told.quantiles = [_kept(rising_loads, gpus, levels) for gpus in self._each_horizon(row)]
+
+    def _load_rows(self, pools: list[str], at_s: float) -> Floats:
+        rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
+        self._beyond[self._loads.name].look(rows)
+        return rows
+
+    def _each_horizon(self, row: Any) -> list[Any]:
+        """What is said of each horizon, or for all of them why nothing is."""
+        told = _kept(each_row, row, len(self._horizons_s))
+        return [told] * len(self._horizons_s) if isinstance(told, BadAnswerError) else told
 
     def _of_instant(self, asked: str, answer: "_Answer", lacking: Set[str]) -> list[str]:
         """A pool, and those of `lacking` whose answers belong to the same instant."""
@@ -238,11 +296,43 @@ class _Answer:
     def __init__(self, at_s: float, arrivals: int, horizons: int) -> None:
         self.at_s = at_s
         self.arrivals = arrivals
-        self.probability: list[float | None] = [None] * horizons
-        self.load_gpus: list[float] | None = None
+        self.probability: list[float | BadAnswerError | None] = [None] * horizons
+        self.load_gpus: list[float | BadAnswerError] | None = None
         self.levels: tuple[float, ...] = ()
-        self.quantiles: list[tuple[float, ...]] = []
+        self.quantiles: list[tuple[float, ...] | BadAnswerError] = []
         self.settled = False
+
+
+def _by_pool(pools: list[str], ask: Callable[[list[str]], Any]) -> list[tuple[str, Any]]:
+    """What a predictor says of each pool, not looked at yet; where it fails on all together, each is asked alone."""
+    try:
+        return list(zip(pools, each_row(ask(pools), len(pools)), strict=True))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a predictor does wrong is told by the question that it leaves open
+        if len(pools) > 1:
+            return [told for pool in pools for told in _by_pool([pool], ask)]
+        if isinstance(error, BadAnswerError):
+            return [(pools[0], error.with_traceback(None))]
+        return [(pools[0], BadAnswerError(Reason.RAISED, " ".join(f"{type(error).__name__}: {error}".split())))]
+
+
+def _kept(check: Callable[..., Any], row: Any, *given: Any) -> Any:
+    """An answer, or what makes it none, to be held."""
+    return row if isinstance(row, BadAnswerError) else checked(check, row, *given)
+
+
+def _sound(held: Any) -> Any:
+    """A held answer. Raises BadAnswerError where it is none."""
+    if isinstance(held, BadAnswerError):
+        raise held.with_traceback(None)  # as if it were new: each raising would lengthen its traceback
+    return held
+
+
+def _gate(value: Any) -> float:
+    if abs(number(value)) > FARTHEST_GATE:
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"{value:g} is no threshold")
+    return number(value)
 
 
 def _columns(predictor: WillJobsArrive | NewLoad) -> dict[float, int]:

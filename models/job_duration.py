@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.answer_checks import SUM_TOLERANCE
+from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.durations import WIDTH, duration_columns, duration_rows
@@ -18,6 +20,7 @@ from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
 from jobcast.models.duration_data import DurationData, shares_of_bins
 from jobcast.models.duration_folds import OutOfFold, out_of_fold
 from jobcast.models.duration_rules import RULES, Rule, shares
+from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin
 from jobcast.traces.table import Trace
@@ -68,6 +71,7 @@ class JobDuration:
     booster_ : the booster, None for a rule
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
+    feature_spans_ : column -> least and largest value of the training rows; {} for a rule; see `feature_spans`
     """
 
     name: ClassVar[str] = "job-duration"
@@ -119,6 +123,7 @@ class JobDuration:
         self.prior_ = shares_of_bins(known.bins, data.n_bins)
         self.bin_duration_s_ = _bin_durations_s(known)
         self.booster_, self.blend_ = None, Blend()
+        self.feature_spans_ = feature_spans(self.columns, [known.rows]) if self.algorithm in LEARNT else {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
         if self.algorithm == "blended":
@@ -169,7 +174,7 @@ class JobDuration:
     def predict(self, rows: Floats) -> Ints:
         """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
         if self.booster_ is not None:
-            return likeliest_bin(self.predict_proba(rows))
+            return likeliest_bin(_sound(self.predict_proba(rows)))
         votes = self.votes(rows)
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
@@ -179,7 +184,7 @@ class JobDuration:
         A job that stays too long keeps all its GPUs from their owners, so that wide ones are told longer bins.
         """
         gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
-        return cheapest_bin(self.predict_proba(rows), self.under_cost * gpus)
+        return cheapest_bin(_sound(self.predict_proba(rows)), self.under_cost * gpus)
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
@@ -221,6 +226,7 @@ class JobDuration:
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "rows": self.rows_,
+            "feature_spans": self.feature_spans_,
         }
         write_metadata(folder, self.name, told)
         if self.booster_ is not None:
@@ -238,10 +244,20 @@ class JobDuration:
         model.prior_, model.bin_duration_s_ = np.array(told["prior"]), np.array(told["bin_duration_s"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         model.rows_, model.blend_, model.booster_ = told["rows"], Blend(**told["blend"]), None
+        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
             text = read_text(folder / MODEL)
             model.booster_ = DurationBooster.from_text(text, len(model.horizons_min) + 1, model.use_tags)
         return model
+
+
+def _sound(proba: Floats) -> Floats:
+    """Probabilities of bins, (n_jobs, B). Raises BadAnswerError where they are none: no bin follows from them."""
+    if not np.isfinite(proba).all():
+        raise BadAnswerError(Reason.NOT_FINITE, "probabilities of duration bins")
+    if (proba < 0.0).any() or (np.abs(proba.sum(axis=1) - 1.0) > SUM_TOLERANCE).any():
+        raise BadAnswerError(Reason.INCONSISTENT, "probabilities of duration bins")
+    return proba
 
 
 def _bin_durations_s(known: DurationData) -> Floats:

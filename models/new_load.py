@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
+from jobcast.models.feature_spans import feature_spans
 from jobcast.models.load_data import LoadData
 from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
@@ -41,6 +42,7 @@ class NewLoad:
     rule_ : the fitted estimate; `rule_.coverages_` states the coverage of windows that it had not learnt from
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     pools_ : pools that it has learnt from; any pool is answered
+    feature_spans_ : column -> least and largest value of the training rows; see `feature_spans`
     """
 
     name: ClassVar[str] = "new-load"
@@ -95,6 +97,8 @@ class NewLoad:
         self.horizons_min_ = data.horizons_min
         self.trained_from_s_, self.trained_until_s_ = data.from_s, data.until_s
         self.rule_ = self._rule().fit(data, self.demands)
+        read = data.X if isinstance(self.rule_, QuantileLoad) else data.past[:, :, : len(self.columns)]
+        self.feature_spans_ = feature_spans(self.columns, [read])
         return self
 
     def _rule(self) -> QuantileLoad | SlidingMax:
@@ -161,6 +165,7 @@ class NewLoad:
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "pools": list(self.pools_),
+            "feature_spans": self.feature_spans_,
         }
         write_metadata(folder, self.name, told)
         self.rule_.write(folder)
@@ -186,6 +191,7 @@ class NewLoad:
         model.rule_, model.settings = rule, getattr(rule, "settings", None)
         model.horizons_min_, model.pools_ = tuple(told["horizons_min"]), tuple(told["pools"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         return model
 
 

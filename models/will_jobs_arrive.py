@@ -21,6 +21,7 @@ from jobcast.models.algorithms import (
 )
 from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
 from jobcast.models.bots import bot_pools
+from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.models.thresholds import best_f1_threshold, half_week, lasting_gate
 
@@ -54,6 +55,8 @@ class WillJobsArrive:
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     pools_ : pools that it has learnt from
     rows_, base_rates_ : (H,) training rows, and the share of windows with arrivals in them
+    feature_spans_ : column that it may read -> least and largest value of all horizons' training rows; see
+        `feature_spans`
     unfolded_ : horizons in minutes for which the training time held no fold, whose thresholds are not chosen on data
     """
 
@@ -103,6 +106,10 @@ class WillJobsArrive:
         self.rows_ = tuple(int(mask.sum()) for mask in rows)
         self.base_rates_ = tuple(float(corpus.arrives[mask, h].mean()) for h, mask in enumerate(rows))
         self.classifiers_ = [self.learner.fitted(corpus, h, mask) for h, mask in enumerate(rows)]
+        spans = feature_spans(self.feature_names_, (corpus.X[mask, h] for h, mask in enumerate(rows)))
+        self.feature_spans_ = {
+            name: span for name, span in spans.items() if self.columns is None or name in self.columns
+        }
         return self
 
     @property
@@ -223,6 +230,7 @@ class WillJobsArrive:
             "rows": list(self.rows_),
             "base_rates": list(self.base_rates_),
             "unfolded": list(self.unfolded_),
+            "feature_spans": self.feature_spans_,
         }
         write_metadata(folder, self.name, told)
         for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True):
@@ -250,6 +258,7 @@ class WillJobsArrive:
         model.bot_pools_ = tuple(told["bot_pools"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         model.pools_, model.unfolded_ = tuple(told["pools"]), tuple(told["unfolded"])
+        model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         model.rows_, model.base_rates_ = tuple(told["rows"]), tuple(told["base_rates"])
         stems = [horizon_label(horizon_min) for horizon_min in model.horizons_min_]
         model.classifiers_ = [read_classifier(algorithm, folder, stem) for stem in stems]

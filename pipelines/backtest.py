@@ -122,6 +122,7 @@ def run_matrix(
     jobs: int = 1,
     engine: str = "local",
     allow_overlap: bool = False,
+    degrade: bool | None = None,
     warmup_days: float = 0.0,
     progress: Step | None = None,
 ) -> list[CellResult]:
@@ -133,7 +134,8 @@ def run_matrix(
     counted_from = [warmup_end(scene, warmup_days) for scene in scenes]
     base_cells = [Cell(baseline, ORACLE, baseline, window) for window in range(len(scenes))]
     todo = [*base_cells, *(cell for cell in cells if not _is_baseline(cell, baseline))]
-    done = _replay_all(scenes, todo, home, jobs, engine, allow_overlap, progress)
+    trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
+    done = _replay_all(scenes, todo, trust, jobs, engine, progress)
     runs = dict(zip(todo, done, strict=True))
     bases = [runs[cell] for cell in base_cells]
     return [
@@ -149,10 +151,9 @@ def _is_baseline(cell: Cell, baseline: str) -> bool:
 def _replay_all(
     scenes: Sequence[Scene],
     cells: Sequence[Cell],
-    home: Path,
+    trust: Mapping[str, Any],
     jobs: int,
     engine: str,
-    allow_overlap: bool,
     progress: Step | None,
 ) -> list[Simulated]:
     from joblib import delayed
@@ -160,9 +161,7 @@ def _replay_all(
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
     found: dict[int, Simulated] = {}
-    tasks = (
-        delayed(_replay)(number, scenes[cells[number].window], cells[number], home, allow_overlap) for number in order
-    )
+    tasks = (delayed(_replay)(number, scenes[cells[number].window], cells[number], trust) for number in order)
     for number, run in results(tasks, jobs=jobs, engine_name=engine):
         found[number] = run
         if progress:
@@ -174,17 +173,10 @@ def _weight(cell: Cell) -> int:
     return uses_forecasts(cell.policy) + cell.spec.asks_registry
 
 
-def _replay(number: int, scene: Scene, cell: Cell, home: Path, allow_overlap: bool) -> tuple[int, Simulated]:
-    run = simulate(
-        scene,
-        cell.policy,
-        cell.spec,
-        home=home,
-        seed=cell.seed,
-        settings=dict(cell.settings),
-        allow_overlap=allow_overlap,
-    )
-    return number, run
+def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> tuple[int, Simulated]:
+    """`trust`: where models lie, and which may be used; see `simulation.simulate`."""
+    run = simulate(scene, cell.policy, cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
+    return number, replace(run, replaced=())  # nobody explains a backtest
 
 
 def _measured(cell: Cell, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:

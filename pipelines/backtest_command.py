@@ -21,6 +21,7 @@ from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_forecasts, check_settings
 from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene, capacity
+from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
 from jobcast.traces.table import Trace
@@ -46,6 +47,7 @@ class BacktestRequest:
     allow_overlap: bool
     settings: Mapping[str, str] = field(default_factory=dict)
     max_think_s: float | None = None
+    degrade: bool = False
 
 
 def run_backtest(
@@ -81,6 +83,7 @@ def run_backtest(
             jobs=request.jobs or joblib.cpu_count(),
             engine=request.engine,
             allow_overlap=request.allow_overlap,
+            degrade=request.degrade,
             warmup_days=request.warmup_days,
             progress=step,
         )
@@ -109,7 +112,8 @@ def run_backtest(
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
-    for note in (*scenes[0].notes, *_dropped(scenes)):
+    doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
+    for note in (*scenes[0].notes, *_dropped(scenes), *dict.fromkeys(doubts)):
         console.note(note)
     return result
 

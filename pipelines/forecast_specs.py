@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.forecast_plugins import plugin_names
 
 PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 """What a scheduler asks of the registry, by name."""
@@ -25,7 +26,8 @@ PART_KINDS = ("oracle", "registry", "random", "conservative", "noisy")
 """Sources that may answer for a part."""
 HELP = (
     "oracle, registry, registry:ALIAS, registry:NAME=VERSION,..., conservative, random, noisy:P, "
-    "mixed:arrivals=SOURCE,loads=SOURCE,durations=SOURCE, and for training jobs restatement, bayes, greedy"
+    "mixed:arrivals=SOURCE,loads=SOURCE,durations=SOURCE, an installed one, and for training jobs restatement, bayes, "
+    "greedy"
 )
 
 
@@ -35,11 +37,12 @@ class ForecastSpec:
 
     Attributes
     ----------
-    kind : oracle, registry, conservative, random, noisy, mixed, restatement, bayes or greedy
+    kind : oracle, registry, conservative, random, noisy, mixed, restatement, bayes, greedy, or an installed one
     alias : of the registry's models that are not pinned
     versions : (predictor, version) pairs that are pinned
     probability : of noise
     parts : of a mixed source: (one of `PARTS`, its source) pairs in the order of `PARTS`, without those not written
+    installed : whether another package brings it
     """
 
     kind: str
@@ -47,11 +50,12 @@ class ForecastSpec:
     versions: tuple[tuple[str, int], ...] = ()
     probability: float = 0.0
     parts: tuple[tuple[str, "ForecastSpec"], ...] = ()
+    installed: bool = False
 
     @property
     def draws(self) -> bool:
-        """Whether the answers depend on the seed."""
-        return self.kind in ("random", "noisy") or any(spec.draws for _, spec in self.parts)
+        """Whether the answers depend on the seed; those of an installed source may."""
+        return self.installed or self.kind in ("random", "noisy") or any(spec.draws for _, spec in self.parts)
 
     @property
     def asks_registry(self) -> bool:
@@ -82,7 +86,7 @@ def parse_forecasts(text: str) -> ForecastSpec:
     """One source; ConfigError lists the kinds when it is none.
 
     >>> parse_forecasts("noisy:0.25")
-    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=())
+    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=(), installed=False)
     """
     kind, _, argument = text.strip().partition(":")
     if kind in PLAIN_KINDS and not argument:
@@ -95,7 +99,10 @@ def parse_forecasts(text: str) -> ForecastSpec:
         return ForecastSpec(kind, alias=argument or "champion")
     if kind == "mixed":
         return ForecastSpec(kind, parts=_parts(text, argument))
-    raise ConfigError(f"--forecasts {text}: unknown source; choose from {HELP}")
+    installed = plugin_names()
+    if text.strip() in installed:
+        return ForecastSpec(text.strip(), installed=True)
+    raise ConfigError(f"--forecasts {text}: unknown source; choose from {', '.join((HELP, *installed))}")
 
 
 def split_forecasts(text: str) -> list[ForecastSpec]:

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jobcast.domain.bad_answers import REGIMES, BadAnswers
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
+from jobcast.pipelines.registered import registered, trust
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.sources import Chosen, Sources, loaded_version, refuse_overlap
+from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.workload import Workload
 
@@ -44,10 +46,15 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Forecasts of work for a policy, what the engine must drive for them, and the versions behind them."""
+    """Forecasts of work for a policy, what the engine must drive for them, the versions behind them, bad answers."""
 
     forecasts: WorkForecasts | Any
     chosen: Chosen = field(default_factory=Chosen)
+    told: BadAnswers = field(default_factory=BadAnswers)
+
+    def trust(self) -> dict[str, Any]:
+        """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
+        return self.chosen.trust() or trust(self.told, self.chosen.models)
 
 
 def default_spec(scene: Scene) -> ForecastSpec:
@@ -60,12 +67,16 @@ def has_training(scene: Scene) -> bool:
     return any(job.training is not None for job in scene.workload.jobs)
 
 
-def work_forecasts(scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool) -> Work:
-    """Forecasts of work by a spec.
+def work_forecasts(
+    scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool, degrade: bool | None = None
+) -> Work:
+    """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
+
+    `degrade`: it also does where there is no such model.
 
     Raises ConfigError for a source that says nothing of regimes, RegistryError and OverlapError as `Sources.make`.
     """
-    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     if spec.kind == "oracle":
         return Work(Oracle(scene.workload))
     if not has_training(scene):
@@ -76,19 +87,24 @@ def work_forecasts(scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, a
 
         return Work(Declared(scene.workload, REGIME_RULES[spec.kind]()))
     if spec.kind == "registry":
-        return _registered(scene, spec, home, allow_overlap)
+        return _registered(scene, spec, home, allow_overlap, degrade)
     raise ConfigError(
         f"--forecasts {spec.label}: says nothing of regimes; choose from oracle, registry, {', '.join(REGIME_KINDS)}"
     )
 
 
-def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool) -> Work:
-    from jobcast.models.registry import open_registry
+def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None) -> Work:
+    from jobcast.models.regimes import Restatement
+    from jobcast.models.regimes.guarded import GuardedRegimes
 
-    version = open_registry(home).resolve(REGIME, dict(spec.versions).get(REGIME, spec.alias))
+    told = BadAnswers()
+    asked = registered(REGIME, spec, home, told, REGIMES, degrade)
+    if asked is None:
+        return Work(Declared(scene.workload, Restatement()), told=told)
+    version = asked.version
     overlap = refuse_overlap(version, scene.from_s, scene.until_s, allow_overlap, scene.earlier.source.sha256)
-    rule = loaded_version(home, REGIME, version.version)
-    return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap))
+    rule = GuardedRegimes(asked.model, told)
+    return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
 
 
 def round_workload(scene: Scene, mechanism: Mapping[str, Any]) -> Workload:

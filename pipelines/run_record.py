@@ -1,11 +1,12 @@
 """What a table of jobs does not tell of its run, in a folder beside it: `jobs.csv.run` for `jobs.csv`.
 
 `run.json` names policy, forecasts, seed, settings, quotas and inputs; `forecasts.parquet` holds what a policy was told
-about pools, a row whenever an answer changed; `spans.parquet` when jobs held their GPUs, where some were stopped.
+about pools, a row whenever an answer changed; `spans.parquet` when jobs held their GPUs, where some were stopped;
+`replaced.parquet` since when answers that could not be trusted were replaced, and good again, where any were.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.schedulers.policies import find_factory
 from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
@@ -32,12 +34,31 @@ from jobcast.traces.files import replacing
 from jobcast.traces.parquet import read_parquet, write_parquet
 
 FORMAT = 1
-RECORD, ANSWERS, SPANS = "run.json", "forecasts.parquet", "spans.parquet"
+RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
 POOLS, OTHER = "pools", "other"
 """How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, jobs that scale)."""
 OTHER_FACTORIES = (GoodputFactory, RoundFactory)
-COPIED = ("forecasts", "closed_loop", "seed", "configuration", "inputs", "models", "overlap_allowed", "jobcast")
+COPIED = (
+    "forecasts",
+    "closed_loop",
+    "seed",
+    "configuration",
+    "inputs",
+    "models",
+    "overlap_allowed",
+    "jobcast",
+    "bad_forecasts",
+)
 """What the record takes over from the figures of `simulate --json`."""
+REPLACED_COLUMNS = {
+    "at_s": pl.Float64,
+    "kind": pl.String,
+    "pool": pl.String,
+    "horizon_s": pl.Float64,
+    "job_id": pl.String,
+    "reason": pl.String,
+    "what": pl.String,
+}
 ANSWER_COLUMNS = ("at_s", "question", "pool", "horizon_min", "level", "answer")
 
 
@@ -50,11 +71,13 @@ class RunRecord:
     told : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
     answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
     spans : rows of seq (the job's row in the table), start_s, end_s, None where no job was stopped
+    replaced : rows of `simulator.guard.Replaced`, None where no answer was
     """
 
     told: Mapping[str, Any]
     answers: pl.DataFrame | None = None
     spans: pl.DataFrame | None = None
+    replaced: pl.DataFrame | None = None
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -120,7 +143,13 @@ def record_of(
     }
 
 
-def write_run_record(table: Path, told: Mapping[str, Any], log: RunLog, recording: Recording | None = None) -> Path:
+def write_run_record(
+    table: Path,
+    told: Mapping[str, Any],
+    log: RunLog,
+    recording: Recording | None = None,
+    replaced: Sequence[Replaced] = (),
+) -> Path:
     """Write the record of a table that is there, whole or not at all; its folder comes back.
 
     Raises ConfigError where it cannot be written.
@@ -135,6 +164,8 @@ def write_run_record(table: Path, told: Mapping[str, Any], log: RunLog, recordin
         if log.preemptions.any():
             spans = {"seq": log.spans.seq, "start_s": log.spans.start_s, "end_s": log.spans.end_s}
             write_parquet(pl.DataFrame(spans), draft / SPANS)
+        if replaced:
+            write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)
     return place
 
 
@@ -163,7 +194,7 @@ def read_run_record(table: Path) -> RunRecord | None:
         raise ConfigError(f"{place / RECORD}: is no record of a run of this version; simulate again with --out")
     if told["table"]["sha256"] != sha256_of(table):
         return None
-    return RunRecord(told, _parquet(place / ANSWERS), _parquet(place / SPANS))
+    return RunRecord(told, _parquet(place / ANSWERS), _parquet(place / SPANS), _parquet(place / REPLACED))
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:
@@ -184,6 +215,7 @@ def simulate_recorded(
     seed: int,
     settings: Mapping[str, str],
     allow_overlap: bool,
+    degrade: bool | None = None,
     progress: Step | None = None,
 ) -> tuple[Simulated, Recording | None]:
     """As `simulation.simulate`, with what forecasts answered; None of a policy that asks none or goes by rounds.
@@ -204,6 +236,7 @@ def simulate_recorded(
         seed=seed,
         settings=settings,
         allow_overlap=allow_overlap,
+        degrade=degrade,
         progress=progress,
         wrap=record,
     )

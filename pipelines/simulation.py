@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.switches import Switches
@@ -23,17 +24,20 @@ from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.sources import Sources
+from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import find_factory, uses_forecasts
+from jobcast.schedulers.policies import find_factory, make_policy, plugin_named, uses_forecasts
 from jobcast.schedulers.round_policies import RoundFactory
 from jobcast.simulator.engine import replay
+from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
 ROUNDS = "rounds"
 """What policies of rounds tell, and no other."""
+TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
+"""Figures that tell how far a run's forecasts could be trusted."""
 Wrap = Callable[[ForecastSource], ForecastSource]
 
 
@@ -50,6 +54,8 @@ class Simulated:
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
     exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
+    trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
+    replaced : since when which of them were replaced
     """
 
     log: RunLog
@@ -60,6 +66,8 @@ class Simulated:
     own: Mapping[str, float] = field(default_factory=dict)
     exclusive_s: Floats | None = None
     nodes: Mapping[int, Sequence[int]] | None = None
+    trust: Mapping[str, Any] = field(default_factory=dict)
+    replaced: Sequence[Replaced] = ()
 
 
 def simulate(
@@ -71,13 +79,14 @@ def simulate(
     seed: int = 0,
     settings: Mapping[str, str] | None = None,
     allow_overlap: bool = False,
+    degrade: bool | None = None,
     progress: Step | None = None,
     wrap: Wrap | None = None,
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
     Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle. A policy over pools is given
-    what `wrap` makes of its source of forecasts.
+    what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
@@ -92,20 +101,22 @@ def simulate(
         return _by_goodput(scene, factory, read, progress)
     if isinstance(factory, RoundFactory):
         spec = spec or default_spec(scene)
-        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap)
+        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
         return _by_rounds(scene, factory, work, read, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, factory, read, seed))
-    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap)
+    sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
     on_cells = bool(scene.workload.servers)
-    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else factory(source, read)
+    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(scene.workload, rule, source, chosen.history, progress)
+    with plugin_named(policy):
+        log = replay(scene.workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, getattr(rule, "figures", dict)())
+    own: Mapping[str, float] = getattr(rule, "figures", dict)()
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
 
 
 def is_by_rounds(policy: str) -> bool:
@@ -132,7 +143,12 @@ def _by_rounds(
     own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes)
+    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, **_trust(chosen))
+    return replace(run, trust=work.trust())
+
+
+def _trust(chosen: Chosen) -> dict[str, Any]:
+    return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
 
 
 def _by_goodput(
@@ -200,6 +216,7 @@ def figures(
         **summary(run.log, warmup_until_s),
         **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUNDS in run.own else {}),
         **run.own,
+        **run.trust,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
@@ -219,7 +236,7 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
-    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed"}
+    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed", *TRUST}
     lines = []
     for key, value in result.items():
         if key in left_out or value is None:
@@ -230,4 +247,26 @@ def figures_table(result: Mapping[str, Any]) -> str:
         lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
     if result.get("overlap_allowed"):
         lines.append("warning: training data of a model reach into this window (--allow-overlap)")
+    lines += [f"warning: {line}" for line in trust_lines(result)]
     return "\n".join(lines)
+
+
+def trust_lines(result: Mapping[str, Any]) -> list[str]:
+    """What a person should know of a run's forecasts; nothing where all could be trusted."""
+    return [
+        *(f"degraded: {why}" for why in result.get("degraded") or ()),
+        *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
+        *_beyond_lines(result.get("features_beyond_training") or {}),
+    ]
+
+
+def _beyond_lines(beyond: Mapping[str, Any]) -> list[str]:
+    return [
+        f"features far beyond training, {predictor}: "
+        + "; ".join(
+            f"{column} {told['seen']:.4g} (trained on {told['trained'][0]:.4g} to {told['trained'][1]:.4g}; "
+            f"{told['rows']:,} rows)"
+            for column, told in columns.items()
+        )
+        for predictor, columns in beyond.items()
+    ]

@@ -5,21 +5,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError, OverlapError
+from jobcast.domain.bad_answers import ARRIVALS, LOADS, BadAnswers
+from jobcast.domain.errors import ConfigError, JobcastError, OverlapError, RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
+from jobcast.pipelines.forecast_plugins import make_plugin
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.times import iso
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.mixed import Mixed
+from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:
+    from jobcast.models.forecasts import RegistryForecasts
 
 CALENDAR_FROM_S = 365 * 86400.0
 """Times before 1971 are seconds from a trace's own start: no cluster's calendar begins there."""
@@ -29,22 +36,56 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A source, the history that it reads, the concrete versions behind it, whether one was trained on the window."""
+    """What answers a run.
+
+    Attributes
+    ----------
+    source : None for a policy that asks nothing
+    history : what the source reads
+    models : concrete versions behind it, by predictor
+    overlap : whether one was trained on the window
+    guard : around those of its answers that are forecast by a model or a plug-in
+    told : the guard's tally
+    degraded : why nobody could be asked, and all those answers are conservative
+    registered : the source of registered predictors, inside of the guard
+    """
 
     source: ForecastSource | None = None
     history: RunHistory | None = None
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
+    guard: GuardedForecasts | None = None
+    told: BadAnswers = field(default_factory=BadAnswers)
+    degraded: tuple[str, ...] = ()
+    registered: "RegistryForecasts | None" = None
+
+    def trust(self) -> dict[str, Any]:
+        """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
+        if self.guard is None:
+            return {}
+        told: dict[str, Any] = {"bad_forecasts": self.told.figures()}
+        if self.degraded:
+            told["degraded"] = list(self.degraded)
+        if self.registered is not None:
+            told["features_beyond_training"] = self.registered.beyond_training()
+        return told
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Makes sources for one scene."""
+    """Makes sources for one scene.
+
+    Attributes
+    ----------
+    degrade : whether a registry that cannot answer, and a pool that a predictor has not seen in training, are answered
+        conservatively; None where whoever asks has no such choice
+    """
 
     scene: Scene
     home: Path
     seed: int = 0
     allow_overlap: bool = False
+    degrade: bool | None = None
 
     def none(self) -> Chosen:
         """For policies that ask nothing."""
@@ -59,6 +100,8 @@ class Sources:
             return self._mixed(spec)
         if spec.kind == "registry":
             return self._registry(_asked(spec))
+        if spec.installed:
+            return self._plugin(spec.kind)
         history = self._past()
         return Chosen(self._plain(spec, history), history)
 
@@ -107,6 +150,39 @@ class Sources:
         return replace(chosen, source=Mixed(*(made[wanted[part]] for part in PARTS)))
 
     def _registry(self, asked: Mapping[str, int | str]) -> Chosen:
+        try:
+            return self._registered(asked)
+        except RegistryError as error:
+            if self.degrade is None:
+                raise
+            if not self.degrade:
+                raise RegistryError(f"{error}; or pass --degrade to go on with conservative answers") from error
+            return self._nobody(str(error))
+
+    def _plugin(self, name: str) -> Chosen:
+        history = self._history()
+        try:
+            source = make_plugin(name, self.scene.workload, history, self.seed)
+            return self._guarded(source, history=history)
+        except ConfigError as error:
+            if self.degrade is None:
+                raise
+            if not self.degrade:
+                raise ConfigError(f"{error}; or pass --degrade to go on with conservative answers") from error
+            return self._nobody(str(error))
+
+    def _nobody(self, why: str) -> Chosen:
+        """Conservative answers, told as such."""
+        return self._guarded(Nobody(why, DEFAULT_HORIZONS_MIN), degraded=(why,))
+
+    def _guarded(
+        self, source: ForecastSource, unseen: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> Chosen:
+        told = BadAnswers()
+        guard = GuardedForecasts(source, self.scene.workload, told, unseen)
+        return Chosen(source=guard, guard=guard, told=told, **others)
+
+    def _registered(self, asked: Mapping[str, int | str]) -> Chosen:
         from jobcast.models.forecasts import RegistryForecasts
         from jobcast.models.registry import open_registry
 
@@ -118,9 +194,30 @@ class Sources:
         )
         history = self._history()
         predictors = [loaded_version(self.home, name, versions[name].version) for name in PREDICTORS]
-        _warm_up(predictors)
         source = RegistryForecasts(history, *predictors)
-        return Chosen(source, history, {name: versions[name].version for name in PREDICTORS}, overlap)
+        _warm_up(predictors)
+        unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
+        models = {name: versions[name].version for name in PREDICTORS}
+        return self._guarded(
+            source, unseen, history=history, models=models, overlap=overlap, degraded=degraded, registered=source
+        )
+
+    def _unseen(self, predictors: Sequence[Any]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+        """Pools that have not taught a predictor anything, by what it forecasts, and a line about each predictor.
+
+        Durations know no pools: whose jobs they learnt from makes no difference.
+        """
+        pools = [pool.name for pool in self.scene.workload.pools]
+        unseen = {
+            kind: [pool for pool in pools if pool not in predictor.pools_]
+            for kind, predictor in zip((ARRIVALS, LOADS), predictors, strict=False)
+        }
+        lines = [
+            f"{predictor.name} has not learnt from pools {', '.join(unseen[kind])}"
+            for kind, predictor in zip((ARRIVALS, LOADS), predictors, strict=False)
+            if unseen[kind]
+        ]
+        return unseen, tuple(lines)
 
 
 def _asked(spec: ForecastSpec) -> dict[str, int | str]:
@@ -148,7 +245,15 @@ def loaded_version(home: Path, name: str, version: int) -> Any:
     from jobcast.models.registry import open_registry
 
     registry = open_registry(home)
-    return registry.load(registry.resolve(name, version))
+    found = registry.resolve(name, version)
+    try:
+        return registry.load(found)
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:  # files may be damaged in any way
+        raise RegistryError(
+            f"{found}: cannot be loaded ({type(error).__name__}: {error}); restore its files or train the model again"
+        ) from error
 
 
 def _warm_up(predictors: Sequence[Any]) -> None:
@@ -156,7 +261,8 @@ def _warm_up(predictors: Sequence[Any]) -> None:
     from jobcast.models.forecasts import RegistryForecasts
 
     nothing = np.empty(0)
-    source = RegistryForecasts(RunHistory([NOBODY], EarlierJobs((), nothing, nothing, nothing)), *predictors)
+    unguarded = RegistryForecasts(RunHistory([NOBODY], EarlierJobs((), nothing, nothing, nothing)), *predictors)
+    source = GuardedForecasts(unguarded, Workload((), (), ()), BadAnswers())  # its answers are nobody's
     source.advance(0.0)
     horizon_s = 60.0 * source.horizons_min[0]
     source.will_jobs_arrive(NOBODY, horizon_s)

@@ -1,6 +1,7 @@
 """Policies by name: ours, and those that installed packages bring through the entry point group `jobcast.policies`."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -8,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.cluster import Policy
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
@@ -131,8 +132,7 @@ class _Policies(Mapping[str, Factory]):
     def __getitem__(self, name: str) -> Factory:
         if name in BUILT_IN:
             return BUILT_IN[name]
-        factory: Factory = _installed()[name].load()
-        return factory
+        return _loaded(_installed()[name])
 
     def __contains__(self, name: object) -> bool:
         return name in BUILT_IN or name in _installed()
@@ -143,6 +143,42 @@ class _Policies(Mapping[str, Factory]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+def _loaded(point: EntryPoint) -> Factory:
+    try:
+        factory: Factory = point.load()
+    except MemoryError:
+        raise
+    except Exception as error:  # another package's code may fail in any way
+        raise _broken(point, f"does not load ({type(error).__name__}: {error})") from error
+    if not callable(factory):
+        raise _broken(point, f"is {factory!r} and makes no policy")
+    return factory
+
+
+def _broken(point: EntryPoint, why: str) -> ConfigError:
+    return ConfigError(f"policy {point.name}: the plug-in {point.value} {why}; mend it or take another policy")
+
+
+@contextmanager
+def plugin_named(name: str) -> Iterator[None]:
+    """While a policy is made or asked: what an installed one raises names it. Ours raise as they are.
+
+    Raises
+    ------
+    DecisionError
+        Where an installed policy raised anything that is no error of jobcast's own.
+    """
+    try:
+        yield
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:
+        if name in BUILT_IN or name not in _installed():
+            raise
+        what = f"{type(error).__name__}: {error}"
+        raise DecisionError(f"policy {name}: the plug-in {_installed()[name].value} raised {what}; mend it") from error
 
 
 @cache
@@ -161,8 +197,20 @@ def find_factory(name: str) -> Factory:
 
 
 def make_policy(name: str, forecasts: Forecasts | None, settings: Mapping[str, object]) -> Policy:
-    """A policy by name. Raises ConfigError for an unknown name or setting."""
-    return find_factory(name)(forecasts, settings)
+    """A policy by name. Raises ConfigError for an unknown name or setting, and for an installed one that makes none."""
+    factory = find_factory(name)
+    if name in BUILT_IN:
+        return factory(forecasts, settings)
+    try:
+        policy = factory(forecasts, settings)
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:  # another package's code may fail in any way
+        raise _broken(_installed()[name], f"cannot be made ({type(error).__name__}: {error})") from error
+    lacking = [part for part in ("lane", "key", "decide") if not callable(getattr(policy, part, None))]
+    if lacking:
+        raise _broken(_installed()[name], f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
+    return policy
 
 
 def needs_every_job(name: str) -> bool:

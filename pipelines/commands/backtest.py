@@ -8,6 +8,7 @@ from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
+    degrade_option,
     json_option,
     overlap_option,
     set_option,
@@ -39,6 +40,7 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the results and report.html.")
 @overlap_option
+@degrade_option
 @set_option
 @json_option
 @click.pass_context
@@ -62,6 +64,7 @@ def command(
     engine: str,
     out: Path | None,
     allow_overlap: bool,
+    degrade: bool,
     pairs: tuple[str, ...],
     json_to: str | None,
 ) -> None:
@@ -97,6 +100,7 @@ def command(
         jobs=jobs,
         engine=engine,
         allow_overlap=allow_overlap,
+        degrade=degrade,
         settings=settings_of(pairs),
         max_think_s=asked_think_s(closed_loop, max_think_s),
     )

@@ -114,6 +114,16 @@ def overlap_option(command: Command) -> Command:
     )(command)
 
 
+def degrade_option(command: Command) -> Command:
+    """`--degrade`."""
+    return click.option(
+        "--degrade",
+        is_flag=True,
+        help="Where a registry or plug-in cannot answer, or a pool was never seen in training, go on with conservative "
+        "answers, and say so. Without it such a registry is refused.",
+    )(command)
+
+
 def strict_option(command: Command) -> Command:
     """`--strict`."""
     return click.option(

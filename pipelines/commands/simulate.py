@@ -9,6 +9,7 @@ from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
+    degrade_option,
     dropped_lines,
     json_option,
     overlap_option,
@@ -55,6 +56,7 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @overlap_option
+@degrade_option
 @seed_option
 @set_option
 @click.option("--out", type=click.Path(path_type=Path), help="One row a job: CSV or Parquet, by its ending.")
@@ -79,6 +81,7 @@ def command(
     drop_too_wide: bool,
     pools_only: bool,
     allow_overlap: bool,
+    degrade: bool,
     seed: int,
     pairs: tuple[str, ...],
     out: Path | None,
@@ -132,7 +135,15 @@ def command(
     )
     from jobcast.pipelines.scaling_jobs import read_scaling
     from jobcast.pipelines.scenes import build_scene, capacity
-    from jobcast.pipelines.simulation import check_baseline, figures, figures_table, is_by_rounds, simulate, warmup_end
+    from jobcast.pipelines.simulation import (
+        check_baseline,
+        figures,
+        figures_table,
+        is_by_rounds,
+        simulate,
+        trust_lines,
+        warmup_end,
+    )
     from jobcast.pipelines.tasks import asking as tasks
     from jobcast.pipelines.training_jobs import read_tables, without_tables
     from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
@@ -164,6 +175,7 @@ def command(
         settings=settings,
         seed=seed,
         allow_overlap=allow_overlap,
+        degrade=degrade,
     )
     by_energy = energy.for_energy(policy, settings)
     trace = read_trace(trace_path) if policy in ELASTIC_POLICIES and not by_energy else None
@@ -222,14 +234,18 @@ def command(
     home = find_home()
     recording = None
     with console.progress(f"simulate {policy}") as step:
+        how: dict[str, Any] = {
+            "home": home,
+            "seed": seed,
+            "settings": own,
+            "allow_overlap": allow_overlap,
+            "degrade": degrade,
+            "progress": step,
+        }
         if out:
-            run, recording = simulate_recorded(
-                scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
-            )
+            run, recording = simulate_recorded(scene, policy, spec, **how)
         else:
-            run = simulate(
-                scene, policy, spec, home=home, seed=seed, settings=own, allow_overlap=allow_overlap, progress=step
-            )
+            run = simulate(scene, policy, spec, **how)
     base = None
     if base_name is not None:
         same = base_name == policy and not own and (spec == oracle or not uses_forecasts(policy))
@@ -248,8 +264,10 @@ def command(
     }
     if out:
         write_job_table(run.log, scene.workload, out, run.nodes, bin_names(recording, scene.workload))
-        write_run_record(out, record_of(scene.workload, policy, result, own, recording), run.log, recording)
+        write_run_record(
+            out, record_of(scene.workload, policy, result, own, recording), run.log, recording, run.replaced
+        )
         console.note(f"jobs: {out}")
-    for line in (*scene.notes, *dropped_lines(scene.dropped)):
+    for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)

@@ -41,6 +41,7 @@ class Asked:
     settings : `--set`
     seed : of draws; elastic policies draw none
     allow_overlap : whether learned schedulers may have seen the window's jobs
+    degrade : whether the conservative answer is taken where a registered model is missing or damaged
     """
 
     policy: str
@@ -52,6 +53,7 @@ class Asked:
     settings: Mapping[str, str]
     seed: int
     allow_overlap: bool = False
+    degrade: bool = False
 
     def provenance(
         self, inputs: Mapping[str, Any], models: Mapping[str, int] = NO_MODELS, overlap: bool = False

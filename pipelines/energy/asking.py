@@ -26,8 +26,9 @@ from jobcast.pipelines.energy.simulating import (
     write_segments,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES, find_energy_policy
 from jobcast.traces.table import Trace
@@ -68,7 +69,14 @@ def simulate_and_tell(
     )
     submit_s = scene.jobs.submit_s
     warmup_until_s = counted_from(float(submit_s[0]), float(submit_s[-1]), asked.warmup_days)
-    believed = believed_times(spec, scene, known=known, home=home, seed=asked.seed, allow_overlap=asked.allow_overlap)
+    believed = believed_times(
+        *(spec, scene),
+        known=known,
+        home=home,
+        seed=asked.seed,
+        allow_overlap=asked.allow_overlap,
+        degrade=asked.degrade,
+    )
     plain = {name: value for name, value in settings.items() if name not in own_settings(settings)}
     with console.progress(f"simulate {asked.policy}") as step:
         run = _run(scene, asked, asked.policy, settings, believed, step)
@@ -80,6 +88,7 @@ def simulate_and_tell(
         **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
+        **trust(believed.told, run.models),
     }
     if out:
         write_energy_table(scene, run.log, out)
@@ -87,7 +96,7 @@ def simulate_and_tell(
     if segments:
         write_segments(scene, run.log, segments)
         console.note(f"segments: {segments}")
-    for line in (*scene.notes, *believed.notes, *dropped_lines(scene.dropped)):
+    for line in (*scene.notes, *believed.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)
 

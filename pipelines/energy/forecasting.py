@@ -4,27 +4,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.energy import Floats
 from jobcast.domain.errors import OverlapError, TraceError
+from jobcast.models.epoch_time.guarded import guarded_epoch_s, slowest_s
 from jobcast.models.epoch_time.served import believed_epoch_s, pick_profiles
-from jobcast.models.registry import open_registry
 from jobcast.pipelines.energy.believing import Believed
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, ForecastSpec
-from jobcast.pipelines.sources import loaded_version
+from jobcast.pipelines.registered import registered
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 
 def registered_times(
-    spec: ForecastSpec, scene: EnergyScene, *, known: Path | None, home: Path, allow_overlap: bool
+    spec: ForecastSpec,
+    scene: EnergyScene,
+    *,
+    known: Path | None,
+    home: Path,
+    allow_overlap: bool,
+    degrade: bool | None = None,
 ) -> Believed:
     """What the champion of epoch times, or the version that `spec` names, forecasts.
 
     It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan
-    of the version. Points are believed as they are. Where a job cannot run at all is known.
+    of the version. Points are believed as they are. Where a job cannot run at all is known. In place of a time that
+    cannot be (see `guarded_epoch_s`), and with `degrade` of all where there is no version, the slowest is believed.
 
     Raises
     ------
@@ -35,8 +42,11 @@ def registered_times(
     TraceError
         A model of the window is without a known point.
     """
-    version = open_registry(home).resolve(EPOCH_TIME, dict(spec.versions).get(EPOCH_TIME, spec.alias))
-    model = loaded_version(home, EPOCH_TIME, version.version)
+    told, profiled_s = BadAnswers(), scene.jobs.epoch_s
+    asked = registered(EPOCH_TIME, spec, home, told, EPOCHS, degrade)
+    if asked is None:
+        return Believed(slowest_s(profiled_s), told=told)
+    version, model = asked.version, asked.model
     names = set(scene.models)
     overlap = version.trace_sha256 == scene.profiles.sha256 and not names.isdisjoint(model.models_)
     if overlap and not allow_overlap:
@@ -47,10 +57,9 @@ def registered_times(
         )
     points = _points(scene, model, known)
     _refuse_unknown(points, names)
-    epoch_s = _as_in_scene(model, points, scene)
-    asked = np.isfinite(scene.jobs.epoch_s)
+    epoch_s = guarded_epoch_s(lambda: _as_in_scene(model, points, scene), profiled_s, told, scene.job_ids)
     note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
-    return Believed(np.where(asked, epoch_s, np.inf), {EPOCH_TIME: version.version}, overlap, (note,))
+    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, (note,), told)
 
 
 def _points(scene: EnergyScene, model: Any, known: Path | None) -> ProfileTable:

@@ -110,6 +110,7 @@ STAGES: tuple[Stage, ...] = (
             "pipelines/goodput_runs.py",
             "pipelines/lifecycle/switches_file.py",
             "pipelines/policy_settings.py",
+            "pipelines/registered.py",
             "pipelines/rounds.py",
             "pipelines/scaling_jobs.py",
             "pipelines/scenario.py",

@@ -1,15 +1,17 @@
 """Where forecasts of a job's final accuracy come from: the truth, a registered model, a draw, or nowhere."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, Ints
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, ForecastSpec
+from jobcast.pipelines.registered import registered
 
 if TYPE_CHECKING:
     from jobcast.models.curves.accuracy_curve import AccuracyCurve
@@ -18,6 +20,8 @@ RISING = 1
 """Accuracies grow."""
 UPPER_Z = 1.6448536269514722
 """Standard deviations from the mean to the upper end of a 90 % interval."""
+NO_INTERVAL = -1.0
+"""In place of a standard deviation where an interval's lower end is above its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +32,25 @@ class ChosenAccuracy:
     models: Mapping[str, int] = field(default_factory=dict)
 
 
-def accuracy_forecast(spec: ForecastSpec, metric: Floats, *, home: Path, seed: int) -> ChosenAccuracy:
-    """The source of a spec.
+def accuracy_forecast(
+    spec: ForecastSpec,
+    metric: Floats,
+    *,
+    home: Path,
+    seed: int,
+    told: BadAnswers | None = None,
+    job_ids: Sequence[str] = (),
+    degrade: bool | None = None,
+) -> ChosenAccuracy:
+    """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
 
     Parameters
     ----------
     metric : (n_jobs, longest) the true metric by epoch, padded with NaN; of it, oracle and noisy read the last value
     home : of the registry
     seed : of draws
+    told : where bad answers are counted, by names of jobs where these are given
+    degrade : whether nothing is forecast where there is no registered model
 
     Raises ConfigError for a source that tells nothing of accuracies, RegistryError for a model that is not there.
     """
@@ -47,7 +62,7 @@ def accuracy_forecast(spec: ForecastSpec, metric: Floats, *, home: Path, seed: i
     if spec.kind in ("random", "noisy"):
         return ChosenAccuracy(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
     if spec.kind == "registry":
-        return _registered(spec, home)
+        return _registered(spec, home, BadAnswers() if told is None else told, job_ids, degrade)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"
@@ -77,13 +92,16 @@ def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
     return forecast
 
 
-def _registered(spec: ForecastSpec, home: Path) -> ChosenAccuracy:
-    from jobcast.models.registry import open_registry
-    from jobcast.pipelines.sources import loaded_version
+def _registered(
+    spec: ForecastSpec, home: Path, told: BadAnswers, job_ids: Sequence[str], degrade: bool | None
+) -> ChosenAccuracy:
+    from jobcast.models.curves.guarded import guarded_accuracies
 
-    version = open_registry(home).resolve(ACCURACY_CURVE, dict(spec.versions).get(ACCURACY_CURVE, spec.alias))
-    model = loaded_version(home, ACCURACY_CURVE, version.version)
-    return ChosenAccuracy(by_model(model), {ACCURACY_CURVE: version.version})
+    asked = registered(ACCURACY_CURVE, spec, home, told, CURVES, degrade)
+    if asked is None:
+        return ChosenAccuracy(None)
+    forecast = guarded_accuracies(by_model(asked.model), told, job_ids)
+    return ChosenAccuracy(forecast, {ACCURACY_CURVE: asked.version.version})
 
 
 def by_model(model: "AccuracyCurve") -> AccuracyForecast:
@@ -91,6 +109,7 @@ def by_model(model: "AccuracyCurve") -> AccuracyForecast:
 
     def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
         told = model.forecast_arrays(seen, at, epochs, np.full(len(jobs), RISING))
-        return told.final_mean, (told.final_high - told.final_mean) / UPPER_Z
+        spread = (told.final_high - told.final_mean) / UPPER_Z
+        return told.final_mean, np.where(told.final_low > told.final_mean, NO_INTERVAL, spread)
 
     return forecast

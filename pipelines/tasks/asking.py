@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
-from jobcast.pipelines.tasks.learned import learned_policy
+from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
 from jobcast.pipelines.tasks.servers import Servers, servers
 from jobcast.pipelines.tasks.simulating import (
@@ -58,11 +61,12 @@ def simulate_and_tell(
         **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
+        **trust(run.told, run.models),
     }
     if out:
         write_task_table(scene, run.log, out)
         console.note(f"jobs: {out}")
-    for line in (*scene.notes, *dropped_lines(scene.dropped)):
+    for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)
     table_or_json(result, json_to, figures_table(result), console)
 
@@ -78,10 +82,26 @@ def _run(
 ) -> TaskRun:
     """A replay under a policy; a baseline is given settings of files and cluster alone."""
     factory = find_task_policy(policy)
-    chosen = accuracy_forecast(spec, scene.truth.metric, home=home, seed=asked.seed)
-    learned = learned_policy(policy, spec, scene.trace, home=home, allow_overlap=asked.allow_overlap)
+    told = BadAnswers()
+    chosen = accuracy_forecast(
+        *(spec, scene.truth.metric), home=home, seed=asked.seed, told=told, job_ids=scene.job_ids, degrade=asked.degrade
+    )
+    how: dict[str, Any] = {"home": home, "allow_overlap": asked.allow_overlap}
+    learned = (
+        learned_or_missed(policy, spec, scene.trace, told=told, **how)
+        if asked.degrade
+        else learned_policy(policy, spec, scene.trace, **how)
+    )
     return simulate_tasks(
-        scene, factory, settings, chosen.forecast, seed=asked.seed, learned=learned, models=chosen.models, progress=step
+        scene,
+        factory,
+        settings,
+        chosen.forecast,
+        seed=asked.seed,
+        learned=learned,
+        models=chosen.models,
+        told=told,
+        progress=step,
     )
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.pipelines.forecast_specs import DEVICE_POLICY, MLF_POLICY, ForecastSpec
+from jobcast.pipelines.registered import count_missing
 from jobcast.pipelines.times import iso
 from jobcast.traces.table import Trace
 
@@ -17,11 +19,33 @@ SWITCHING = "mlfs"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """What a policy has learned, None where it runs without; the version behind it; whether it saw the window."""
+    """What a policy has learned, the version behind it, and whether that saw the window.
+
+    Attributes
+    ----------
+    networks : None where it runs without
+    missed : whether it does so because there was nothing that could be used
+    """
 
     networks: object | None = None
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
+    missed: bool = False
+
+
+def learned_or_missed(
+    policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool, told: BadAnswers
+) -> Learned:
+    """As `learned_policy`, but where it would raise RegistryError, or a registry is damaged, that is counted."""
+    try:
+        return learned_policy(policy, spec, window, home=home, allow_overlap=allow_overlap)
+    except OverlapError:
+        raise
+    except Exception as error:  # a registry may be damaged in any way: counted with its reason
+        from jobcast.schedulers.tasks.guarded import DECISIONS
+
+        count_missing(told, DECISIONS, error)
+        return Learned(missed=True)
 
 
 def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path, allow_overlap: bool) -> Learned:

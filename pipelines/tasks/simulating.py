@@ -8,15 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast
+from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
 from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.settings import at_least_zero, read_settings, seconds, share
-from jobcast.schedulers.tasks.policies import TaskFactory
+from jobcast.schedulers.tasks.policies import TaskFactory, find_task_policy
 from jobcast.simulator.tasks.log import TaskLog
 from jobcast.simulator.tasks.metrics import task_metrics
 from jobcast.simulator.tasks.run import replay_tasks
@@ -29,13 +30,15 @@ MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": at_l
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskRun:
-    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window."""
+    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window, and
+    what they answered that could not be."""
 
     log: TaskLog
     cpu_s: float
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
+    told: BadAnswers = field(default_factory=BadAnswers)
 
 
 def task_files(settings: Mapping[str, str]) -> tuple[Path, Path]:
@@ -68,17 +71,34 @@ def simulate_tasks(
     seed: int = 0,
     learned: Learned | None = None,
     models: Mapping[str, int] | None = None,
+    told: BadAnswers | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TaskRun:
-    """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does."""
-    known = learned or Learned()
-    policy = factory(own_settings(settings), known.networks)
+    """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
+
+    `told`: where it is counted what a forecast and a learned policy answered that could not be.
+    """
+    known, told = learned or Learned(), BadAnswers() if told is None else told
+    policy = _policy(factory, own_settings(settings), known, told)
     workload, how = scene.workload, mechanism(settings)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_tasks(workload, policy, forecast, seed=seed, progress=progress, **how)
-    return TaskRun(
-        log, time.process_time() - cpu, time.perf_counter() - wall, {**(models or {}), **known.models}, known.overlap
-    )
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    return TaskRun(log, cpu_s, wall_s, {**(models or {}), **known.models}, known.overlap, told)
+
+
+def _policy(factory: TaskFactory, own: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskPolicy:
+    """A policy; a learned one is guarded by the rule whose place it takes, which takes its where there is none."""
+    if known.networks is None and not known.missed:
+        return factory(own)
+    from jobcast.schedulers.tasks.guarded import RULES, GuardedPolicy
+    from jobcast.schedulers.tasks.network import Networks
+
+    instead = find_task_policy(RULES[factory.name])
+    rule = instead({name: value for name, value in own.items() if name in instead.readers})
+    if not isinstance(known.networks, Networks):
+        return rule
+    return GuardedPolicy(factory(own, known.networks), rule, known.networks, told)
 
 
 def figures(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcast.domain.bad_answers import BadAnswerError
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
@@ -202,3 +203,90 @@ def test_predictors_of_different_horizons_do_not_go_together(scene):
     other = type(durations)((5, 60, 720))
     with pytest.raises(RegistryError, match=r"different horizons .*job-duration: 5min, 60min, 720min"):
         RegistryForecasts(RunHistory(POOLS), arrivals, loads, other)
+
+
+def test_a_probability_that_is_the_gate_itself_declares_arrivals(scene, monkeypatch):
+    """Thresholds are observed probabilities, so that ties are the rule."""
+    arrivals = scene.predictors["will-jobs-arrive"]
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    told = [source.arrival_probability("busy", horizon_s) for horizon_s in HORIZONS_S]
+    for gates, declared in ((np.array(told), True), (np.nextafter(told, 2.0), False)):
+        monkeypatch.setattr(arrivals, "thresholds_gate_", gates)
+        history, source = scene.source()
+        move(history, source, scene.end_s)
+        assert [source.will_jobs_arrive("busy", horizon_s) for horizon_s in HORIZONS_S] == [declared, declared]
+
+
+def wrong_about(answer, bad, rows_of):
+    """A predictor's method that is wrong about some rows; `bad`: what it says of them, or raises."""
+
+    def wrong(*given):
+        told = np.array(answer(*given), dtype=object)
+        for row in rows_of(given[0]):
+            if isinstance(bad, Exception):
+                raise bad
+            told[row] = bad
+        return told
+
+    return wrong
+
+
+BAD_NUMBERS = [(np.nan, "not finite"), (-1000.0, "out of range"), (None, "no number"), (1j, "no number")]
+
+
+@pytest.mark.parametrize(("bad", "reason"), [*BAD_NUMBERS, (RuntimeError("torn"), "raised")])
+def test_a_bad_row_of_a_batch_spoils_that_pool_alone(scene, monkeypatch, bad, reason):
+    arrivals, loads, _ = scene.predictors.values()
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    expected = asked(source, "busy")
+    calm = arrival_features(scene.histories["calm"], [np.floor(scene.end_s / 300) * 300], HORIZONS_S)[0]
+    gpus = loads.rows(scene.histories["calm"], [np.floor(scene.end_s / 300) * 300])[0]
+
+    def of_calm(X, like):
+        return [row for row in range(len(X)) if any(np.array_equal(X[row], one) for one in like)]
+
+    for predictor, method, like in ((arrivals, "horizon_proba", calm), (loads, "lend_rows", [gpus])):
+        answer = getattr(predictor, method)
+        monkeypatch.setattr(
+            predictor, method, wrong_about(answer, bad, lambda X, like=like: of_calm(X, like)), raising=False
+        )
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    assert asked(source, "busy") == expected
+    for ask in (source.will_jobs_arrive, source.arrival_probability, source.new_load):
+        for _ in range(2):
+            with pytest.raises(BadAnswerError) as told:
+                ask("calm", 300.0)
+            assert told.value.reason == reason
+
+
+@pytest.mark.parametrize("gate", [np.nan, np.inf, 1e300])
+def test_a_threshold_that_is_none_declares_nothing(scene, monkeypatch, gate):
+    monkeypatch.setattr(scene.predictors["will-jobs-arrive"], "thresholds_gate_", np.array([gate, 0.5]))
+    history, source = scene.source()
+    move(history, source, scene.end_s)
+    with pytest.raises(BadAnswerError):
+        source.will_jobs_arrive("busy", 300.0)
+    assert source.will_jobs_arrive("busy", 3600.0) in (True, False)
+
+
+@pytest.mark.parametrize(("bins", "reason"), [([-1], "out of range"), ([1.5], "out of range"), ([], "wrong shape")])
+def test_a_bin_that_is_none_is_not_told(scene, monkeypatch, bins, reason):
+    monkeypatch.setattr(scene.predictors["job-duration"], "choose", lambda rows: np.array(bins), raising=False)
+    _, source = scene.source()
+    with pytest.raises(BadAnswerError) as told:
+        source.duration_bin(scene.jobs[0])
+    assert told.value.reason == reason
+
+
+@pytest.mark.parametrize("chances", [[np.nan] * 3, [0.9, 0.9, 0.9], [-1.0, 1.0, 1.0]])
+def test_no_bin_and_no_run_time_follow_from_probabilities_that_are_none(scene, monkeypatch, chances):
+    monkeypatch.setattr(
+        scene.predictors["job-duration"], "predict_proba", lambda rows: np.array([chances]), raising=False
+    )
+    _, source = scene.source()
+    for ask in (source.duration_bin, source.duration_s, source.duration_probabilities):
+        with pytest.raises(BadAnswerError):
+            ask(scene.jobs[0])

@@ -180,7 +180,6 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
         (("--set", "segments="), "names nothing"),
         (("--set", "known=p.csv"), "--set known: points that --forecasts registry goes by, not oracle"),
         (("--forecasts", "random"), "--forecasts random: forecasts no seconds an epoch; choose oracle, registry"),
-        (("--forecasts", "conservative"), "--forecasts conservative: forecasts no seconds an epoch"),
         (("--forecasts", "bayes"), "--forecasts bayes: forecasts no seconds an epoch"),
         (("--forecasts", "noisy:2"), "noisy takes a probability"),
         (("--forecasts", "registry"), "epoch-time"),

@@ -14,6 +14,7 @@ from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.cluster import energy_nodes
 from jobcast.pipelines.energy.scene import energy_scene
 from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.registered import Registered
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
 
@@ -29,14 +30,11 @@ def scene(campaign):
 def registered(monkeypatch):
     """Registers a version that knows nothing but the prior; what it says it was trained on is given."""
 
-    def put(sha256="another", models=()):
+    def put(sha256="another", models=(), model=None):
         version = SimpleNamespace(version=7, trace_sha256=sha256)
-        model = EpochTime.untrained()
+        model = EpochTime.untrained() if model is None else model
         monkeypatch.setattr(EpochTime, "models_", property(lambda self: tuple(models)))
-        monkeypatch.setattr(
-            forecasting, "open_registry", lambda home: SimpleNamespace(resolve=lambda name, reference: version)
-        )
-        monkeypatch.setattr(forecasting, "loaded_version", lambda home, name, number: model)
+        monkeypatch.setattr(forecasting, "registered", lambda *asked: Registered(version, model))
 
     return put
 

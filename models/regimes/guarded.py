@@ -1,0 +1,77 @@
+"""Regimes that a model forecasts, looked at before a policy is told them."""
+
+from math import isfinite
+from numbers import Integral
+
+from jobcast.domain.array_answers import failed, floats_of, shown
+from jobcast.domain.bad_answers import REGIMES, BadAnswerError, BadAnswers, Reason
+from jobcast.domain.forecasts import RegimeForecasts
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.models.regimes.needs import training_of
+from jobcast.models.regimes.restatement import Restatement
+from jobcast.models.regimes.trajectories import epochs_left
+
+TOLERANCE = 1e-6
+"""Share of a job's epochs by which its regimes may miss what is left, for adding floats."""
+MOST_REGIMES = 1_000
+"""Policies keep a table as wide as the longest answer."""
+
+
+class GuardedRegimes:
+    """What a rule says, as far as it can be; in place of anything else, and of what it raises, the restatement rule.
+
+    Parameters
+    ----------
+    rule : asked first
+    told : where bad answers are counted
+    """
+
+    def __init__(self, rule: RegimeForecasts, told: BadAnswers) -> None:
+        self._rule, self._told, self._instead = rule, told, Restatement()
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """What is left; see `domain.forecasts.RegimeForecasts`."""
+        self._told.checked(REGIMES)
+        try:
+            answer = self._rule.regimes(job, progress)
+            check_regimes(answer, training_of(job), progress)
+        except Exception as error:  # whatever a model does wrong, the run goes on without it
+            failed(self._told, REGIMES, error, f"job {job.job_id} after {progress.epochs:g} epochs: ")
+            return self._instead.regimes(job, progress)
+        return answer
+
+
+def check_regimes(answer: object, training: Training, progress: Progress) -> None:
+    """Raise BadAnswerError unless an answer can be what is left of a job.
+
+    >>> job, now = Training("LM", 10, 40, "gns", {10: 60.0, 20: 40.0}), Progress(4.0, (Regime(10, 4.0),))
+    >>> check_regimes((Regime(10, 16.0), Regime(20, 20.0)), job, now)
+    >>> check_regimes((Regime(10, 16.0),), job, now)
+    Traceback (most recent call last):
+    jobcast.domain.bad_answers.BadAnswerError: inconsistent: regimes of 16 epochs in all, 36 are left
+    """
+    if not isinstance(answer, tuple) or not all(isinstance(one, Regime) for one in answer):
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(answer)} in place of regimes")
+    if not 0 < len(answer) <= MOST_REGIMES:
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{len(answer)} regimes")
+    total, left = sum(_epochs(regime, training) for regime in answer), epochs_left(training, progress)
+    first, now = answer[0].batch_size, progress.batch_size
+    if first != now:
+        raise BadAnswerError(Reason.INCONSISTENT, f"the first regime is of batch size {first}, the job runs at {now}")
+    if abs(total - left) > TOLERANCE * training.epochs:
+        raise BadAnswerError(Reason.INCONSISTENT, f"regimes of {total:g} epochs in all, {left:g} are left")
+
+
+def _epochs(regime: Regime, training: Training) -> float:
+    """How long one regime lasts. Raises BadAnswerError where it cannot be."""
+    size, epochs = regime.batch_size, float(floats_of(regime.epochs, ()))
+    if not isinstance(size, Integral):
+        raise BadAnswerError(Reason.NO_NUMBER, f"a regime of batch size {shown(size)}")
+    if size not in training.epoch_s:
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"a regime of batch size {shown(size)}, which is not profiled")
+    if not isfinite(epochs):
+        raise BadAnswerError(Reason.NOT_FINITE, f"a regime of {epochs:g} epochs")
+    if epochs < 0:
+        raise BadAnswerError(Reason.OUT_OF_RANGE, f"a regime of {epochs:g} epochs")
+    return epochs
