@@ -102,6 +102,11 @@ class NewLoad:
             raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
 
+    def choose_lending(self, coverage: float) -> None:
+        """Choose anew what `lend_rows` covers: a share of all windows. Only after `fit`, not after `load`."""
+        self.lending_coverage = coverage
+        self.rule_.choose_lending(self.demands.lending_coverage)
+
     @property
     def demands(self) -> Demands:
         """What is to be covered: neither windows with load nor a scheduler's shall hold more than all do."""

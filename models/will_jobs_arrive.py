@@ -127,13 +127,14 @@ class WillJobsArrive:
         others = [best_f1_threshold(told.arrives, told.probability) for told in human]
         self.thresholds_f1_ = np.array(best)
         self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
-        self.thresholds_gate_ = np.array(
-            [
-                lasting_gate(told.arrives, told.probability, half_week(corpus.tick_s[told.row]), self.miss_share)
-                for told in forecasts
-            ]
-        )
+        self._of_folds = [(told.arrives, told.probability, half_week(corpus.tick_s[told.row])) for told in forecasts]
+        self.choose_gate(self.miss_share)
         self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
+
+    def choose_gate(self, miss_share: float) -> None:
+        """Choose the gate's thresholds anew for another share of missed windows. Only after `fit`, not after `load`."""
+        self.miss_share = miss_share
+        self.thresholds_gate_ = np.array([lasting_gate(*told, miss_share) for told in self._of_folds])
 
     def _training_rows(self, corpus: Corpus, horizon: int) -> Mask:
         rows = training_rows(corpus, horizon, self.trained_until_s_)

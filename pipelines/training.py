@@ -56,14 +56,21 @@ def _parameters(trained: Trained, settings: TrainSettings, data: TrainingData) -
     }
 
 
-def register(home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelVersion:
+def register(
+    home: Path,
+    folder: Path,
+    trained: Trained,
+    data: TrainingData,
+    settings: TrainSettings,
+    first_is_champion: bool = True,
+) -> ModelVersion:
     """Register a saved predictor as a new version, with its curves and tables beside the run."""
     with tempfile.TemporaryDirectory(prefix="jobcast-files-") as room:
         tables = tuple(Path(room) / name for name in trained.tables)
         for path in tables:
             path.write_text(trained.tables[path.name], encoding="utf-8", newline="")
         files = (*trained.curves.draw(Path(room)), *tables)
-        return open_registry(home).register(folder, card_of(trained, data, settings, files))
+        return open_registry(home).register(folder, card_of(trained, data, settings, files), first_is_champion)
 
 
 def registered_already(home: Path, name: str, folder: Path) -> ModelVersion | None:
@@ -97,6 +104,7 @@ def train_and_register(
         "predictor": predictor,
         "version": version.version,
         "aliases": list(version.aliases),
+        "gated": False,
         "run_id": version.run_id,
         "algorithm": trained.algorithm,
         "seed": settings.seed,

@@ -100,21 +100,22 @@ class Registry:
             self._loaded[key] = load_folder(self.folder(version), version.content_sha256)
         return self._loaded[key]
 
-    def register(self, folder: Path, card: ModelCard) -> ModelVersion:
+    def register(self, folder: Path, card: ModelCard, first_is_champion: bool = True) -> ModelVersion:
         """Register what a predictor's `save` wrote, as a new version with the alias `challenger`.
 
-        The first version of a name becomes `champion` too. An interrupt leaves the versions as they were.
+        An interrupt leaves the versions as they were.
 
         Parameters
         ----------
         folder : what the predictor saved
         card : what it was fitted with, and how well it scored
+        first_is_champion : whether the first version of a name becomes `champion` too, without any check
         """
         from jobcast.models.registry.writer import write_version
 
         with self._client() as client:
             number = write_version(client, folder, card)
-            if CHAMPION not in self.show(card.name).aliases:
+            if first_is_champion and len(self.show(card.name).versions) == 1:
                 client.set_registered_model_alias(card.name, CHAMPION, str(number))
             client.set_registered_model_alias(card.name, CHALLENGER, str(number))
         return self.resolve(card.name, number)
@@ -195,6 +196,12 @@ def _number_of(model: RegisteredModel, ref: str) -> int:
         return model.aliases[ref]
     if ref.isdecimal():
         return int(ref)
+    if ref == CHAMPION:
+        raise RegistryError(
+            f"{model.name} has no champion: none of its {len(model.versions)} versions was promoted; see why in the"
+            f" report of `jobcast run`, promote one with `jobcast models promote {model.name}:VERSION`, or name an"
+            f" alias that there is ({', '.join(model.aliases) or 'none'})"
+        )
     raise RegistryError(
         f"{model.name} has no alias {ref!r}, it has: {', '.join(model.aliases) or 'none'}; set it with"
         f" `jobcast models promote {model.name}:VERSION --alias {ref}`"
