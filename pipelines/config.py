@@ -95,6 +95,7 @@ class Promote(_Section):
     """What the trained predictors must show on the test window, together, to become champions."""
 
     slowed_pct: Annotated[float, Field(ge=0, le=100)] = 1.0
+    speedup: Annotated[float, Field(ge=1)] = 1.2
 
 
 class Params(_Section):

@@ -20,8 +20,8 @@ def run(context: Context) -> None:
 
 
 def _show_results(context: Context) -> None:
+    from jobcast.pipelines.lifecycle.gate import outcome
     from jobcast.pipelines.report import summary_table
-    from jobcast.pipelines.stages.promote import sentence
 
     rows = read_json(context.root / "processed/backtest/results.json")["rows"]
     promotion = read_json(context.root / "processed/receipts/promote.json")
@@ -29,5 +29,5 @@ def _show_results(context: Context) -> None:
     for model in promotion["models"]:
         aliases = ", ".join(model["aliases"]) or "no alias"
         lines.append(f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})")
-    lines += ["", sentence(promotion), f"report: {context.root / 'processed/report.html'}"]
+    lines += ["", *outcome(promotion).lines, "", f"report: {context.root / 'processed/report.html'}"]
     context.console.result("\n".join(lines))

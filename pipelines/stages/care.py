@@ -9,7 +9,7 @@ from typing import Any
 
 from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.models.care import LADDER
-from jobcast.pipelines.careful_replay import Rehearsal, Twins, choose
+from jobcast.pipelines.careful_replay import Rehearsal, Trio, in_order, rehearsed
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.recipes import TrainingData, recipe_of
@@ -24,24 +24,25 @@ LEAST_JOBS = 2000
 """So many jobs are rehearsed, where the training time has them: a share of half a per cent is then ten jobs."""
 MOST_PARTS = 2
 """Parts of the training time, each of `VALIDATION_SHARE`, that are rehearsed at most; what comes before must teach."""
+MOST_CARES = 6
+"""That the gate may try, one after the other, where the first does not pass."""
 
 
 def work(context: Context, item: str = "") -> None:
     """Rehearse the end of the training time; write the care that was chosen, what was tried, and the twins."""
     rehearsals, why_few = _rehearsals(context)
-    most = context.params.train.miss_share
+    most, allowed = context.params.train.miss_share, context.params.care.slowed_pct
     ladder = [replace(care, miss_share=min(care.miss_share, most)) for care in LADDER]
-    allowed = context.params.care.slowed_pct
     with context.console.progress("care") as step:
-        care, tried = choose(rehearsals, ladder, allowed, step)
+        tried = rehearsed(rehearsals, ladder, allowed, step)
+    cares = in_order(ladder, tried)[:MOST_CARES]
     with replacing((context.root / "interim/twins").resolve()) as folder:
         folder.mkdir()
-        if rehearsals:
-            care.teach(*rehearsals[0].twins)
-            for twin in rehearsals[0].twins:
-                twin.save(folder / twin.name)
+        for twin in rehearsals[0].twins if rehearsals else ():
+            twin.take(cares[0])
+            twin.save(folder / twin.name)
     told: dict[str, Any] = {
-        "care": asdict(care),
+        "cares": [asdict(care) for care in cares],
         "slowed_pct": allowed,
         "tried": tried,
         "windows": [
@@ -77,7 +78,7 @@ def _parts(data: TrainingData) -> Iterator[tuple[float, float]]:
         yield (data.validation_from_s if number == 0 else end_s - length_s), end_s
 
 
-def _twins(context: Context, data: TrainingData, until_s: float) -> Twins:
+def _twins(context: Context, data: TrainingData, until_s: float) -> Trio:
     """The first algorithm of each predictor, trained on what lies before an instant."""
     earlier = replace(data, trace=data.trace.between(None, until_s), until_s=until_s, validation_share=0.0)
     found: list[Any] = []
@@ -89,10 +90,9 @@ def _twins(context: Context, data: TrainingData, until_s: float) -> Twins:
 
 
 def _sentence(told: dict[str, Any]) -> str:
-    care, tried = told["care"], told["tried"]
-    level = ", ".join(f"{name} {value:g}" for name, value in care.items())
-    if not tried:
+    level = ", ".join(f"{name} {value:g}" for name, value in told["cares"][0].items())
+    best = next((row for row in told["tried"] if row["care"] == told["cares"][0]), None)
+    if best is None:
         return f"the most careful ({level}), for nothing could be rehearsed: {'; '.join(told['notes'])}"
-    last = tried[-1]
-    held = "" if last["holds"] else "none holds, the most careful: "
-    return f"{held}{level}; slows {last['slowed_pct']:.2g} % of {last['jobs']:,} jobs at the end of the training time"
+    figures = f"slows {best['slowed_pct']:.2g} % of {best['jobs']:,} jobs at the end of the training time"
+    return f"{level}; {figures}, {best['speedup_gmean']:.3g} times as fast"

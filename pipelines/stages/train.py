@@ -1,7 +1,9 @@
 """Stage train: every algorithm of a predictor, saved as a plain folder and registered."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from jobcast.features.corpus import Corpus
@@ -36,9 +38,9 @@ def training_data(context: Context) -> TrainingData:
     return TrainingData.of(context.trace(), split.train_from_s, split.train_until_s, least, corpus)
 
 
-def chosen_care(context: Context) -> Care:
-    """What stage care found."""
-    return Care(**read_json(context.root / "interim/care.json")["care"])
+def cares(context: Context) -> list[Care]:
+    """What stage care found: the one to be registered with, then those that the gate may try instead."""
+    return [Care(**care) for care in read_json(context.root / "interim/care.json")["cares"]]
 
 
 def work(context: Context, item: str) -> None:
@@ -46,12 +48,15 @@ def work(context: Context, item: str) -> None:
 
     None becomes champion here: that is for stage promote to say.
     """
-    settings = replace(settings_of(context), **asdict(chosen_care(context)))
+    first, *others = cares(context)
+    settings = replace(settings_of(context), **asdict(first))
     data, told = training_data(context), context.split()[1]
     metrics: dict[str, Any] = {}
     receipts: dict[str, Any] = {}
-    with replacing(context.model(item, "").resolve()) as folder:
+    careful = (context.root / "interim/careful" / item).resolve()
+    with replacing(context.model(item, "").resolve()) as folder, replacing(careful) as more:
         folder.mkdir()
+        more.mkdir()
         for number, algorithm in enumerate(context.params.train.algorithms(item)):
             began = time.perf_counter()
             name, recipe = recipe_of(item, algorithm)
@@ -62,11 +67,20 @@ def work(context: Context, item: str) -> None:
             version = registered_already(context.home, item, folder / name) or register(
                 context.home, folder / name, trained, data, settings, first_is_champion=False
             )
+            if number == 0:
+                _save_others(trained.predictor, others, more)
             metrics[name] = {"validation": trained.validation}
             receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}
             context.console.note(f"train: {_told(version)}")
     write_json(context.root / f"processed/metrics/train-{item}.json", metrics)
     context.write_receipt(f"train-{item}", {"versions": receipts, "trace": told["name"], "input": context.input_hash()})
+
+
+def _save_others(predictor: Any, others: Sequence[Care], folder: Path) -> None:
+    """The predictor with each care that the gate may try, in folders by number from 1."""
+    for number, care in enumerate(others, 1):
+        predictor.take(care)
+        predictor.save(folder / str(number))
 
 
 def _twin(context: Context, item: str) -> Any:
