@@ -1,8 +1,8 @@
 """How often the main job ends with champions on campuses of 2,000 to 15,000 jobs, and what these do there.
 
 Each campus goes through the stages of `jobcast run` that decide (all but evaluate and report), in a home of its own,
-with the default parameters, one algorithm a predictor. A row a campus is kept in --rows, so that a bench that was stopped
-goes on where it was. Writes `docs/gate.md`; exits with 1 when a bar is missed: at least 7 of 10 have champions; every
+with the default parameters, one algorithm a predictor. A row a campus is kept in --rows: a bench that was stopped goes
+on where it was. Writes `docs/gate/campuses.md`; exits with 1 when a bar is missed: at least 7 of 10 have champions; every
 champion slows at most 1 % of the test window's jobs and is at least 1.2 times as fast.
 
     python benchmarks/bench_gate.py
@@ -22,16 +22,16 @@ from jobcast.pipelines.files import read_json
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.plan import steps
 
-WEEKS = 8
-SIZES: tuple[tuple[int, int], ...] = ((2000, 4), (4000, 6), (7000, 8), (10_000, 10), (15_000, 12))
-"""Jobs and pools of a campus; the generator's defaults otherwise."""
+POOLS, WEEKS = 3, 4
+SIZES = (2000, 4000, 7000, 10_000, 15_000)
+"""Jobs of a campus; the generator's defaults otherwise."""
 SEEDS = 10
 LEAST_CHAMPIONS = 0.7
 MOST_SLOWED_PCT, LEAST_SPEEDUP = 1.0, 1.2
 LEFT_OUT = ("evaluate", "report")
 FOLDER = Path(__file__).resolve().parent.parent
-PAGE = FOLDER / "docs" / "gate.md"
-ROWS = FOLDER / "benchmarks" / "gate.jsonl"
+PAGE = FOLDER / "docs" / "gate" / "campuses.md"
+ROWS = FOLDER / "docs" / "gate" / "campuses.jsonl"
 Row = Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ def campus(jobs: int, pools: int, weeks: int, seed: int) -> Row:
 
 def campuses(seeds: int, first_seed: int) -> list[tuple[int, int, int, int]]:
     """Jobs, pools, weeks and seed of each: the sizes take turns."""
-    return [(*SIZES[number % len(SIZES)], WEEKS, first_seed + number) for number in range(seeds)]
+    return [(SIZES[number % len(SIZES)], POOLS, WEEKS, first_seed + number) for number in range(seeds)]
 
 
 def line(row: Row) -> str:

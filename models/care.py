@@ -26,10 +26,17 @@ class Care:
 
 LADDER: tuple[Care, ...] = (
     Care(),
-    *(Care(under_cost=cost) for cost in (1.5, 2.0, 3.0, 4.0, 8.0)),
-    *(Care(0.03, 0.75, cost) for cost in (1.5, 2.0, 4.0)),
-    *(Care(0.01, 0.9, cost) for cost in (1.0, 2.0)),
-    *(Care(0.01, 0.95, cost) for cost in (1.0, 2.0)),
+    Care(under_cost=1.5),
+    Care(under_cost=2.0),
+    Care(0.03, 0.75, 1.5),
+    Care(0.01, 0.9, 1.0),
+    Care(under_cost=3.0),
+    Care(0.03, 0.75, 2.0),
+    Care(0.01, 0.95, 1.0),
+    Care(0.01, 0.9, 2.0),
+    Care(under_cost=4.0),
+    Care(0.03, 0.75, 4.0),
+    Care(under_cost=8.0),
 )
 """What is tried, the boldest, which is the default, first. On a small cluster one GPU lent too long is a large share of
 a pool, and errors of few pools do not even out: both reservations and bins must be more careful there, the less the
