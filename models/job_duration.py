@@ -14,6 +14,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.durations import WIDTH, duration_columns, duration_rows
 from jobcast.features.finished import DurationTracker
+from jobcast.models.care import Care
 from jobcast.models.duration_blend import Blend, best_blend
 from jobcast.models.duration_booster import MODEL, DurationBooster, DurationSettings
 from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
@@ -129,6 +130,10 @@ class JobDuration:
         if self.algorithm == "blended":
             self.blend_ = self.best_blend(self.out_of_fold(known, until_s)) if blend is None else blend
         return self
+
+    def take(self, care: Care) -> None:
+        """Choose bins by another cost from now on."""
+        self.under_cost = care.under_cost
 
     def fitted_booster(self, known: DurationData, until_s: float) -> DurationBooster:
         """A booster with this estimator's settings, trained on jobs that have all ended."""

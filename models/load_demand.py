@@ -109,6 +109,26 @@ def smallest_that_covers(
     return low, float((load <= estimate(low)).mean())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """Nested estimates of windows that came after what they learnt from; see `smallest_that_covers`.
+
+    Attributes
+    ----------
+    load, tick_s : (n_windows,) what came, and when the windows began
+    estimate, candidates : number -> estimates (n_windows,), never less with larger numbers; how many there are
+    """
+
+    load: NDArray[np.floating]
+    tick_s: Floats
+    estimate: Callable[[int], NDArray[np.floating]]
+    candidates: int
+
+    def smallest(self, demanded: float) -> tuple[int, float]:
+        """The first that covers a demand, and its coverage."""
+        return smallest_that_covers(self.load, self.tick_s, self.estimate, self.candidates, demanded)
+
+
 def over_estimation(load: NDArray[np.floating], estimates: Sequence[float] | NDArray[np.floating]) -> float:
     """Sum of the estimates over the sum of what came; infinity where nothing came."""
     came = float(np.sum(load))

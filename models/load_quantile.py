@@ -13,7 +13,7 @@ from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
 from jobcast.models.load_data import MINUTE_S, LoadData, Mask
-from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
+from jobcast.models.load_demand import Demands, Nested, demanded_coverage
 from jobcast.models.metadata import booster_of, read_text
 
 if TYPE_CHECKING:
@@ -139,14 +139,6 @@ def quantile_of(share: Floats, amounts: Floats, level: float) -> Floats:
     return gpus
 
 
-@dataclass(frozen=True, slots=True)
-class _Calibrated:
-    level: float
-    lending_level: float
-    coverage: float | None
-    demanded: float
-
-
 class QuantileLoad:
     """A quantile of the load's distribution, its level calibrated on windows that the trees have not learnt from.
 
@@ -177,24 +169,34 @@ class QuantileLoad:
         """Learn the distributions and choose the levels."""
         self.labels_ = tuple(horizon_label(k) for k in data.horizons_min)
         self.levels_: tuple[float, ...] = ()
-        self.lending_levels_: tuple[float, ...] = ()
         self.coverages_: tuple[float | None, ...] = ()
         self.demands_: tuple[float, ...] = ()
         self.distributions_ = []
-        for horizon in range(len(data.horizons_min)):
-            chosen = self._calibrated(data, horizon, demands)
-            self.levels_ += (chosen.level,)
-            self.lending_levels_ += (chosen.lending_level,)
-            self.coverages_ += (chosen.coverage,)
-            self.demands_ += (chosen.demanded,)
-            self.distributions_.append(self._fitted(data, horizon, data.learnt(horizon, data.until_s)))
+        self._of_folds = [self._folds(data, horizon) for horizon in range(len(data.horizons_min))]
+        for horizon, nested in enumerate(self._of_folds):
+            learnt = data.learnt(horizon, data.until_s)
+            seen = data.load[learnt, horizon] if nested is None else nested.load
+            demanded = demanded_coverage(seen, demands.coverage, demands.loaded_coverage)
+            chosen, reached = (None, None) if nested is None else nested.smallest(demanded)
+            self.levels_ += (demanded if chosen is None else CANDIDATES[chosen],)
+            self.coverages_ += (reached,)
+            self.demands_ += (demanded,)
+            self.distributions_.append(self._fitted(data, horizon, learnt))
+        self.choose_lending(demands.lending_coverage)
         return self
+
+    def choose_lending(self, coverage: float) -> None:
+        """Choose anew what a scheduler reserves: a share of all windows. Only after `fit`, not after `read`."""
+        self.lending_levels_ = tuple(
+            coverage if nested is None else CANDIDATES[nested.smallest(coverage)[0]] for nested in self._of_folds
+        )
 
     def _fitted(self, data: LoadData, horizon: int, rows: Mask) -> LoadDistribution:
         X, load = data.X[rows, horizon], data.load[rows, horizon]
         return LoadDistribution().fit(X, load, self.settings, self.seed)
 
-    def _calibrated(self, data: LoadData, horizon: int, demands: Demands) -> "_Calibrated":
+    def _folds(self, data: LoadData, horizon: int) -> Nested | None:
+        """The folds' windows, forecast at each of `CANDIDATES`; None where the time is too short for folds."""
         shares, amounts, later = [], [], []
         for known, scored in data.folds(horizon):
             share, amount = self._fitted(data, horizon, known).parts(data.X[scored, horizon])
@@ -202,20 +204,13 @@ class QuantileLoad:
             amounts.append(amount)
             later.append(np.flatnonzero(scored))
         if not later:
-            learnt = data.load[data.learnt(horizon, data.until_s), horizon]
-            demanded = demanded_coverage(learnt, demands.coverage, demands.loaded_coverage)
-            return _Calibrated(demanded, demands.lending_coverage, None, demanded)
+            return None
         rows, share, amount = np.concatenate(later), np.concatenate(shares), np.concatenate(amounts)
-        load = data.load[rows, horizon]
-        demanded = demanded_coverage(load, demands.coverage, demands.loaded_coverage)
 
         def nth(number: int) -> Floats:
             return quantile_of(share, amount, CANDIDATES[number])
 
-        at_s = data.tick_s[rows]
-        chosen, reached = smallest_that_covers(load, at_s, nth, STEPS, demanded)
-        lending, _ = smallest_that_covers(load, at_s, nth, STEPS, demands.lending_coverage)
-        return _Calibrated(CANDIDATES[chosen], CANDIDATES[lending], reached, demanded)
+        return Nested(data.load[rows, horizon], data.tick_s[rows], nth, STEPS)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
 from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
-from jobcast.models.load_demand import Demands, demanded_coverage, smallest_that_covers
+from jobcast.models.load_demand import Demands, Nested, demanded_coverage
 
 Floats = NDArray[np.float64]
 
@@ -34,22 +34,26 @@ class SlidingMax:
     def fit(self, data: LoadData, demands: Demands) -> Self:
         """Choose n by horizon."""
         self.windows_: tuple[int, ...] = ()
-        self.lending_windows_: tuple[int, ...] = ()
         self.coverages_: tuple[float, ...] = ()
         self.demands_: tuple[float, ...] = ()
+        self._of_training: list[Nested] = []
         for horizon in range(len(data.horizons_min)):
             rows = data.learnt(horizon, data.until_s)
             load = data.load[rows, horizon]
             largest = np.maximum.accumulate(data.past[rows, horizon], axis=1)
             demanded = demanded_coverage(load, demands.coverage, demands.loaded_coverage)
-            nth = partial(_column, largest)
-            chosen, reached = smallest_that_covers(load, data.tick_s[rows], nth, MOST_WINDOWS, demanded)
-            lending, _ = smallest_that_covers(load, data.tick_s[rows], nth, MOST_WINDOWS, demands.lending_coverage)
+            nested = Nested(load, data.tick_s[rows], partial(_column, largest), MOST_WINDOWS)
+            chosen, reached = nested.smallest(demanded)
+            self._of_training.append(nested)
             self.windows_ += (chosen + 1,)
-            self.lending_windows_ += (lending + 1,)
             self.coverages_ += (reached,)
             self.demands_ += (demanded,)
+        self.choose_lending(demands.lending_coverage)
         return self
+
+    def choose_lending(self, coverage: float) -> None:
+        """Choose anew what a scheduler reserves: a share of all windows. Only after `fit`, not after `read`."""
+        self.lending_windows_ = tuple(nested.smallest(coverage)[0] + 1 for nested in self._of_training)
 
     @property
     def columns(self) -> tuple[str, ...]:

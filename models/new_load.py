@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
+from jobcast.models.care import Care
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.load_data import LoadData
 from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands
@@ -105,6 +106,11 @@ class NewLoad:
         if self.algorithm not in ALGORITHMS:
             raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
+
+    def take(self, care: Care) -> None:
+        """Choose anew what `lend_rows` covers. Only after `fit`: what `load` reads does not hold what it comes from."""
+        self.lending_coverage = care.lending_coverage
+        self.rule_.choose_lending(self.demands.lending_coverage)
 
     @property
     def demands(self) -> Demands:

@@ -21,6 +21,7 @@ from jobcast.models.algorithms import (
 )
 from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
 from jobcast.models.bots import bot_pools
+from jobcast.models.care import Care
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.models.thresholds import best_f1_threshold, half_week, lasting_gate
@@ -134,13 +135,14 @@ class WillJobsArrive:
         others = [best_f1_threshold(told.arrives, told.probability) for told in human]
         self.thresholds_f1_ = np.array(best)
         self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
-        self.thresholds_gate_ = np.array(
-            [
-                lasting_gate(told.arrives, told.probability, half_week(corpus.tick_s[told.row]), self.miss_share)
-                for told in forecasts
-            ]
-        )
+        self._of_folds = [(told.arrives, told.probability, half_week(corpus.tick_s[told.row])) for told in forecasts]
+        self.take(Care(miss_share=self.miss_share))
         self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
+
+    def take(self, care: Care) -> None:
+        """Choose the gate's thresholds anew. Only after `fit`: what `load` reads does not hold what they come from."""
+        self.miss_share = care.miss_share
+        self.thresholds_gate_ = np.array([lasting_gate(*told, self.miss_share) for told in self._of_folds])
 
     def _training_rows(self, corpus: Corpus, horizon: int) -> Mask:
         rows = training_rows(corpus, horizon, self.trained_until_s_)

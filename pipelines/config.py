@@ -42,6 +42,12 @@ class Featurize(_Section):
         return value
 
 
+class Care(_Section):
+    """How careful forecasts are made: the boldest that slows so few jobs of the end of the training time."""
+
+    slowed_pct: Annotated[float, Field(ge=0, le=100)] = 0.5
+
+
 class Train(_Section):
     """Algorithms by predictor; the first one listed is registered first."""
 
@@ -85,13 +91,22 @@ class Backtest(_Section):
     draws: Annotated[int, Field(ge=100)] = 1000
 
 
+class Promote(_Section):
+    """What the trained predictors must show on the test window, together, to become champions."""
+
+    slowed_pct: Annotated[float, Field(ge=0, le=100)] = 1.0
+    speedup: Annotated[float, Field(ge=1)] = 1.2
+
+
 class Params(_Section):
     """All sections, one a stage."""
 
     prepare: Prepare = Prepare()
     featurize: Featurize = Featurize()
+    care: Care = Care()
     train: Train = Train()
     backtest: Backtest = Backtest()
+    promote: Promote = Promote()
 
 
 def load_params(path: Path | None) -> Params:

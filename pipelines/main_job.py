@@ -20,13 +20,14 @@ def run(context: Context) -> None:
 
 
 def _show_results(context: Context) -> None:
+    from jobcast.pipelines.lifecycle.gate import outcome
     from jobcast.pipelines.report import summary_table
 
     rows = read_json(context.root / "processed/backtest/results.json")["rows"]
-    models = read_json(context.root / "processed/receipts/backtest.json")["models"]
+    promotion = read_json(context.root / "processed/receipts/promote.json")
     lines = [summary_table(rows), "", "registered model versions"]
-    for model in models:
+    for model in promotion["models"]:
         aliases = ", ".join(model["aliases"]) or "no alias"
         lines.append(f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})")
-    lines += ["", f"report: {context.root / 'processed/report.html'}"]
+    lines += ["", *outcome(promotion).lines, "", f"report: {context.root / 'processed/report.html'}"]
     context.console.result("\n".join(lines))

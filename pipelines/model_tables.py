@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.times import iso
 
 NO_CALENDAR = "-"
@@ -64,6 +65,8 @@ def training_table(result: Mapping[str, Any]) -> str:
     """What `train` says to a person."""
     aliases = ", ".join(result["aliases"])
     lines = [f"{result['predictor']} version {result['version']} ({aliases}), {result['algorithm']}"]
+    if CHAMPION in result["aliases"]:
+        lines.append("champion as the first version of its name: not gated (`jobcast run` gates)")
     lines.append(f"trained on {result['training']['train_from']} to {result['training']['train_until']}")
     for horizon, block in result["validation"].get("horizons", {}).items():
         shown = [

@@ -9,6 +9,7 @@ import numpy as np
 from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
 from jobcast.pipelines.console import printable
 from jobcast.pipelines.headline import find
+from jobcast.pipelines.lifecycle.gate import Outcome
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
@@ -51,6 +52,7 @@ class ReportInput:
     models : each `name`, `version`, `aliases`, `algorithm`, `trained_until`
     commands : that make these figures again
     notes : what else a reader should know
+    outcome : of the gate before the champions, where there was one
     """
 
     title: str
@@ -67,6 +69,7 @@ class ReportInput:
     models: Sequence[Mapping[str, Any]] = ()
     commands: Sequence[str] = ()
     notes: Sequence[str] = ()
+    outcome: Outcome | None = None
 
 
 def render_report(results: ReportInput) -> str:
@@ -82,6 +85,7 @@ def render_report(results: ReportInput) -> str:
         "report.html.j2",
         title=results.title,
         question=_question(results, rows),
+        outcome=results.outcome,
         finding=find(rows, results.gains, baseline),
         facts=_facts(results),
         pools_table=pools_table(results.pools, results.jobs, baseline),

@@ -67,9 +67,9 @@ def register(home: Path, folder: Path, trained: Trained, data: TrainingData, set
 def register_once(
     home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings
 ) -> tuple[ModelVersion, bool]:
-    """The version with exactly these files, registered as `register` does unless there is one; whether it was now.
+    """The version with exactly these files, registered unless there is one; whether it was now.
 
-    The same training gives the same bytes. Of several processes that ask at once, one registers.
+    None becomes champion. The same training gives the same bytes. Of several processes that ask at once, one registers.
     """
     registry = open_registry(home)
     found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
@@ -115,6 +115,7 @@ def train_and_register(
         "predictor": predictor,
         "version": version.version,
         "aliases": list(version.aliases),
+        "gated": False,
         "run_id": version.run_id,
         "algorithm": trained.algorithm,
         "seed": settings.seed,

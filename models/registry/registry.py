@@ -114,22 +114,24 @@ class Registry:
         """
         with self._client() as client, locked(self.home):
             sweep_locked(self.home)
-            return self._register(client, folder, card)
+            return self._register(client, folder, card, (CHAMPION, CHALLENGER))
 
     def register_once(self, folder: Path, card: ModelCard) -> tuple[ModelVersion, bool]:
         """The version of exactly these files, registered unless there is one; whether it was registered just now.
 
-        Of several processes that ask at once, one registers.
+        None becomes champion: that is for a gate to say. Of several processes that ask at once, one registers.
         """
         with self._client() as client, locked(self.home):
             sweep_locked(self.home)  # a version whose process died before it had its aliases gets them
             found = self.find_by_content(card.name, content_sha256(folder))
-            return (found, False) if found else (self._register(client, folder, card), True)
+            return (found, False) if found else (self._register(client, folder, card, (CHALLENGER,)), True)
 
-    def _register(self, client: "MlflowClient", folder: Path, card: ModelCard) -> ModelVersion:
+    def _register(
+        self, client: "MlflowClient", folder: Path, card: ModelCard, aliases: tuple[str, ...]
+    ) -> ModelVersion:
         from jobcast.models.registry.writer import write_version
 
-        number = write_version(client, self.home, folder, card, (CHAMPION, CHALLENGER))
+        number = write_version(client, self.home, folder, card, aliases)
         return self.resolve(card.name, number)
 
     def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
@@ -208,6 +210,12 @@ def _number_of(model: RegisteredModel, ref: str) -> int:
         return model.aliases[ref]
     if ref.isdecimal():
         return int(ref)
+    if ref == CHAMPION:
+        raise RegistryError(
+            f"{model.name} has no champion: none of its {len(model.versions)} versions was promoted; see why in the"
+            f" report of `jobcast run`, promote one with `jobcast models promote {model.name}:VERSION`, or name an"
+            f" alias that there is ({', '.join(model.aliases) or 'none'})"
+        )
     raise RegistryError(
         f"{model.name} has no alias {ref!r}, it has: {', '.join(model.aliases) or 'none'}; set it with"
         f" `jobcast models promote {model.name}:VERSION --alias {ref}`"

@@ -108,11 +108,11 @@ def _end(home: Path, left: list[UnfinishedRun]) -> None:
 
 
 def point_aliases(client: "MlflowClient", home: Path, name: str, number: int, aliases: tuple[str, ...]) -> None:
-    """Give a new version its aliases: `champion` where nobody is, `challenger` where no newer version is."""
+    """Give a new version its aliases: `champion` to the first one, `challenger` where no newer version is."""
     model = StoreDatabase(home).model(name)
     if model is None:
         return
-    if CHAMPION in aliases and CHAMPION not in model.aliases:
+    if CHAMPION in aliases and CHAMPION not in model.aliases and model.versions[-1].version == number:
         client.set_registered_model_alias(name, CHAMPION, str(number))
     if CHALLENGER in aliases and model.versions[0].version == number:
         client.set_registered_model_alias(name, CHALLENGER, str(number))

@@ -31,7 +31,7 @@ def why_worse(figures: Mapping[str, Any], backtest: Mapping[str, Any] | None) ->
     figures : `comparison.compare_rows` of the candidate and the champion
     backtest : figures of `sia` with each, by the same names; None where none was run
     """
-    return [*_figure(figures), *([] if backtest is None else _schedule(backtest[CANDIDATE], backtest[CHAMPION]))]
+    return [*_figure(figures), *([] if backtest is None else why_slower(backtest[CANDIDATE], backtest[CHAMPION]))]
 
 
 def _figure(figures: Mapping[str, Any]) -> list[str]:
@@ -50,7 +50,8 @@ def _figure(figures: Mapping[str, Any]) -> list[str]:
     return [f"{figures['figure']} {ours} against {number(theirs)} ({signed(difference)}, {told})"] if worse else []
 
 
-def _schedule(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def why_slower(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Each way in which jobs fare worse, of figures of `sia` with two sets of versions."""
     found = []
     if ours["slowed_pct"] > theirs["slowed_pct"] + SLOWED_TOLERANCE_PCT:
         found.append(f"slows {percent(ours['slowed_pct'])} of the jobs against {percent(theirs['slowed_pct'])}")

@@ -98,7 +98,8 @@ class _Plan:
         window = (self.data.validation_from_s, self.data.until_s)
         if window[1] - window[0] <= 60.0 * max(self.settings.horizons_min):
             return {}, CurvePoints()
-        twin = self.fitted(name, window[0], chosen)
+        known = self.data.twin
+        twin = known if isinstance(known, WillJobsArrive) else self.fitted(name, window[0], chosen)
         curves = arrival_curves(twin, self.corpus, *window)
         return evaluate_arrivals(twin, self.corpus, *window), by_kind(curves, twin.feature_importances)
 

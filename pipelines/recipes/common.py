@@ -10,7 +10,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
 from jobcast.models.duration_costs import UNDER_COST
-from jobcast.models.load_demand import COVERAGE
+from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
@@ -31,6 +31,7 @@ class TrainSettings:
     step_s : grid of the training rows
     miss_share : of the windows with arrivals that the gate may miss
     coverage : of the windows whose load the estimate shall reach
+    lending_coverage : of the load windows that a scheduler's reservation shall reach
     under_cost : what a duration bin too short costs a scheduler, in bins too long, a GPU of the job
     seed : of all draws
     min_train_jobs : that a pool needs to count
@@ -42,6 +43,7 @@ class TrainSettings:
     step_s: float = STEP_S
     miss_share: float = 0.05
     coverage: float = COVERAGE
+    lending_coverage: float = LENDING_COVERAGE
     under_cost: float = UNDER_COST
     seed: int = 0
     min_train_jobs: int = MIN_TRAIN_JOBS
@@ -59,6 +61,8 @@ class TrainingData:
     from_s, until_s : training window, seconds from the epoch
     pools : those with enough jobs in the window
     corpus : features of at least the window; None: built when needed
+    validation_share : of the window, at its end, on which a twin that has not seen it is scored; 0: no twin
+    twin : that twin, fitted, where it is known already
     """
 
     trace: Trace
@@ -66,6 +70,8 @@ class TrainingData:
     until_s: float
     pools: tuple[str, ...]
     corpus: Corpus | None = None
+    validation_share: float = VALIDATION_SHARE
+    twin: Predictor | None = None
 
     @classmethod
     def of(
@@ -81,7 +87,7 @@ class TrainingData:
     @property
     def validation_from_s(self) -> float:
         """Where the last part of the training time begins."""
-        return self.until_s - VALIDATION_SHARE * (self.until_s - self.from_s)
+        return self.until_s - self.validation_share * (self.until_s - self.from_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ def _validation(
     counts = data.trace.jobs["pool"].is_in(list(data.pools)).to_numpy() & (data.trace.submit_s >= from_s)
     if not (counts & (data.trace.end_s <= until_s)).any() or not (jobs.end_s < from_s).any():
         return {}
-    twin, _ = _fitted(jobs, from_s, algorithm, settings, tuned)
+    known = data.twin
+    twin = known if isinstance(known, JobDuration) else _fitted(jobs, from_s, algorithm, settings, tuned)[0]
     return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
 
 

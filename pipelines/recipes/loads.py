@@ -41,8 +41,10 @@ def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, pro
             series["tuning/value"] = tuple(trial["value"] for trial in trials)
     validation: Mapping[str, Any] = {}
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
+        known = data.twin
         try:
-            twin, _ = _fitted(histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)
+            twin = known if isinstance(known, NewLoad) else None
+            twin = twin or _fitted(histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)[0]
         except TrainingError:
             twin = None  # too short to leave a part out: the model itself is trained all the same
         if twin is not None:
@@ -70,7 +72,13 @@ def _fitted(
     table: Table = []
     if algorithm == AUTO:
         algorithm, table = select(data, Demands.of(settings.coverage), settings.seed, tuned)
-    model = NewLoad(algorithm, settings.coverage, seed=settings.seed, settings=tuned)
+    model = NewLoad(
+        algorithm,
+        settings.coverage,
+        lending_coverage=settings.lending_coverage,
+        seed=settings.seed,
+        settings=tuned,
+    )
     model.pools_ = tuple(sorted(histories))
     return model.fit_data(data), table
 

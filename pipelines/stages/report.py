@@ -9,6 +9,7 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest_results import BacktestFiles, read_results
 from jobcast.pipelines.files import read_json, write_text
+from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.report import ReportInput, render_report
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.pools import read_pools
@@ -38,7 +39,8 @@ def report_run(root: Path) -> Path:
     split = read_json(root / "interim/split.json")
     evaluation = read_json(root / "processed/evaluation.json")
     receipt = root / "processed/receipts/backtest.json"
-    models = read_json(receipt)["models"] if receipt.is_file() else []
+    promotion = root / "processed/receipts/promote.json"
+    models = read_json(promotion if promotion.is_file() else receipt)["models"] if receipt.is_file() else []
     pools = read_pools(root / "raw/pools.csv").at(split["train_until_s"])
     page = root / "processed" / REPORT
     name = split["name"]
@@ -62,6 +64,7 @@ def report_run(root: Path) -> Path:
         evaluation={predictor: next(iter(figures.values())) for predictor, figures in evaluation["figures"].items()},
         curves=evaluation["curves"],
         models=models,
+        outcome=outcome(read_json(promotion)) if promotion.is_file() else None,
         commands=[f"jobcast run --trace {name}", "dvc repro    # the same stages, where dvc.yaml lies"],
     )
     write_text(page, render_report(results))

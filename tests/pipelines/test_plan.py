@@ -65,7 +65,7 @@ def test_params_file_holds_the_defaults():
 
 
 def test_steps_and_find_stage():
-    assert [(stage.name, item) for stage, item in steps()][2:5] == [
+    assert [(stage.name, item) for stage, item in steps()][3:6] == [
         ("train", "will-jobs-arrive"),
         ("train", "new-load"),
         ("train", "job-duration"),

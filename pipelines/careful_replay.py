@@ -1,0 +1,113 @@
+"""How careful forecasts must be: twins that have not seen the end of the training time schedule it, care by care."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.jobs import Pool
+from jobcast.models.care import Care
+from jobcast.models.forecasts import RegistryForecasts
+from jobcast.models.job_duration import JobDuration
+from jobcast.models.new_load import NewLoad
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.sources import earlier_jobs
+from jobcast.schedulers.policies import find_factory
+from jobcast.simulator.engine import replay
+from jobcast.simulator.history import RunHistory
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import against_baseline
+from jobcast.traces.table import Trace
+
+POLICY, BASELINE = "sia", "fcfs"
+Trio = tuple[WillJobsArrive, NewLoad, JobDuration]
+
+
+def replay_trio(trio: Trio, scene: Scene) -> RunLog:
+    """A scene under `sia`, which asks predictors that may be registered nowhere."""
+    history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
+    source = RegistryForecasts(history, *trio)
+    return replay(scene.workload, find_factory(POLICY)(source, {}), source, history, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Twins, just fitted, the scene after what they have seen, and what the baseline makes of it."""
+
+    twins: Trio
+    scene: Scene
+    base: RunLog
+
+    @classmethod
+    def of(cls, twins: Trio, trace: Trace, pools: Sequence[Pool], from_s: float, until_s: float) -> "Rehearsal":
+        """On the jobs of [from, until); those wider than their pool are left out, its quota may be of a later time."""
+        known = trace.between(None, until_s)
+        scene = build_scene(known, pools, from_s=from_s, until_s=until_s, drop_wide=True, only_pools=True)
+        return cls(twins, scene, replay(scene.workload, find_factory(BASELINE)(None, {}), None, None, None))
+
+    def run(self, care: Care) -> RunLog:
+        """What twins of some care make of it."""
+        for twin in self.twins:
+            twin.take(care)
+        return replay_trio(self.twins, self.scene)
+
+
+def rehearsed(
+    rehearsals: Sequence[Rehearsal], cares: Sequence[Care], slowed_pct: float, progress: Step | None = None
+) -> list[dict[str, Any]]:
+    """What `sia` does with each care, all rehearsals' jobs together: `care`, `jobs`, `slowed_pct`, `speedup_gmean`.
+
+    If the first, the boldest, holds already, the others are not tried: where history is long replays are too.
+
+    Parameters
+    ----------
+    slowed_pct : per cent of the jobs that a care may slow against the baseline to hold
+    """
+    found: list[dict[str, Any]] = []
+    for number, care in enumerate(cares if rehearsals else (), 1):
+        figures = _figures([(one.run(care), one.base) for one in rehearsals])
+        found.append({"care": asdict(care), **figures, "holds": figures["slowed_pct"] <= slowed_pct})
+        if progress is not None:
+            progress(number, len(cares))
+        if found[0]["holds"]:
+            break
+    return found
+
+
+def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]]) -> list[Care]:
+    """Cares in the order in which to trust them: the fastest that held, then those that slowed least, then the rest.
+
+    >>> bold, mild, shy = Care(), Care(under_cost=2.0), Care(under_cost=4.0)
+    >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.2, True)]
+    >>> found = [
+    ...     {"care": asdict(care), "slowed_pct": slowed, "speedup_gmean": speedup, "holds": holds}
+    ...     for care, slowed, speedup, holds in figures
+    ... ]
+    >>> [care.under_cost for care in in_order([bold, mild, shy], found)]
+    [2.0, 4.0, 1.0]
+    >>> [care.under_cost for care in in_order([bold, mild, shy], [])]
+    [4.0, 2.0, 1.0]
+    """
+    if not found:
+        return list(reversed(cares))
+
+    def rank(row: Mapping[str, Any]) -> tuple[float, ...]:
+        return (0, -row["speedup_gmean"]) if row["holds"] else (1, row["slowed_pct"], -row["speedup_gmean"])
+
+    known = [Care(**row["care"]) for row in sorted(found, key=rank)]
+    return [*known, *(care for care in cares if care not in known)]
+
+
+def _figures(logs: Sequence[tuple[RunLog, RunLog]]) -> dict[str, Any]:
+    """Of all jobs together."""
+    parts = [(len(log), against_baseline(log, base)) for log, base in logs]
+    jobs = sum(count for count, _ in parts)
+    log_speedup = sum(count * np.log(figures["speedup_gmean"]) for count, figures in parts) / jobs
+    return {
+        "jobs": jobs,
+        "slowed_pct": sum(count * figures["slowed_pct"] for count, figures in parts) / jobs,
+        "speedup_gmean": float(np.exp(log_speedup)),
+    }

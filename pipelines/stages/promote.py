@@ -1,0 +1,130 @@
+"""Stage promote: the trained trio becomes champion, all three or none, if it passes the gate on the test window."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from jobcast.domain.errors import OverlapError
+from jobcast.models.predictors import load_predictor
+from jobcast.models.registry import Registry, open_registry
+from jobcast.models.registry.cards import ModelVersion
+from jobcast.models.registry.references import CHAMPION
+from jobcast.pipelines.backtest import matrix
+from jobcast.pipelines.careful_replay import replay_trio
+from jobcast.pipelines.files import read_json, write_json
+from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.lifecycle.gate import NOTHING, POLICY, gate_cells, outcome, paired, trio_spec, why_not
+from jobcast.pipelines.lifecycle.verdict import CANDIDATE, why_slower
+from jobcast.pipelines.lifecycle.verdict import CHAMPION as INCUMBENT
+from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.recipes import Trained
+from jobcast.pipelines.simulation import warmup_end
+from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_scenes
+from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.stages.train import cares, settings_of, training_data
+from jobcast.pipelines.summaries import summaries
+from jobcast.pipelines.training import register_once
+from jobcast.simulator.metrics import after_warmup
+
+Trio = Mapping[str, ModelVersion]
+
+
+def work(context: Context, item: str = "") -> None:
+    """Try the trio, then with other care; the first that passes becomes champion, unless champions are better."""
+    registry, versions = open_registry(context.home), registered(context)
+    held = _champions(registry)
+    tries = _tries(context, firsts(versions))
+    passed = not tries[-1]["reasons"]
+    write_json(
+        context.root / "processed/promotion.json",
+        {"passed": passed, "policy": POLICY, "wanted": context.params.promote.model_dump(), "tries": tries},
+    )
+    trio = _chosen(context, firsts(versions), len(tries) - 1) if passed else firsts(versions)
+    worse, figures = _beside(context, trio, held) if passed else ([], None)
+    promoted = passed and not worse
+    for name in PREDICTORS if promoted else ():
+        registry.promote(name, trio[name].version)
+    told = {
+        "promoted": promoted,
+        "reasons": [*(() if passed else tries[0]["reasons"]), *worse],
+        "tries": len(tries),
+        "trio": {name: version.version for name, version in trio.items()},
+        "before": {name: version.version for name, version in held.items()},
+        "beside": figures,
+        "models": [version_row(registry.resolve(one.name, one.version)) for one in _all(versions, trio)],
+    }
+    context.write_receipt("promote", told)
+    context.console.note(f"promote: {outcome(told).lead}")
+
+
+def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
+    """What the gate said of each care in order, the last of which passes if any does: `care`, figures, `reasons`.
+
+    The first comes from stage backtest; whoever does not pass costs a replay of the next.
+    """
+    wanted, first, *others = context.params.promote, *cares(context)
+    gains = read_json(context.root / "processed/gate.json")
+    tries = [{"care": asdict(first), **gains, "reasons": why_not(gains, wanted.slowed_pct, wanted.speedup)}]
+    if not tries[0]["reasons"]:
+        return tries
+    scenes, days = test_scenes(context), context.params.backtest.warmup_days
+    cells = [cell for cell in gate_cells(trio, len(scenes)) if cell.label == NOTHING]
+    nothing = [result.log for result in replayed(context, scenes, cells)]
+    counted = [after_warmup(log, warmup_end(scene, days)) for log, scene in zip(nothing, scenes, strict=True)]
+    for number, care in enumerate(others, 1):
+        with context.console.progress(f"promote: care {number + 1} of {len(others) + 1}"):
+            logs = [replay_trio(_variants(context, number), scene) for scene in scenes]
+        gains = paired(list(zip(logs, nothing, counted, strict=True)), context.params.backtest.draws)
+        reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
+        tries.append({"care": asdict(care), **gains, "reasons": reasons})
+        if not reasons:
+            break
+    return tries
+
+
+def _variants(context: Context, number: int) -> Any:
+    """The trained predictors with another care, by its number in the order of stage care."""
+    return tuple(load_predictor(name, context.root / "interim/careful" / name / str(number)) for name in PREDICTORS)
+
+
+def _chosen(context: Context, trio: Trio, number: int) -> Trio:
+    """Versions of the care that passed: the trio itself, else its variants, registered unless they are already."""
+    if number == 0:
+        return trio
+    care, registry = asdict(cares(context)[number]), open_registry(context.home)
+    data, settings = training_data(context), replace(settings_of(context), **care)
+    found = {}
+    for predictor, version in zip(_variants(context, number), trio.values(), strict=True):
+        folder = context.root / "interim/careful" / version.name / str(number)
+        scores = read_json(context.root / f"processed/metrics/train-{version.name}.json")
+        algorithm = next(iter(scores))
+        parameters = {**registry.parameters(version), **care, "cares_tried": number + 1}
+        trained = Trained(predictor, version.algorithm, scores[algorithm]["validation"], parameters)
+        found[version.name], _ = register_once(context.home, folder, trained, data, settings)
+    return found
+
+
+def _champions(registry: Registry) -> dict[str, ModelVersion]:
+    """By predictor, where there is one."""
+    return {name: registry.resolve(name) for name in PREDICTORS if CHAMPION in registry.show(name).aliases}
+
+
+def _beside(context: Context, trio: Trio, held: Trio) -> tuple[list[str], dict[str, Any] | None]:
+    """Why the trio is worse than the champions, and the figures of both; nothing where these are no other trio."""
+    if len(held) < len(PREDICTORS) or all(held[name].version == trio[name].version for name in PREDICTORS):
+        return [], None
+    scenes = test_scenes(context)
+    specs = {CANDIDATE: trio_spec(trio), INCUMBENT: trio_spec(held)}
+    cells = matrix([(POLICY, spec, label) for label, spec in specs.items()], len(scenes), 1)
+    try:
+        results = replayed(context, scenes, cells)
+    except OverlapError as error:  # champions that have seen the test window would look too good there
+        return [f"cannot be compared with the champions ({error})"], None
+    figures = {one.label: dict(one.figures) for one in summaries([result.row() for result in results])}
+    return why_slower(figures[CANDIDATE], figures[INCUMBENT]), figures
+
+
+def _all(versions: Mapping[str, Mapping[str, ModelVersion]], trio: Trio) -> Sequence[ModelVersion]:
+    """Every version of the run once, the trio's among them."""
+    found = {(one.name, one.version): one for by_name in versions.values() for one in by_name.values()}
+    return list((found | {(one.name, one.version): one for one in trio.values()}).values())
