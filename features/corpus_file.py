@@ -7,9 +7,10 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.features.corpus import Corpus
 from jobcast.traces.files import replacing
+from jobcast.traces.parquet import read_parquet, write_parquet
 
 AT, UNIT = "@", "min"
 ARRIVES, LOAD = "arrives", "load"
@@ -30,7 +31,7 @@ def write_corpus(corpus: Corpus, path: str | os.PathLike[str]) -> None:
         for f, name in enumerate(corpus.feature_names):
             columns[name + at] = pl.Series(np.ascontiguousarray(corpus.X[:, h, f]))
     with replacing(path) as draft:
-        pl.DataFrame(columns).write_parquet(draft, compression="zstd")
+        write_parquet(pl.DataFrame(columns), draft)
 
 
 def read_corpus(path: str | os.PathLike[str]) -> Corpus:
@@ -45,9 +46,9 @@ def read_corpus(path: str | os.PathLike[str]) -> Corpus:
     if not Path(path).is_file():
         raise TrainingError(f"{shown}: no such corpus; build the features first")
     try:
-        table = pl.read_parquet(Path(path))
-    except pl.exceptions.PolarsError as error:
-        raise TrainingError(f"{shown}: is not a Parquet file; build the features again") from error
+        table = read_parquet(path, "build the features again")
+    except TraceError as error:
+        raise TrainingError(str(error)) from error
     labels = [name.removeprefix(LOAD + AT) for name in table.columns if name.startswith(LOAD + AT)]
     if not {POOL, TICK} <= set(table.columns) or not labels:
         raise TrainingError(f"{shown}: is not a corpus (no {POOL}, {TICK} or {LOAD}{AT}...); build the features again")

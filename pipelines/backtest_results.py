@@ -15,10 +15,12 @@ from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
 from jobcast.simulator.metrics import utilization_over_time
 from jobcast.traces.files import replacing
+from jobcast.traces.parquet import read_parquet, write_parquet
 
 UTILIZATION_STEP_S = 3600.0
 CDF_POINTS = 201
 BOOTSTRAP_SEED = 0
+AGAIN = "run the backtest again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ def write_results(
         draft.mkdir()
         files = BacktestFiles(draft)
         write_json(files.results, told)
-        _jobs(results, pools).write_parquet(files.jobs)
-        _utilization(results).write_parquet(files.utilization)
+        write_parquet(_jobs(results, pools), files.jobs)
+        write_parquet(_utilization(results), files.utilization)
     return told
 
 
@@ -137,4 +139,5 @@ def read_results(folder: Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFra
     """Content of results.json, the jobs, the utilisation."""
     files = BacktestFiles(folder)
     told = read_json(files.results)
-    return told, pl.read_parquet(files.jobs), pl.read_parquet(files.utilization)
+    jobs, utilization = (read_parquet(path, AGAIN) for path in (files.jobs, files.utilization))
+    return told, jobs, utilization

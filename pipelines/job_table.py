@@ -10,6 +10,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
+from jobcast.traces.parquet import write_parquet
 
 MICROSECOND_DIGITS = 6
 TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time")
@@ -81,4 +82,4 @@ def write_table(table: pl.DataFrame, path: Path) -> None:
         else:
             micro = [(pl.col(name) * 1e6).round().cast(pl.Int64) for name in times]
             stamps = [column.cast(pl.Datetime("us", "UTC")) for column in micro]
-            table.with_columns(stamps).write_parquet(draft)
+            write_parquet(table.with_columns(stamps), draft)

@@ -29,6 +29,7 @@ from jobcast.simulator.log import RunLog
 from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
+from jobcast.traces.parquet import read_parquet, write_parquet
 
 FORMAT = 1
 RECORD, ANSWERS, SPANS = "run.json", "forecasts.parquet", "spans.parquet"
@@ -130,10 +131,10 @@ def write_run_record(table: Path, told: Mapping[str, Any], log: RunLog, recordin
         draft.mkdir()
         (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
         if recording is not None and recording.questions:
-            answer_table(recording).write_parquet(draft / ANSWERS)
+            write_parquet(answer_table(recording), draft / ANSWERS)
         if log.preemptions.any():
             spans = {"seq": log.spans.seq, "start_s": log.spans.start_s, "end_s": log.spans.end_s}
-            pl.DataFrame(spans).write_parquet(draft / SPANS)
+            write_parquet(pl.DataFrame(spans), draft / SPANS)
     return place
 
 
@@ -152,7 +153,7 @@ def answer_table(recording: Recording) -> pl.DataFrame:
 def read_run_record(table: Path) -> RunRecord | None:
     """The record beside a table of jobs, None where there is none or it is of another table.
 
-    Raises ConfigError where it is there and cannot be read.
+    Raises ConfigError or TraceError where it is there and cannot be read.
     """
     place = record_folder(table)
     if not (place / RECORD).is_file():
@@ -166,12 +167,7 @@ def read_run_record(table: Path) -> RunRecord | None:
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:
-    if not path.is_file():
-        return None
-    try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}); simulate again with --out") from None
+    return read_parquet(path, "simulate again with --out") if path.is_file() else None
 
 
 def _switch_rows(switches: Switches) -> list[list[object]]:

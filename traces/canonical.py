@@ -1,6 +1,7 @@
 """Writing traces in the project's own form: Parquet, or CSV with the same names."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +9,7 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.files import PathLike, replacing
+from jobcast.traces.parquet import write_parquet
 from jobcast.traces.table import Trace
 
 ISO_MICROSECONDS = "%Y-%m-%dT%H:%M:%S%.6fZ"
@@ -35,8 +37,4 @@ def _write_csv(jobs: pl.DataFrame, path: Path) -> None:
     jobs.with_columns(pl.col(times).dt.strftime(ISO_MICROSECONDS)).write_csv(path)
 
 
-def _write_parquet(jobs: pl.DataFrame, path: Path) -> None:
-    jobs.write_parquet(path, compression="zstd", statistics=True)
-
-
-_WRITERS = {".csv": _write_csv, ".parquet": _write_parquet}
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {".csv": _write_csv, ".parquet": write_parquet}

@@ -14,6 +14,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.parquet import is_parquet
 from jobcast.traces.table import Floats
 from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
@@ -24,7 +25,6 @@ EXTRA = ("progress", "iteration", "grad_sqr", "grad_var")
 MILESTONES = "lr_milestones"
 WHOLE = "epochs"
 """Column of how many epochs a run is to have in all, where its rows are only the first of them."""
-PARQUET = b"PAR1"
 ROW = "row"
 MOST_EPOCHS = 100_000
 """Larger numbers count steps, not epochs."""
@@ -112,7 +112,7 @@ def read_learning_curves(path: PathLike) -> CurveTable:
         The file cannot be read, misses a column, or a row of it cannot be used; the line names the first such row.
     """
     file = read_file(path)
-    if file.data.startswith(PARQUET):
+    if is_parquet(file.data):
         raise TraceError(f"{file.path}: is a Parquet file; give training curves as CSV ({', '.join(NEEDED)})")
     frame, place = read_csv(file)
     _require_columns(frame, place)

@@ -1,6 +1,5 @@
 """Tables beside a trace, as CSV or Parquet: read as a whole, written under a temporary name first."""
 
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +10,11 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import REMEDY, Place, require_columns
 from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason, replacing
+from jobcast.traces.files import FileBytes, PathLike, read_file, replacing
+from jobcast.traces.parquet import is_parquet, read_parquet, write_parquet
 from jobcast.traces.table import Floats
 from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
-PARQUET_MAGIC = b"PAR1"
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -28,7 +27,7 @@ def read_plain(path: PathLike, needed: Sequence[str]) -> tuple[pl.DataFrame, Pla
         The file cannot be read, a column is missing, or there are no rows.
     """
     file = read_file(path)
-    frame, place = _parquet(file) if file.data.startswith(PARQUET_MAGIC) else read_csv(file)
+    frame, place = (read_parquet(file), Place(file.path)) if is_parquet(file.data) else read_csv(file)
     require_columns(frame.columns, place, needed)
     if frame.is_empty():
         raise TraceError(f"{place.path}: only a header, no rows; give at least one")
@@ -44,7 +43,7 @@ def write_plain(frame: pl.DataFrame, path: PathLike) -> None:
         if suffix == ".csv":
             frame.write_csv(temporary)
         else:
-            frame.write_parquet(temporary, compression="zstd", statistics=True)
+            write_parquet(frame, temporary)
 
 
 def names_in(values: pl.Series, place: Place) -> pl.Series:
@@ -71,13 +70,3 @@ def counts_in(values: pl.Series, place: Place, least: int) -> np.ndarray[tuple[i
     whole = numbers.is_finite() & (numbers >= least) & (numbers <= LARGEST_COUNT) & (numbers == numbers.floor())
     place.refuse(~whole.fill_null(False), values, f"must be a whole number >= {least}", REMEDY)
     return numbers.cast(pl.Int64).to_numpy()
-
-
-def _parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:
-    try:
-        with hushed():  # polars tells of a panic by itself, beside the error that it raises
-            return pl.read_parquet(io.BytesIO(file.data)), Place(file.path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise TraceError(
-            f"{file.path}: not a Parquet file that can be read ({reason(error)}); write or copy it again"
-        ) from None

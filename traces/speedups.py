@@ -4,7 +4,6 @@ The schema is that of PCS's published measurements, model, gpus, speedup, with t
 locality. A table of one's own is the way to bring a demand function of one's own. PCS, section 4.
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, hushed, read_file, reason, replacing
+from jobcast.traces.files import PathLike, read_file, replacing
+from jobcast.traces.parquet import read_parquet, write_parquet
 from jobcast.traces.table import Floats
 from jobcast.traces.typed import numbers_of
 
@@ -138,19 +138,14 @@ def write_speedups(path: PathLike, models: Sequence[str], speedup: Floats) -> No
     schema = {"model": pl.String, "gpus": pl.Int64, "speedup": pl.Float64, LOCALITY: pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
     with replacing(path) as temporary:
-        table.write_csv(temporary) if suffix == ".csv" else table.write_parquet(temporary)
+        table.write_csv(temporary) if suffix == ".csv" else write_parquet(table, temporary)
 
 
 def _table(path: PathLike) -> tuple[pl.DataFrame, Place]:
     file = read_file(path)
     if Path(path).suffix.lower() != ".parquet":
         return read_csv(file)
-    try:
-        with hushed():
-            frame = pl.read_parquet(io.BytesIO(file.data))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise TraceError(f"{file.path}: no Parquet file that can be read ({reason(error)}); write it again") from None
-    return frame, Place(file.path)
+    return read_parquet(file), Place(file.path)
 
 
 def _rows(frame: pl.DataFrame, place: Place) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from jobcast.simulator.energy.log import EnergyLog
 from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
 from jobcast.traces.files import replacing
+from jobcast.traces.parquet import write_parquet
 
 PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
 FILES = (PROFILES, KNOWN, SEGMENTS)
@@ -172,7 +173,7 @@ def write_segments(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
         if path.suffix.lower() == ".csv":
             table.write_csv(draft, float_precision=6, float_scientific=False)
         else:
-            table.write_parquet(draft)
+            write_parquet(table, draft)
 
 
 def check_segments(path: Path) -> None:

@@ -13,6 +13,7 @@ from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.pipelines.run_record import OTHER, RunRecord, read_run_record, record_folder
 from jobcast.simulator.log import Bools, Floats, Ints
 from jobcast.traces.files import read_file, reason
+from jobcast.traces.parquet import is_parquet, read_parquet
 from jobcast.traces.pools import read_pools
 
 NEEDED = ("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration")
@@ -26,7 +27,6 @@ OTHER_LOGS = {
 """Column -> what a log that has it is of."""
 EXPLAINED = "explained are logs of policies that start whole jobs from pools' quotas, such as fcfs, mmfs and sia"
 CLOSED_LOOP = "a closed-loop run: fcfs is worked out for the arrivals of this run, not for those of its own"
-PARQUET = b"PAR1"
 NEAR = 3
 MICRO = 1e6
 
@@ -148,11 +148,11 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
 
 
 def _raw(path: Path) -> pl.DataFrame:
-    data = read_file(path).data
+    file = read_file(path)
+    if is_parquet(file.data):
+        return read_parquet(file, "simulate again with --out")
     try:
-        if data.startswith(PARQUET):
-            return pl.read_parquet(io.BytesIO(data))
-        return pl.read_csv(io.BytesIO(data), infer_schema=False)
+        return pl.read_csv(io.BytesIO(file.data), infer_schema=False)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         why = reason(error)
     raise TraceError(f"{path}: cannot be read as CSV or Parquet ({why}); give what jobcast simulate --out wrote")

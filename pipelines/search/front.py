@@ -13,11 +13,13 @@ from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.search.objectives import Objective, parse_objectives
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
-from jobcast.traces.files import reason, replacing
+from jobcast.traces.files import read_file, replacing
+from jobcast.traces.parquet import parquet_metadata, read_parquet, write_parquet
 
 ENDING = ".parquet"
 ABOUT = "jobcast_front"
 """Key of the file's metadata under which lies what the front was searched on and how."""
+AGAIN = "write one with jobcast search pcs"
 PARAMETERS = ("T", "W", "zeta_min", "delta")
 
 
@@ -91,7 +93,7 @@ def write_front(front: Front, path: Path) -> None:
     about = {"objectives": [one.label for one in front.objectives], "references": dict(front.references)}
     told_about = json.dumps({**about, **front.about})
     with replacing(path) as draft:
-        pl.DataFrame(columns).write_parquet(draft, metadata={ABOUT: told_about})
+        write_parquet(pl.DataFrame(columns), draft, {ABOUT: told_about})
 
 
 def _text(value: Any) -> str | None:
@@ -100,18 +102,15 @@ def _text(value: Any) -> str | None:
 
 
 def read_front(path: Path) -> Front:
-    """A front from its file. Raises ConfigError when it is none."""
+    """A front from its file. Raises ConfigError when it is none, TraceError when it cannot be read."""
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file; write it with jobcast search pcs --out {path}")
+    file = read_file(path)
+    table = read_parquet(file, AGAIN)
     try:
-        about = json.loads(pl.read_parquet_metadata(path)[ABOUT])
-        table = pl.read_parquet(path)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file; write it with jobcast search pcs --out {path}") from error
-    except KeyError as error:
-        raise ConfigError(f"{path}: is no front; write one with jobcast search pcs") from error
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read as a front ({reason(error)}); write one with jobcast search pcs"
-        ) from error
+        about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"{path}: is no front; {AGAIN}") from error
     objectives = parse_objectives(",".join(about.pop("objectives")))
     references = {name: tuple(values) for name, values in about.pop("references").items()}
     return Front(objectives, tuple(_row(told, objectives, path) for told in table.to_dicts()), references, about)

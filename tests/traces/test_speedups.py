@@ -106,7 +106,7 @@ def test_every_type_needs_its_one_gpu_and_columns_are_needed(table):
         read_speedups("nowhere.csv")
     broken = table("x")
     broken.rename(broken.with_suffix(".parquet"))
-    with pytest.raises(TraceError, match="no Parquet file that can be read"):
+    with pytest.raises(TraceError, match="not a Parquet file that can be read"):
         read_speedups(broken.with_suffix(".parquet"))
 
 

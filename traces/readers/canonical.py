@@ -1,22 +1,20 @@
 """The project's own form of a trace: Parquet, or CSV with the same names."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.columns import COLUMNS, REQUIRED, Kind
 from jobcast.traces.csv_table import header_of, read_csv
-from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason
+from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.parquet import is_parquet, read_parquet
 from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import typed_columns
 
-PARQUET_MAGIC = b"PAR1"
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 
@@ -28,7 +26,7 @@ class CanonicalReader:
 
     def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether a file that begins with `head` is Parquet, or CSV with the columns that a trace needs."""
-        return head.startswith(PARQUET_MAGIC) or set(REQUIRED) <= set(header_of(head))
+        return is_parquet(head) or set(REQUIRED) <= set(header_of(head))
 
     def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
         """Read a canonical CSV or Parquet file.
@@ -49,7 +47,7 @@ class CanonicalReader:
         path = only_source(sources, self.name)
         clock = Clock(timezone, strict)
         file = read_file(path)
-        parquet = file.data.startswith(PARQUET_MAGIC) or Path(path).suffix in PARQUET_SUFFIXES
+        parquet = is_parquet(file.data) or Path(path).suffix in PARQUET_SUFFIXES
         frame, place = _read_parquet(file) if parquet else read_csv(file)
         typed = typed_columns(frame, place, clock)
         source = Source(file.path, file.sha256, frame.height)
@@ -57,14 +55,7 @@ class CanonicalReader:
 
 
 def _read_parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:
-    place = Place(file.path)
-    try:
-        with hushed():  # polars tells of a panic by itself, beside the error that it raises
-            frame = pl.read_parquet(io.BytesIO(file.data))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise TraceError(
-            f"{file.path}: not a Parquet file that can be read ({reason(error)}); write or copy it again"
-        ) from None
+    place, frame = Place(file.path), read_parquet(file)
     for values in frame.get_columns():
         if values.name in COLUMNS:
             _check_type(values, COLUMNS[values.name].kind, place)
