@@ -100,7 +100,7 @@ KINDS = {
     ),
     "datasets": Kind("datasets.csv", (f"{ROUNDS} --policy srpt --set throughputs=throughputs.csv --set datasets={{}}",)),
     "switches": Kind("switches.csv", ("simulate --trace jobs.csv --pools pools.csv --policy sia --set switches={}",)),
-    "front": Kind("front.parquet", ("search apply {} --pick 1", "search check {} --trace elastic.csv")),
+    "front": Kind("front.parquet", ("search apply {} --pick 0", "search check {} --trace elastic.csv")),
     "profiles csv": Kind("profiles.csv", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
     "profiles parquet": Kind("profiles.parquet", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
     "profiles sqlite": Kind("profiles.sqlite", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
