@@ -16,6 +16,8 @@ from jobcast.domain.errors import JobcastError, UserError
 PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
 """Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
 EXIT_OURS, EXIT_USER, EXIT_INTERRUPTED = 1, 2, 128 + signal.SIGINT
+MOST_TOLD = 4000
+"""Characters of an error's line: what a user typed or a file holds may be of any length."""
 INTERRUPTED = "jobcast: interrupted; nothing was left half-written, the same command can be run again"
 
 COMMANDS: dict[str, str] = {
@@ -95,7 +97,7 @@ def main(arguments: list[str] | None = None) -> Any:
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False)
-    except (KeyboardInterrupt, Exception) as error:
+    except (KeyboardInterrupt, Exception, *_panic()) as error:
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
             told, code = INTERRUPTED, EXIT_INTERRUPTED
         elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
@@ -111,6 +113,12 @@ def main(arguments: list[str] | None = None) -> Any:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _panic() -> tuple[type[BaseException], ...]:
+    """The error of polars when its own code fails: no Exception. Where polars was not loaded, none was raised."""
+    polars = sys.modules.get("polars")
+    return (polars.exceptions.PanicException,) if polars else ()
+
+
 def _listen() -> list[int]:
     """Note each Ctrl-C: a library may turn the KeyboardInterrupt that it raises into an error of its own."""
     heard: list[int] = []
@@ -124,7 +132,7 @@ def _listen() -> list[int]:
     return heard
 
 
-def _told(error: Exception, words: list[str]) -> tuple[str, int]:
+def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
     """What to say about an error, and the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error.format_message(), EXIT_USER
@@ -154,7 +162,8 @@ def _discard_stdout() -> None:
 
 
 def _line(message: str) -> str:
-    return f"jobcast: {' '.join(message.split())}"
+    told = " ".join(message.split())
+    return f"jobcast: {told if len(told) <= MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
 
 
 def _named(words: list[str]) -> str:

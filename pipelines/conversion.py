@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, write_pools
-from jobcast.traces.readers import read_sources, reader_for
+from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace
 
@@ -43,15 +43,15 @@ def convert(
     TraceError, ConfigError
         A source cannot be read or used, or a place cannot be written to.
     """
-    format_name = reader_for(sources).name if format_name == AUTO else format_name
-    reading = read_sources(sources, format=format_name, timezone=timezone, strict=strict)
+    wanted = None if format_name == AUTO else format_name
+    reading = read_sources(sources, format=wanted, timezone=timezone, strict=strict)
     if not pools_out:
         write_trace(reading.trace, out)
-        return Conversion(reading.trace, format_name, None)
+        return Conversion(reading.trace, reading.format_name, None)
     quotas = reading.pools or derive_pools(reading.trace)
     write_trace(reading.trace, out)
     write_pools(quotas, pools_out)
-    return Conversion(reading.trace, format_name, _origin(reading))
+    return Conversion(reading.trace, reading.format_name, _origin(reading))
 
 
 def _origin(reading: Reading) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -82,13 +83,14 @@ def check_outputs(
     ConfigError
         A place cannot be written to, is named twice, or is an input.
     """
-    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
     for option, place in {**files, **folders}.items():
         if place is None or not _is_replaced(option, place, option in folders):
             continue
-        if place.resolve() in taken:
-            raise ConfigError(f"{option} {place}: is {taken[place.resolve()]} too; name another place")
-        taken[place.resolve()] = option
+        real = os.path.realpath(place)  # also of links that lead in a circle, at which Path.resolve raises
+        if real in taken:
+            raise ConfigError(f"{option} {place}: is {taken[real]} too; name another place")
+        taken[real] = option
 
 
 def _is_replaced(option: str, place: Path, folder: bool) -> bool:

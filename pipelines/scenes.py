@@ -141,7 +141,7 @@ def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit:
     """The first `limit` jobs submitted in [from_s, until_s). Raises TraceError where there is none."""
     window = trace.between(from_s, until_s)
     if limit is not None:
-        window = replace(window, jobs=window.jobs.head(limit))
+        window = replace(window, jobs=window.jobs.head(min(limit, len(window))))
     if not len(window):
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")

@@ -1,10 +1,12 @@
 """Instants as users write them: ISO-8601 or seconds from the epoch; without an offset, UTC."""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.times import MOST_OFFSET_MIN, may_be_a_date
 
+MOST_OFFSET = timedelta(minutes=MOST_OFFSET_MIN)
 FIRST_S, LAST_S = -62135596800.0, 253402300799.0
 """0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what ISO-8601 can write in four digits of a year."""
 
@@ -19,7 +21,10 @@ def parse_time(text: str, option: str = "time") -> float:
     >>> parse_time("12.5")
     12.5
     """
-    seconds = _seconds(text)
+    plain = text.strip()
+    if may_be_a_date(plain):
+        raise ConfigError(f"{option}: {text!r} may be a date or seconds; write it with dashes, or seconds as {plain}.0")
+    seconds = _seconds(plain)
     if not FIRST_S <= seconds <= LAST_S:
         raise ConfigError(f"{option}: {text!r} is no instant; write 2017-11-06T00:00:00Z or seconds from the epoch")
     return seconds
@@ -34,6 +39,8 @@ def _seconds(text: str) -> float:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
+        return math.nan
+    if abs(instant.utcoffset() or timedelta(0)) > MOST_OFFSET:
         return math.nan
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 

@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import COLUMNS, REQUIRED, Column, Kind
+from jobcast.traces.files import hushed
 
 REMEDY = "correct it or drop the row"
 MOST_SHOWN = 80
 """Characters of a value that a message shows."""
+MOST_COLUMNS, LONGEST_NAME = 16, 40
+"""Columns, and characters of each name, that a message shows."""
 
 
 def by_index(index: int) -> str:
@@ -53,7 +57,16 @@ class Place:
         rows = bad.fill_null(False).arg_true()
         if len(rows):
             first = int(rows[0])
-            self.fail(first, values.name, what, values[first], remedy, len(rows) - 1)
+            self.fail(first, values.name, what, _value(values, first), remedy, len(rows) - 1)
+
+
+def _value(values: pl.Series, index: int) -> Any:
+    """A value to show: a time that Python has no year for is told as the number that it is."""
+    try:
+        with hushed():
+            return values[index]
+    except (ValueError, OverflowError, PanicException):
+        return values.to_physical()[index]
 
 
 def check_jobs(frame: pl.DataFrame, place: Place) -> None:
@@ -74,13 +87,24 @@ def check_jobs(frame: pl.DataFrame, place: Place) -> None:
     _check_together(frame, place)
 
 
+def shown_columns(found: Sequence[str]) -> str:
+    """Names of columns for a message, however many and long they are.
+
+    >>> shown_columns(["a", "b" * 50]), shown_columns([])
+    ('a, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...', 'none')
+    """
+    names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in found[:MOST_COLUMNS]]
+    more = f" and {len(found) - MOST_COLUMNS} more" if len(found) > MOST_COLUMNS else ""
+    return ", ".join(names) + more or "none"
+
+
 def require_columns(found: list[str], place: Place, needed: Sequence[str] = REQUIRED) -> None:
     """Raise a TraceError unless all the columns that a trace needs are there."""
     missing = [name for name in needed if name not in found]
     if missing:
         raise TraceError(
             f"{place.path}: {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} missing, "
-            f"found {', '.join(found) or 'none'}; rename or add them"
+            f"found {shown_columns(found)}; rename or add them"
         )
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
 from jobcast.traces.csv_table import check_header, header_of, rows_of
-from jobcast.traces.files import FileBytes, PathLike, read_file, reason
+from jobcast.traces.files import FileBytes, PathLike, kept_copy, read_file, reason
 
 BLOCK_BYTES = 1 << 25
 """How much of a file is read at a time."""
@@ -97,7 +97,7 @@ def _blocks(path: PathLike, block_bytes: int) -> Iterator[bytes]:
     rest = b""
     nothing = True
     try:
-        with open(path, "rb") as file:
+        with open(kept_copy(path), "rb") as file:
             while data := file.read(block_bytes):
                 nothing = False
                 data = rest + data

@@ -3,12 +3,13 @@
 import csv
 import io
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.check import Place
+from jobcast.traces.check import Place, shown_columns
 from jobcast.traces.files import FileBytes
 
 CONTROL = "Cc"
@@ -82,9 +83,9 @@ def check_header(names: list[str], path: str) -> None:
     """Refuse a file without a header, or with a column of it given twice."""
     if not names:
         raise TraceError(f"{path}: not a text file with a header; give a CSV file in UTF-8 or a Parquet file")
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise TraceError(f"{path}, row 1: column {', '.join(repeated)} is given twice; rename or drop one")
+        raise TraceError(f"{path}, row 1: column {shown_columns(repeated)} is given twice; rename or drop one")
 
 
 def _plain(data: bytes, width: int) -> pl.DataFrame | None:

@@ -3,10 +3,11 @@
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,54 @@ class FileBytes:
         return Path(self.path).stem
 
 
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """What came through a pipe, kept in a file: it has the pipe's name and can be read as often as a file."""
+
+    path: str
+    copy: Path
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
+@contextmanager
+def rereadable(paths: Iterable[PathLike]) -> Iterator[list[PathLike]]:
+    """The paths, pipes among them spooled: a pipe tells what it holds once, and a format is looked for first.
+
+    Raises
+    ------
+    TraceError
+        A pipe cannot be read, or there is no room for what it holds.
+    """
+    with ExitStack() as stack:
+        yield [_spooled(path, stack) if _is_pipe(path) else path for path in paths]
+
+
+def kept_copy(path: PathLike) -> PathLike:
+    """Where to open a source: the copy of what was spooled, any other as it is."""
+    return path.copy if isinstance(path, Spooled) else path
+
+
+def _is_pipe(path: PathLike) -> bool:
+    try:
+        return not isinstance(path, Spooled) and stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False  # told when it is read
+
+
+def _spooled(path: PathLike, stack: ExitStack) -> Spooled:
+    shown = os.fspath(path)
+    try:
+        room = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobcast-"))
+        copy = Path(room) / "pipe"
+        with open(path, "rb") as pipe, open(copy, "wb") as file:
+            shutil.copyfileobj(pipe, file)
+    except OSError as error:
+        raise TraceError(f"{shown}: cannot be kept while it is read ({reason(error)}); give a file") from None
+    return Spooled(shown, copy)
+
+
 def read_file(path: PathLike, most: int | None = None) -> FileBytes:
     """Read a file, or its first `most` bytes.
 
@@ -45,7 +94,7 @@ def read_file(path: PathLike, most: int | None = None) -> FileBytes:
     """
     shown = os.fspath(path)
     try:
-        with open(path, "rb") as opened:
+        with open(kept_copy(path), "rb") as opened:
             data = opened.read(-1 if most is None else most)
     except FileNotFoundError:
         raise TraceError(f"{shown}: no such file; check the path") from None

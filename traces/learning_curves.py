@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.check import REMEDY, Place, shown_columns
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.parquet import is_parquet
@@ -125,7 +125,7 @@ def _require_columns(frame: pl.DataFrame, place: Place) -> None:
     if missing:
         raise TraceError(
             f"{place.path}: no training curves, {'columns' if len(missing) > 1 else 'column'} {', '.join(missing)} "
-            f"missing, found {', '.join(frame.columns)}; give a row an epoch with {', '.join(NEEDED)}"
+            f"missing, found {shown_columns(frame.columns)}; give a row an epoch with {', '.join(NEEDED)}"
         )
     if frame.is_empty():
         raise TraceError(f"{place.path}: only a header, no rows; give a row an epoch with {', '.join(NEEDED)}")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.check import Place
+from jobcast.traces.check import Place, shown_columns
 from jobcast.traces.files import PathLike, reason, replacing
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
@@ -152,8 +152,9 @@ def _parsed(rows: "csv.DictReader[str]", path: str) -> PoolsTable:
     found = list(rows.fieldnames or [])
     missing = [name for name in ("pool", "gpus") if name not in found]
     if missing:
-        shown = ", ".join(found) or "nothing"
-        raise PoolsError(f"{path}: column {' and '.join(missing)} missing, found {shown}; give pool,gpus[,from]")
+        raise PoolsError(
+            f"{path}: column {' and '.join(missing)} missing, found {shown_columns(found)}; give pool,gpus[,from]"
+        )
     quotas: dict[tuple[str, float], Quota] = {}
     for row in rows:
         where = f"{path}, row {rows.line_num}"

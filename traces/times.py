@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.times import FIRST_YEAR, LAST_YEAR, MOST_OFFSET_MIN, may_be_a_date
 from jobcast.traces.check import Place
 from jobcast.traces.columns import UTC_TIME
 
@@ -16,9 +17,14 @@ ISO_PATTERN = (
     r"(?:[T ](?P<clock>\d{2}:\d{2})(?:(?P<second>:\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?)?"
     r" ?(?P<offset>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?$"
 )
-FIRST_YEAR, LAST_YEAR = 1900, 2199
-"""Years that a trace's times may lie in: those of shifted traces begin about 1970, milliseconds read as seconds lie
-thousands of years ahead."""
+BASIC = (
+    (r"^(\d{4})(\d{2})(\d{2})($|T)", "$1-$2-$3$4"),
+    (r"^(\d{4}-\d{2}-\d{2}T\d{2})(\d{2})(\d{2})", "$1:$2:$3"),
+    (r"^(\d{4}-\d{2}-\d{2}T\d{2})(\d{2})($|[^\d:])", "$1:$2$3"),
+)
+"""ISO-8601 without dashes and colons (20171102T093000Z), piece by piece with them."""
+SERIAL_FROM, SERIAL_UNTIL = 36526.0, 54788.0
+"""Spreadsheets count days from 1900: the years 2000 to 2049."""
 FIRST_S, LAST_S = -2208988800.0, 7258118399.999999
 """The first and the last instant of those years, UTC, seconds from the epoch."""
 YEARS = f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}"
@@ -26,6 +32,8 @@ MILLISECONDS = "seconds from the epoch are meant, divide milliseconds by 1,000"
 Read = tuple[pl.Series, tuple[str, ...]]
 """A column and the notes on what was decided while reading it."""
 HOW = "write ISO-8601 (2017-10-02T09:30:00Z) or seconds from the epoch"
+AMBIGUOUS = "may be a date or seconds, in every row"
+HOW_PLAIN = "write dates with dashes (2017-10-02), seconds with a decimal point (2017.0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,8 @@ def read_times(values: pl.Series, place: Place, clock: Clock) -> Read:
 def _read(values: pl.Series, place: Place, clock: Clock) -> Read:
     if values.dtype == pl.Null:
         return values.cast(UTC_TIME), ()
+    if values.dtype.is_temporal():
+        _refuse_other_years(values, place)
     if isinstance(values.dtype, pl.Datetime):
         return _from_timestamps(values, place, clock)
     if values.dtype == pl.Date:
@@ -93,6 +103,16 @@ def read_instant(text: str, place: Place) -> float:
     """
     times, _ = read_times(pl.Series("time", [text]), place, Clock())
     return float(times.dt.timestamp("us").item()) / MICROSECONDS
+
+
+def _refuse_other_years(values: pl.Series, place: Place) -> None:
+    """Refuse timestamps that no calendar can hold, before a library tries to make dates of them."""
+    units = {pl.Date: 1 / 86400.0, pl.Datetime("ms"): 1e3, pl.Datetime("us"): 1e6, pl.Datetime("ns"): 1e9}
+    zoneless = pl.Datetime(values.dtype.time_unit) if isinstance(values.dtype, pl.Datetime) else values.dtype
+    if zoneless in units:
+        seconds = values.to_physical().cast(pl.Float64) / units[zoneless]
+        day_s = 86400.0  # an offset may move a time out of the years or into them
+        place.refuse((seconds < FIRST_S - day_s) | (seconds > LAST_S + day_s), values, YEARS, HOW)
 
 
 def _from_timestamps(values: pl.Series, place: Place, clock: Clock) -> Read:
@@ -116,7 +136,11 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
     text = text.set(text == "", None)
     seconds = text.cast(pl.Float64, strict=False)
     if seconds.null_count() == text.null_count():
-        return _from_seconds(seconds, values, place), _unused(values.name, clock)
+        said = _perhaps_dates(text, seconds, values, place, clock)
+        return _from_seconds(seconds, values, place), (*said, *_unused(values.name, clock))
+    if text.str.contains(BASIC[0][0]).any():
+        for basic, extended in BASIC:
+            text = text.str.replace(basic, extended)
     parts = text.str.extract_groups(ISO_PATTERN).struct.unnest()
     wall = _wall_clock(parts)
     place.refuse(wall.is_null() & text.is_not_null(), values, "must be a time", HOW)
@@ -125,7 +149,7 @@ def _from_text(values: pl.Series, place: Place, clock: Clock) -> Read:
         return _localised(wall, values, place, clock)
     bare = offset.is_null() & text.is_not_null()
     place.refuse(bare, values, "has no offset while other rows have one", "give every row an offset, or none")
-    utc = wall - _offset(offset)
+    utc = wall - _offset(offset, values, place)
     return utc.dt.replace_time_zone("UTC").alias(values.name), _unused(values.name, clock)
 
 
@@ -139,10 +163,29 @@ def _wall_clock(parts: pl.DataFrame) -> pl.Series:
     return parts.select((whole + pl.duration(microseconds=fraction)).alias("wall")).to_series()
 
 
-def _offset(offset: pl.Series) -> pl.Series:
+def _perhaps_dates(
+    text: pl.Series, seconds: pl.Series, values: pl.Series, place: Place, clock: Clock
+) -> tuple[str, ...]:
+    """Refuse a column all of whose numbers may be years or dates; a note on one that may hold a spreadsheet's days."""
+    known = seconds.is_not_null()
+    if not known.any():
+        return ()
+    if all(map(may_be_a_date, text.drop_nulls())):
+        place.refuse(known, values, AMBIGUOUS, HOW_PLAIN)
+    fits = seconds.is_between(SERIAL_FROM, SERIAL_UNTIL)
+    if not (fits | ~known).all():
+        return ()
+    if clock.strict:
+        place.refuse(known, values, "may be a day as spreadsheets count, or seconds", HOW)
+    return (f"{values.name}: read as seconds from the epoch, though all may be days as spreadsheets count: {HOW}",)
+
+
+def _offset(offset: pl.Series, values: pl.Series, place: Place) -> pl.Series:
     """Distance of a wall clock from UTC, from texts such as Z, +08:00, -0700."""
     digits = offset.str.replace_all(r"[^0-9]", "").str.pad_end(4, "0")
-    minutes = digits.str.slice(0, 2).cast(pl.Int64) * 60 + digits.str.slice(2, 2).cast(pl.Int64)
+    beyond = digits.str.slice(2, 2).cast(pl.Int64)
+    minutes = digits.str.slice(0, 2).cast(pl.Int64) * 60 + beyond
+    place.refuse((minutes > MOST_OFFSET_MIN) | (beyond > 59), values, "has an offset beyond 14 hours", HOW)
     signed = pl.select(pl.when(offset.str.starts_with("-")).then(-minutes).otherwise(minutes)).to_series()
     return (signed * 60 * MICROSECONDS).cast(pl.Duration("us"))
 

@@ -92,7 +92,7 @@ def elastic_scene(
     """
     window = in_submission_order(cut_window(trace, from_s, until_s))
     if limit is not None:
-        window = replace(window, jobs=window.jobs.head(limit))
+        window = replace(window, jobs=window.jobs.head(min(limit, len(window))))
     table, models, table_notes = _demand(window, speedups)
     jobs, size_s, rigid = _columns(window, table, models, hardware)
     if noise:

@@ -10,6 +10,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.times import iso, parse_time
+from jobcast.traces.check import shown_columns
 from jobcast.traces.files import reason, replacing
 
 COLUMNS = ("pool", "horizon_min", "from", "sharing")
@@ -61,9 +62,8 @@ def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:
     found = list(rows.fieldnames or [])
     missing = [name for name in COLUMNS if name not in found]
     if missing:
-        shown = ", ".join(found) or "nothing"
         columns = "column" if len(missing) == 1 else "columns"
-        raise ConfigError(f"{path}: {columns} {', '.join(missing)} missing, found {shown}; {GIVE}")
+        raise ConfigError(f"{path}: {columns} {', '.join(missing)} missing, found {shown_columns(found)}; {GIVE}")
     read: dict[tuple[str, float, float], Switch] = {}
     for row in rows:
         where = f"{path}, row {rows.line_num}"

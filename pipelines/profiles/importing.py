@@ -11,6 +11,7 @@ import polars as pl
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.check import shown_columns
 from jobcast.traces.files import read_file
 from jobcast.traces.goodput_tables import STEP_COLUMNS, read_step_times
 from jobcast.traces.plain_tables import read_plain
@@ -176,4 +177,4 @@ def _kind_of(path: Path) -> str:
         if set(columns) <= set(frame.columns):
             return kind
     known = "; ".join(f"{kind}: {', '.join(columns)}" for kind, (_, columns) in FORMATS.items())
-    raise TraceError(f"{path}: columns {', '.join(frame.columns)} are of no format that is known ({known})")
+    raise TraceError(f"{path}: columns {shown_columns(frame.columns)} are of no format that is known ({known})")

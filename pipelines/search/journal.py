@@ -55,6 +55,7 @@ class Journal:
             return
         line = json.dumps({"run": self._run, "what": what, "values": list(values)}) + "\n"
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(line)
         except OSError as error:

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint, entry_points
 import polars as pl
 import pytest
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, JobcastError, TraceError
 from jobcast.traces import readers
 from jobcast.traces.check import Place
 from jobcast.traces.readers import format_names, read_trace, reader_for, reader_named
@@ -134,3 +134,70 @@ def test_start_and_end_that_contradict_are_emptied_and_told():
     assert notes == ("start_time, end_time: emptied in 3 of 4 jobs, where they lie before submit_time or each other",)
     with pytest.raises(TraceError, match=r"row index 1, column start_time: .* got 4 \(2 more rows like it\)"):
         without_contradictions(frame, Place("jobs"), strict=True)
+
+
+class FailingReader(ShoutingReader):
+    """Another package's format that fails wherever it is told to."""
+
+    name = "fail"
+    at = "recognises"
+
+    def recognises(self, path, head):
+        if self.at == "recognises":
+            raise RuntimeError("plug-in bug\nof two lines")
+        return super().recognises(path, head)
+
+    def read(self, sources, timezone=None, strict=False):
+        if self.at == "nothing":
+            return None
+        raise KeyError("pool")
+
+
+def test_a_reader_that_fails_to_tell_a_format_is_named_and_in_nobodys_way(plugin, csv_file):
+    plugin("aa", "FailingReader")
+    philly = csv_file("2017-10-02,1,1,a\n", header="timestamp,duration,num_gpus,cluster\n")
+    told = "reader 'aa' (FailingReader) fails to tell a format (RuntimeError: plug-in bug); mend it"
+    assert told in read_trace(philly).notes
+    assert told not in read_trace(philly, format="philly").notes
+    with pytest.raises(TraceError, match=r"of no known format.*; reader 'aa' \(FailingReader\) fails to tell a format"):
+        read_trace(csv_file("1,2\n", header="a,b\n"))
+
+
+@pytest.mark.parametrize(
+    ("at", "why"), [("read", "KeyError: 'pool'"), ("nothing", "TypeError: it returns NoneType, no Reading")]
+)
+def test_a_reader_that_fails_to_read_is_named(plugin, monkeypatch, tmp_path, at, why):
+    monkeypatch.setattr(FailingReader, "at", at)
+    plugin("fail", "FailingReader")
+    path = tmp_path / "jobs.txt"
+    path.write_text("JOBS!\n")
+    with pytest.raises(TraceError) as error:
+        read_trace(path)
+    assert f"{path}: reader 'fail' (" in str(error.value)
+    assert f"fails ({why}); mend it or convert the file by hand" in str(error.value)
+
+
+def test_a_panic_is_an_error_of_one_line(monkeypatch, csv_file):
+    def panics(*_):
+        raise pl.exceptions.PanicException("out of range\nfor a date")
+
+    monkeypatch.setattr(CanonicalReader, "read", panics)
+    with pytest.raises(TraceError, match=r"jobs.csv: holds what cannot be read \(out of range\); write or"):
+        read_trace(csv_file("1,p,0,1,1\n"))
+
+
+def test_a_year_that_python_has_not_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "cluster_log.csv"
+    header = "job_id,vc,gpu_num,state,submit_time,start_time,end_time,duration\n"
+    path.write_text(f"{header}1,v,1,COMPLETED,-020-04-01 00:00:00,2020-04-01 00:00:05,2020-04-01 00:00:09,4\n")
+    with pytest.raises(TraceError, match="row 2, column submit_time: must"):
+        read_trace(path)
+
+
+def test_a_header_of_many_columns_is_refused_at_once_and_in_few_words(csv_file):
+    wide = ",".join(f"column{n}" for n in range(30_000))
+    for header in (f"{wide}\n", f"{wide},column5\n"):
+        for name in (None, *format_names()):
+            with pytest.raises(JobcastError) as error:
+                read_trace(csv_file("1\n", header=header), format=name)
+            assert len(str(error.value)) < 2000

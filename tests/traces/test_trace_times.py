@@ -138,3 +138,66 @@ def test_what_python_writes_is_read_back(times, offset_min):
     aware = [time.replace(tzinfo=zone) for time in times]
     read, _ = read_times(pl.Series("t", [time.isoformat() for time in aware]), HERE, Clock())
     assert read.to_list() == aware
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_s"),
+    [
+        ("19700102T000000Z", 86400.0),
+        ("19700102T0000Z", 86400.0),
+        ("19700102T080000+0800", 86400.0),
+        ("19700102T000000.25Z", 86400.25),
+        ("1970-01-02T14:00:00+14:00", 86400.0),
+    ],
+)
+def test_iso_without_dashes_and_colons(text, expected_s):
+    assert seconds([text]) == ([expected_s], ())
+    assert read_instant(text, HERE) == expected_s
+
+
+def test_a_date_without_dashes_among_times_is_a_date():
+    assert seconds(["19700102T120000", "19700102"])[0] == [129600.0, 86400.0]
+    assert seconds(["1970-01-02", "19700102"])[0] == [86400.0, 86400.0]
+
+
+@pytest.mark.parametrize("values", [["20171106"], ["20171106", None, "20171107 "], ["2017"], ["2017", "20180101"]])
+def test_numbers_that_may_all_be_dates_are_refused(values):
+    with pytest.raises(TraceError, match=r"may be a date or seconds, in every row, got '2017.*dashes .*decimal point"):
+        seconds(values)
+
+
+@pytest.mark.parametrize(
+    "values", [["0", "2017"], ["20171106", "20171366"], ["2017.0"], ["20171106.0"], ["1899"], ["2200"], ["20173"]]
+)
+def test_seconds_that_are_no_dates_are_seconds(values):
+    assert seconds(values) == ([float(value) for value in values], ())
+
+
+def test_days_of_a_spreadsheet_are_told_and_refused_under_strict():
+    times, (note,) = seconds(["43045.5", None, "43046"])
+    assert times == [43045.5, None, 43046.0]
+    assert "t: read as seconds from the epoch, though all may be days as spreadsheets count" in note
+    with pytest.raises(TraceError, match="may be a day as spreadsheets count"):
+        seconds(["43045.5"], strict=True)
+    assert seconds(["43045.5", "12"])[1] == ()
+
+
+@pytest.mark.parametrize("offset", ["+99:99", "+24:00", "-15", "+1401", "+05:60", "+0575"])
+@pytest.mark.parametrize("time", ["2017-11-06T00:00:00", "20171106T000000"])
+def test_offsets_that_no_clock_has_are_refused(time, offset):
+    with pytest.raises(TraceError, match="has an offset beyond 14 hours"):
+        seconds([f"{time}{offset}"])
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("zone", [None, PACIFIC, "UTC"])
+def test_timestamps_that_python_has_no_year_for_are_refused(unit, zone):
+    for value in (-(2**62), 2**62):
+        values = pl.Series("t", [0, value]).cast(pl.Datetime(unit))
+        if zone == "UTC":
+            values = values.dt.replace_time_zone("UTC")
+        with pytest.raises(TraceError, match=f"row index 1, column t: must lie in the years .*, got {value};"):
+            read_times(values, HERE, Clock(None if zone == "UTC" else zone))
+    days = pl.Series("t", [0, 2**31 - 1], dtype=pl.Int32).cast(pl.Date)
+    with pytest.raises(TraceError, match="row index 1, column t: must lie in the years"):
+        read_times(days, HERE, Clock())

@@ -2,11 +2,16 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
-from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.files import PathLike, read_file
+from polars.exceptions import PanicException
+
+from jobcast.domain.errors import ConfigError, JobcastError, TraceError
+from jobcast.traces.check import MOST_SHOWN
+from jobcast.traces.files import PathLike, kept_copy, read_file, reason, rereadable
+from jobcast.traces.readers.durations import contradictions
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.readers.unknown import described
 from jobcast.traces.table import Trace
@@ -89,8 +94,12 @@ def read_sources(
     """
     if not sources:
         raise ConfigError("no file to read; name one")
-    reader = reader_named(format) if format is not None else reader_for(sources)
-    return reader.read(sources, timezone, strict)
+    with rereadable(sources) as kept:
+        reader, broken = (reader_named(format), ()) if format is not None else _recognised(kept)
+        reading = _read(reader, kept, timezone, strict)
+    more = (*broken, *contradictions(reading.trace, strict))
+    trace = replace(reading.trace, notes=(*reading.trace.notes, *more)) if more else reading.trace
+    return replace(reading, trace=trace, format_name=reader.name)
 
 
 def reader_named(name: str) -> Reader:
@@ -121,19 +130,60 @@ def reader_for(sources: Sequence[PathLike]) -> Reader:
         A file cannot be read, or none is of a known format: the line says what the first holds, what the nearest
         format lacks, and which formats there are.
     """
-    heads = [(path, read_file(path, HEAD_BYTES).data) for path in sources]
-    readers, broken = [], []
+    with rereadable(sources) as kept:
+        return _recognised(kept)[0]
+
+
+def _recognised(sources: Sequence[PathLike]) -> tuple[Reader, tuple[str, ...]]:
+    """As `reader_for`, of sources that can be read again; and a line for each reader that broke on the way."""
+    heads = [(kept_copy(path), read_file(path, HEAD_BYTES).data) for path in sources]
+    readers, broken = list[Reader](), list[str]()
     for entry in _entries().values():
         try:
             reader = _loaded(entry)
-        except ConfigError as error:  # another package's reader is in nobody's way; told where no other will do
-            broken.append(f"; {error}")
+            if _knows(reader, entry, heads):
+                return reader, tuple(broken)
+        except ConfigError as error:  # another package's reader is in nobody's way
+            broken.append(str(error))
             continue
-        if any(reader.recognises(path, head) for path, head in heads):
-            return reader
         readers.append(reader)
-    path, head = heads[0]
-    raise TraceError(f"{os.fspath(path)}: of no known format: {described(head, readers)}{''.join(broken)}")
+    told = "".join(f"; {line}" for line in broken)
+    raise TraceError(f"{os.fspath(sources[0])}: of no known format: {described(heads[0][1], readers)}{told}")
+
+
+def _knows(reader: Reader, entry: EntryPoint, heads: Sequence[tuple[PathLike, bytes]]) -> bool:
+    try:
+        return any(reader.recognises(path, head) for path, head in heads)
+    except Exception as error:  # another package's code may fail in any way
+        if _is_ours(reader):
+            raise
+        raise ConfigError(
+            f"reader {entry.name!r} ({entry.value}) fails to tell a format ({_why(error)}); mend it"
+        ) from error
+
+
+def _read(reader: Reader, sources: Sequence[PathLike], timezone: str | None, strict: bool) -> Reading:
+    """What a reader makes of its sources; whatever else than a JobcastError comes out of it is told in one line.
+
+    Another package's reader is given the copies of pipes: it may open its sources by itself.
+    """
+    shown = " + ".join(os.fspath(path) for path in sources)
+    try:
+        if _is_ours(reader):
+            return reader.read(sources, timezone, strict)
+        reading: object = reader.read([kept_copy(path) for path in sources], timezone, strict)
+        if not isinstance(reading, Reading):
+            raise TypeError(f"it returns {type(reading).__name__}, no Reading")
+        return reading
+    except JobcastError:
+        raise
+    except PanicException as error:
+        raise TraceError(f"{shown}: holds what cannot be read ({reason(error)}); write or copy it again") from None
+    except Exception as error:
+        if _is_ours(reader):
+            raise  # a mistake of our own, to be reported
+        who = f"reader {reader.name!r} ({type(reader).__module__})"
+        raise TraceError(f"{shown}: {who} fails ({_why(error)}); mend it or convert the file by hand") from error
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -145,6 +195,19 @@ def _loaded(entry: EntryPoint) -> Reader:
     try:
         made = entry.load()
         reader: Reader = made() if isinstance(made, type) else made
+        _ = f"{reader.name}", tuple(reader.needs)
     except Exception as error:  # another package's code may fail in any way
-        raise ConfigError(f"reader {entry.name!r} ({entry.value}) does not load ({error}); mend it") from error
+        raise ConfigError(f"reader {entry.name!r} ({entry.value}) does not load ({_why(error)}); mend it") from error
     return reader
+
+
+def _is_ours(reader: Reader) -> bool:
+    return type(reader).__module__.startswith(f"{__package__}.")
+
+
+def _why(error: Exception) -> str:
+    """
+    >>> _why(KeyError("pool"))
+    "KeyError: 'pool'"
+    """
+    return f"{type(error).__name__}: {reason(error)[:MOST_SHOWN]}"

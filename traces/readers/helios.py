@@ -5,7 +5,6 @@ S-Lab-System-Group/HeliosData. Times are wall-clock times of UTC+8 without an of
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.csv_table import header_of
@@ -69,8 +68,8 @@ class HeliosReader:
 
 
 def _is_table(source: PathLike) -> bool:
-    """Whether a source is a table of quotas; a pipe is not looked into, for what was read of it is gone."""
-    return Path(source).is_file() and is_quotas(header_of(read_file(source, HEAD_BYTES).data))
+    """Whether a source is a table of quotas."""
+    return is_quotas(header_of(read_file(source, HEAD_BYTES).data))
 
 
 def _cluster(path: PathLike) -> str:

@@ -20,10 +20,11 @@ WITHOUT_STRICT = "correct it or read without --strict"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A trace, and the quotas of its pools where the files tell them."""
+    """A trace, the quotas of its pools where the files tell them, and the format (which `read_sources` fills in)."""
 
     trace: Trace
     pools: PoolsTable | None = None
+    format_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from itertools import accumulate
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.check import REMEDY, Place, shown_columns
 from jobcast.traces.csv_blocks import stacked
 from jobcast.traces.readers.sacct_ids import is_job_id, is_step
 from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
@@ -48,7 +48,7 @@ def need_columns(table: PipeTable) -> None:
     """Raise a TraceError unless a table has what makes jobs."""
     for names in ONE_OF:
         if not any(name in table.frame.columns for name in names):
-            shown = ", ".join(table.place.columns[name] for name in table.frame.columns)
+            shown = shown_columns([table.place.columns[name] for name in table.frame.columns])
             raise TraceError(
                 f"{table.place.path}, row 1: no column {' or '.join(names)} (any case), found {shown}; write {FORMAT}"
             )

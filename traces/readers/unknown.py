@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from jobcast.traces.check import shown_columns
 from jobcast.traces.csv_table import header_of
 
 PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 """How compressed files begin."""
-MOST_COLUMNS = 16
-LONGEST_NAME = 40
 
 
 class Named(Protocol):
@@ -37,7 +36,7 @@ def described(head: bytes, readers: Sequence[Named]) -> str:
     nearest = max(readers, key=lambda reader: _share(reader.needs, found))
     missing = ", ".join(column for column in nearest.needs if column not in found)
     return (
-        f"found {'column' if len(found) == 1 else 'columns'} {_shown(found)}; nearest is {nearest.name}"
+        f"found {'column' if len(found) == 1 else 'columns'} {shown_columns(found)}; nearest is {nearest.name}"
         f"{', which also needs ' if missing else ''}{missing}; rename the columns, "
         f"or name the format to `jobcast trace convert` ({names})"
     )
@@ -45,13 +44,3 @@ def described(head: bytes, readers: Sequence[Named]) -> str:
 
 def _share(needs: Sequence[str], found: Sequence[str]) -> float:
     return sum(column in found for column in needs) / len(needs) if needs else 0.0
-
-
-def _shown(found: Sequence[str]) -> str:
-    """
-    >>> _shown(["a", "b" * 50])
-    'a, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'
-    """
-    names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in found[:MOST_COLUMNS]]
-    more = f" and {len(found) - MOST_COLUMNS} more" if len(found) > MOST_COLUMNS else ""
-    return ", ".join(names) + more
