@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.traces.cluster_yaml import load_yaml
 from jobcast.traces.files import reason
 
 
@@ -117,11 +117,11 @@ def load_params(path: Path | None) -> Params:
     if path is None:
         return Params()
     try:
-        raw: Any = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        raw: Any = load_yaml(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({reason(error)})") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid YAML ({error})") from error
     try:
         return Params.model_validate(raw)
     except ValidationError as error:

@@ -8,14 +8,55 @@ import yaml
 from jobcast.domain.errors import PoolsError
 
 
-def read_yaml(path: Path) -> Any:
-    """What a YAML file holds. Raises PoolsError when it cannot be read."""
+MOST_VALUES = 100_000
+"""Values that a file of ours holds at most, each counted as often as it is referred to."""
+MOST_GPUS = 1_000_000
+"""Of a cluster file: more is a slip of the pen, and would fill the memory with nodes."""
+
+
+def load_yaml(text: str) -> Any:
+    """What YAML holds: plain values, never code. Raises ValueError that says why in one line where it cannot be had."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (ValueError, LookupError, AttributeError, TypeError) as error:  # of PyYAML, for a tag on what it does not fit
+        raise ValueError(f"a value that is none of its kind, {str(error).splitlines()[0] if str(error) else error!r}") from None
+    if _is_vast(value):
+        raise ValueError(f"more than {MOST_VALUES:,} values, or one that holds itself")
+    return value
+
+
+def _is_vast(value: Any) -> bool:
+    """Whether there are too many values: references may make a few lines into more than any memory holds."""
+    ahead, count = [value], 0
+    while ahead and count <= MOST_VALUES:
+        one = ahead.pop()
+        held = [*one.keys(), *one.values()] if isinstance(one, dict) else list(one) if isinstance(one, list) else []
+        ahead += held
+        count += 1
+    return bool(ahead)
+
+
+def read_yaml(path: Path) -> Any:
+    """What a cluster file holds. Raises PoolsError when it cannot be read, or has more GPUs than any cluster."""
+    try:
+        raw = load_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PoolsError(f"{path}: cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PoolsError(f"{path}: not valid YAML ({str(error).splitlines()[0]})") from error
+    except ValueError as error:
+        raise PoolsError(f"{path}: not valid YAML ({error})") from error
+    groups = raw.get("nodes") if isinstance(raw, dict) else None
+    sizes = [(group.get("count", 1), group.get("gpus", 1)) for group in _dicts(groups)]
+    if sum(count * gpus for count, gpus in sizes if type(count) is int and type(gpus) is int) > MOST_GPUS:
+        raise PoolsError(f"{path}: its nodes have more than {MOST_GPUS:,} GPUs together; correct count or gpus")
+    return raw
+
+
+def _dicts(groups: Any) -> list[dict[Any, Any]]:
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def whole(value: Any, where: str) -> int:

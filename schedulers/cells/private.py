@@ -118,17 +118,22 @@ class PrivateSchedule:
 
     def turns(self, now_s: float) -> Iterator[tuple[Job, tuple[Cell, ...]]]:
         """Jobs whose turn has come by now, with their places."""
-        while self._ends and self._ends[0][0] <= now_s:
-            seq = heappop(self._ends)[1]
-            if seq in self.cluster.cells:
-                self.cluster.release(seq)
-                self._early.pop(seq, None)
+        self._give_back(now_s)
         while self.queue and (cells := self.cluster.fit(self.queue[0])) is not None:
             job = self.queue.popleft()
             self.queued_gpus -= sum(self.cluster.sizes(job))
             self.cluster.take(job, cells)
             self._begin(job, now_s)
             yield job, cells
+            self._give_back(now_s)  # one that lasted less than the clock can tell is over here already
+
+    def _give_back(self, now_s: float) -> None:
+        """Places of jobs that are over here by now."""
+        while self._ends and self._ends[0][0] <= now_s:
+            seq = heappop(self._ends)[1]
+            if seq in self.cluster.cells:
+                self.cluster.release(seq)
+                self._early.pop(seq, None)
 
     def move(self, job: Job, cells: tuple[Cell, ...]) -> None:
         """A job that could not start in its place has started in another one."""

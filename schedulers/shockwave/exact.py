@@ -40,7 +40,8 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
         "time_limit": time_limit_s,
     }.items():
         solver.setOptionValue(option, value)
-    solver.passModel(_model(programme, columns))
+    if solver.passModel(_model(programme, columns)) == highspy.HighsStatus.kError:
+        return None  # numbers beyond what it reckons with; running it all the same would end the process
     start = highspy.HighsSolution()
     start.col_value = columns.values_of(incumbent).tolist()
     solver.setSolution(start)

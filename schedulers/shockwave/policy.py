@@ -36,6 +36,8 @@ never steep: a new job has no claim to a round at once, which costs a restart, a
 the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs unfairly.
 """
 TIME_LIMIT_S = 2.0
+MOST_WEIGHT = 1e100
+"""Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers."""
 REACTIVE, LAZY = "reactive", "lazy"
 MODES = (REACTIVE, LAZY)
 
@@ -143,11 +145,13 @@ class Shockwave:
         cautious_s = np.maximum(work.left_s, [present_left_s(one) for one in active])
         eager_s = np.minimum(work.left_s, [best_left_s(one) for one in active])
         widths = np.array([one.job.gpus for one in active], dtype=np.int64)
+        with np.errstate(over="ignore"):
+            urgency = np.minimum(rho**self._k, MOST_WEIGHT)
         return Programme(
             work=work,
             cautious_s=cautious_s,
             loads=widths / state.total_gpus * eager_s / cautious_s,
-            weights=rho**self._k * np.array([one.job.weight for one in active]),
+            weights=urgency * np.array([one.job.weight for one in active]),
             floor=FLOOR,
             widths=widths,
             running=np.array([one.running for one in active], dtype=np.bool_),
@@ -155,7 +159,7 @@ class Shockwave:
             rounds=self._window,
             round_s=state.round_s,
             restart_s=state.restart_s,
-            makespan_price=self._lam / float(total_s.sum()),
+            makespan_price=min(self._lam / max(float(total_s.sum()), 1.0 / MOST_WEIGHT), MOST_WEIGHT),
         )
 
     def _fraction(self, active: ActiveJob) -> float:

@@ -100,7 +100,8 @@ class Programme:
     @cached_property
     def _whole(self) -> Floats:
         """Share of its epochs that a job would have at the end of its last round, at least 1, (n, 1)."""
-        return self.work.fraction(self._most_s[:, None])
+        whole = self.work.fraction(self._most_s[:, None])
+        return np.where(whole > 0.0, whole, 1.0)  # less than dust of a round is left of a job that has not begun
 
     def welfare_of(self, counts: Ints, starts: Ints) -> Floats:
         """Welfare of each job for so many rounds in so many pieces, (n, m) each."""

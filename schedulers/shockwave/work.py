@@ -11,6 +11,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Stretch = tuple[float, float, int]
 """Epochs, seconds an epoch, batch size."""
+LEAST_EPOCH_S = 1e-100
+"""Shorter epochs are taken to be as long: their number in a round would leave the range of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,5 +65,5 @@ def work_of(stretches: Sequence[Sequence[Stretch]], done: Sequence[float]) -> Wo
     epoch_s = np.ones((len(stretches), most))
     for row, one in enumerate(stretches):
         epochs[row, : len(one)] = [stretch[0] for stretch in one]
-        epoch_s[row, : len(one)] = [stretch[1] for stretch in one]
+        epoch_s[row, : len(one)] = [max(stretch[1], LEAST_EPOCH_S) for stretch in one]
     return Work(np.asarray(done, dtype=np.float64), epochs, epoch_s)

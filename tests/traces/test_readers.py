@@ -182,9 +182,7 @@ def test_a_panic_is_an_error_of_one_line(monkeypatch, csv_file):
         raise pl.exceptions.PanicException("out of range\nfor a date")
 
     monkeypatch.setattr(CanonicalReader, "read", panics)
-    with pytest.raises(
-        TraceError, match=r"jobs.csv: holds what cannot be read \(out of range\); write or"
-    ):
+    with pytest.raises(TraceError, match=r"jobs.csv: holds what cannot be read \(out of range\); write or"):
         read_trace(csv_file("1,p,0,1,1\n"))
 
 

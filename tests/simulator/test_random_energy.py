@@ -1,0 +1,129 @@
+"""Random jobs with due dates on unlike nodes: each policy; the exact model on tiny ones.
+
+Recomputed from the Gantt chart alone: GPUs of each node at every instant, one place a job at a time, epochs done and
+lost by their true times, GPU-seconds; and the energy by the tariff, held against what the engine metered.
+"""
+
+from math import inf
+
+import numpy as np
+import pytest
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
+from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
+
+from jobcast.schedulers.energy.policies import ENERGY_POLICIES
+from jobcast.simulator.energy.accounting import cost_of_segments
+from jobcast.simulator.energy.run import replay_energy
+
+FEW, MANY = 1, 110
+MOST_PERIODS = 150
+EVENT_DUST_S = 2e-6
+"""Events so near to one another are one to the engine, of which the later instant counts."""
+CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
+
+
+def case_of(name, seed):
+    """A workload and the settings of a run."""
+    rng = rng_of(name, seed)
+    tiny = name == "exact"
+    kinds = []
+    for _ in range(rng.randint(1, 2 if tiny else 3)):
+        power = [0.0, *np.cumsum([rng.uniform(10.0, 500.0) for _ in range(rng.randint(1, 2 if tiny else 4))])]
+        kinds.append((rng.randint(1, 1 if tiny else 2), tuple(float(watt) for watt in power)))
+    hours = sorted(rng.sample(range(1, 24), rng.randint(0, 3)))
+    tariff = tariff_of((0, rng.uniform(0.01, 1.0)), *((hour, rng.uniform(0.0, 1.0)) for hour in hours))
+    cluster = cluster_of(*kinds, pue=rng.choice((1.0, 1.33)), tariff=tariff)
+    found = rows_of(rng, 4, most_jobs=5 if tiny else 10, least_s=1e-9)[: 3 if tiny else 40]
+    found = [row for row in found if row.submit_s <= found[0].submit_s + 1e5]
+    jobs = jobs_of(*(energy_job(rng, row, cluster) for row in found), cluster=cluster)
+    span_s = 3.0 * sum(row.work_s for row in found) + found[-1].submit_s - found[0].submit_s
+    times = {
+        "period_s": max(rng.choice((1.0, 300.0)), span_s / (20 if tiny else MOST_PERIODS)),
+        "on_events": rng.random() < 0.8,
+        "snapshot_epochs": rng.choice((1, 1, 3)),
+        "restart_s": rng.choice((0.0, 0.0, 20.0)),
+    }
+    truth = jobs.epoch_s * rng.choice((1.0, 0.8, 1.3))
+    return workload_of(jobs, cluster, truth), times, settings_of(rng, name)
+
+
+def energy_job(rng, row, cluster):
+    """A job that takes `work_s` on one GPU of the first kind that runs it; slower or faster on others, or not there."""
+    epochs = rng.choice((1, 1, 2, 12))
+    able = rng.randrange(len(cluster.kind_gpus))
+    times = []
+    for kind, gpus in enumerate(cluster.kind_gpus):
+        first_s = row.work_s / epochs * (1.0 if kind == able else rng.choice((1.0, rng.uniform(0.5, 3.0))))
+        runs = kind == able or rng.random() < 0.7
+        times.append(tuple(first_s / g ** rng.choice((0.5, 0.9)) for g in range(1, gpus + 1)) if runs else ())
+    due_s = row.submit_s + rng.choice((inf, 0.0, -1e3, row.work_s, 3.0 * row.work_s))
+    return EnergyJob(row.submit_s, due_s, float(rng.choice((0, 1, 5))), float(epochs), tuple(times))
+
+
+def settings_of(rng, name):
+    """Settings that a policy knows, drawn."""
+    if name == "andreas":
+        flags = {key: rng.random() < 0.5 for key in ("keep", "caps", "force_nodes", "thorough")}
+        flags["force_nodes"] |= flags["thorough"]  # else what is never due may wait for ever, which the engine refuses
+        return {**flags, "max_iterations": rng.choice((1, 20)), "rho": rng.choice((0.0, 1.0, 100.0)), "seed": 3}
+    return {"time_limit_s": 600.0} if name == "exact" else {"strict": rng.random() < 0.5}
+
+
+def check_energy(name, seed):
+    workload, times, settings = case_of(name, seed)
+    log, again = (replay_energy(workload, ENERGY_POLICIES[name](settings), **times) for _ in range(2))
+    check_same(log, again, but=CLOCK_DEPENDENT)
+    assert np.isfinite(log.end_s).all(), "a job never ended"
+    assert (log.start_s >= log.submit_s).all()
+    assert (log.tardiness_s >= 0.0).all()
+    check_nodes(log, workload.cluster)
+    for job in range(len(log)):
+        check_job(log, workload, job, times["restart_s"])
+    found = cost_of_segments(log.segments, workload.cluster)
+    assert found.kwh == pytest.approx(log.node_energy_kwh, rel=1e-6, abs=1e-9)
+    assert log.energy_kwh.sum() == pytest.approx(log.node_energy_kwh.sum(), rel=1e-6, abs=1e-9)
+
+
+def check_nodes(log, cluster):
+    """No node has more GPUs in use than it has; no job is in two places."""
+    segments = log.segments
+    for node, kind in enumerate(cluster.kind_of):
+        here = segments.node == node
+        used = most_held(segments.from_s[here], segments.until_s[here], segments.gpus[here])
+        assert used <= cluster.kind_gpus[kind], f"node {node} of {cluster.kind_gpus[kind]} GPUs has {used} in use"
+    for job in range(len(log)):
+        mine = segments.job == job
+        assert most_held(segments.from_s[mine], segments.until_s[mine], np.ones(mine.sum())) <= 1
+
+
+def check_job(log, workload, job, restart_s):
+    """Stretches over true times of epochs, restarts taken off, are the job's epochs and those lost."""
+    segments = log.segments
+    rows = np.flatnonzero(segments.job == job)
+    if not len(rows):  # all of it within the dust of one instant
+        assert log.end_s[job] - log.start_s[job] <= EVENT_DUST_S + dust_s(log.end_s)
+        return
+    kinds = workload.cluster.kind_of[segments.node[rows]]
+    epoch_s = workload.truth.epoch_s[job, kinds, segments.gpus[rows] - 1]
+    lasted_s = segments.until_s[rows] - segments.from_s[rows]
+    dust = (EVENT_DUST_S + dust_s(log.end_s)) / epoch_s.min() + 1e-6
+    lost_s = np.where(np.arange(len(rows)) > 0, restart_s, 0.0)
+    done = (np.maximum(0.0, lasted_s - lost_s) / epoch_s).sum()
+    assert abs(done - log.epochs[job] - log.lost_epochs[job]) <= dust * len(rows), "epochs done are not those owed"
+    assert segments.gpu_s[rows].sum() == pytest.approx(log.gpu_s[job], rel=1e-9, abs=4 * dust_s(log.end_s))
+    assert segments.until_s[rows[-1]] == log.end_s[job]
+
+
+@pytest.mark.parametrize("name", ENERGY_POLICIES)
+def test_a_few_workloads_with_due_dates(name):
+    for seed in range(FEW):
+        with told(name, seed):
+            check_energy(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENERGY_POLICIES)
+def test_many_workloads_with_due_dates(name):
+    for seed in range(FEW, MANY):
+        with told(name, seed):
+            check_energy(name, seed)

@@ -1,0 +1,339 @@
+"""Random jobs through the engine: policies over pools, on servers, by rounds; through published rounds and Pollux.
+
+What holds of every run is recomputed from the log's spans and from what the policy said, not from the engine's books:
+capacity (cluster, pools where nothing is lent, each GPU of each server, each node), every job once and for as long as
+its work takes, nothing before its submission, and the same bits twice.
+"""
+
+from collections import defaultdict
+from math import ceil
+
+import numpy as np
+import pytest
+from tests.simulator.random_jobs import (
+    GPUS,
+    Recorder,
+    check_capacity,
+    check_run,
+    check_same,
+    dust_s,
+    most_held,
+    rng_of,
+    rows_of,
+    spans_by_job,
+    told,
+)
+
+from jobcast.domain.goodput import Phase
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Regime, Training
+from jobcast.models.regimes import REGIME_RULES
+from jobcast.pipelines.goodput_runs import goodput_log
+from jobcast.pipelines.rounds import Declared
+from jobcast.schedulers.cells.policies import make_cell_policy
+from jobcast.schedulers.cells.quotas import default_cells
+from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
+from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.goodput import ScalableWork, replay_goodput
+from jobcast.simulator.workload import Workload
+
+OVER_POOLS = (
+    *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
+    *("fcfs locality", "hived locality", "sia locality"),
+)
+BY_ROUNDS = (*ROUND_POLICIES, *(f"{name} gavel" for name in ROUND_POLICIES))
+NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
+"""Policies under which a pool never holds more than its quota."""
+NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
+"""Policies under which, by these forecasts, no job starts later than under fcfs."""
+SERVER_GPUS = 8
+FEW, MANY = 1, {"over pools": 125, "by rounds": 70, "pollux": 150}
+MOST_ROUNDS = 60
+
+
+def sources(rng, workload):
+    """A source of forecasts by name."""
+    seed = rng.randint(0, 9)
+    return {
+        "oracle": lambda: Oracle(workload),
+        "conservative": lambda: Conservative(workload),
+        "random": lambda: Random(workload, seed),
+        "noisy": lambda: Noisy(workload, 0.3, seed),
+    }
+
+
+def settings_of(rng, name):
+    """Settings that a policy knows, drawn."""
+    options = {
+        "ssf": {"backfill": (True, False)},
+        "sjf": {"backfill": (True, False)},
+        "gssf": {"backfill": (True, False)},
+        "mmfs": {"strict": (True, False)},
+        "themis_np": {"filter": (0.2, 0.8, 1.0)},
+        "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
+        "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
+        "sia_preempt": {"resume_s": (0.0, 30.0)},
+        "sia locality": {"apart": ("cell", "buddy", "none"), "follow": (True, False)},
+        "milp": {"time_limit_s": (600.0,), "search_tries": (200,)},
+    }.get(name, {})
+    return {key: rng.choice(values) for key, values in options.items() if name == "milp" or rng.random() < 0.5}
+
+
+def pools_case(name, seed):
+    """Workload, settings and the name of the forecasts of one run over pools."""
+    rng, local = rng_of(name, seed), name.endswith("locality")
+    sizes = (1, 2, 4, 8, 16, 24) if local else GPUS
+    pools = [Pool(f"p{i}", rng.choice(sizes)) for i in range(rng.choice((1, 1, 2, 3, 4)))]
+    on_grid = {"least_s": 60.0, "most_s": 1200.0, "most_jobs": 6, "epochs_s": (0.0, 6e8)} if name == "milp" else {}
+    jobs, outcomes = [], []
+    for index, row in enumerate(rows_of(rng, max(pool.quota for pool in pools), **on_grid)):
+        pool = rng.choice(pools)
+        widest = max(default_cells(pool.quota, SERVER_GPUS)) if local else pool.quota
+        gpus = min(row.gpus, widest)
+        preemptible = name == "sia_preempt" and rng.random() < 0.5
+        at_s, work_s = row.submit_s, row.work_s
+        if name == "milp":
+            at_s, work_s = 60.0 * round(at_s / 60.0), 60.0 * ceil(work_s / 60.0)
+        jobs.append(Job(0, f"j{index:03}", pool.name, at_s, gpus, preemptible=preemptible))
+        outcomes.append(Outcome(work_s))
+    servers = (SERVER_GPUS,) * ceil(sum(pool.quota for pool in pools) / SERVER_GPUS + rng.randint(0, 1)) if local else ()
+    settings = settings_of(rng, name)
+    workload = Workload(jobs, outcomes, pools, resume_s=settings.get("resume_s", 0.0), servers=servers)
+    forecasts = "oracle" if name in ("sia_vc", "milp") else rng.choice(("oracle", "conservative", "random", "noisy"))
+    return workload, settings, forecasts, sources(rng, workload)[forecasts]
+
+
+def run_pools(name, case):
+    workload, settings, _, source_of = case
+    source, bare = source_of(), name.removesuffix(" locality")
+    make = make_cell_policy if workload.servers else make_policy
+    policy = Recorder(make(bare, source, settings))
+    return replay(workload, policy, source), policy
+
+
+def check_pools(name, seed):
+    case = pools_case(name, seed)
+    workload, _, forecasts, _ = case
+    (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
+    check_same(log, again)
+    check_run(log, workload.jobs, resume_s=workload.resume_s)
+    check_capacity(log, workload.jobs, workload.total_gpus, workload.quotas() if name in NOT_LENT else None)
+    if workload.servers:
+        check_cells(log, workload, policy.decisions)
+    if forecasts in NOT_SLOWED.get(name, ()):
+        fcfs = replay(workload, make_policy("fcfs", None, {}))
+        assert (log.start_s <= fcfs.start_s + dust_s(fcfs.start_s)).all(), "a job is slowed against fcfs"
+
+
+def check_cells(log, workload, decisions):
+    """No GPU of a server is given twice at an instant, and each job has as many as it asked for, from what was said."""
+    spans, on_gpu = spans_by_job(log), defaultdict(list)
+    for now_s, decision in decisions:
+        for start in decision.start:
+            seq = start.job.seq
+            [(begin_s, end_s)] = [span for span in spans[seq] if span[0] == now_s]
+            gpus = [(cell.server, gpu) for cell in start.cells for gpu in range(cell.first, cell.first + cell.gpus)]
+            assert len(set(gpus)) == len(gpus) == start.job.gpus
+            for server, gpu in gpus:
+                assert gpu < workload.servers[server]
+                on_gpu[server, gpu].append((begin_s, end_s))
+    for place, held in on_gpu.items():
+        begins, ends = np.array(held).T
+        assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
+
+
+@pytest.mark.parametrize("name", OVER_POOLS)
+def test_a_few_workloads_over_pools(name):
+    for seed in range(FEW):
+        with told(name, seed):
+            check_pools(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OVER_POOLS)
+def test_many_workloads_over_pools(name):
+    for seed in range(FEW, MANY["over pools"]):
+        with told(name, seed):
+            check_pools(name, seed)
+
+
+def rounds_case(name, seed):
+    """Workload, settings, nodes and forecasts of one run by rounds; some jobs train and change their batch size."""
+    rng, counted = rng_of(name, seed), name.endswith(" gavel")
+    nodes = [rng.choice((1, 2, 4, 8)) for _ in range(rng.randint(1, 5))]
+    found = rows_of(rng, sum(nodes), most_jobs=8)
+    first_s, total_s = found[0].submit_s, sum(row.work_s for row in found[:12])
+    solved = name.startswith(("shockwave", "ossp"))  # each round is a programme: few jobs, few rounds
+    found = [row for row in found if row.submit_s <= first_s + 1e6][: 5 if solved else 12]
+    rounds = MOST_ROUNDS // (3 if solved else 1)
+    round_s = max(rng.choice((0.5, 60.0, 3600.0)), total_s / rounds, (found[-1].submit_s - first_s) / (3 * rounds))
+    round_s = max(round_s, 60.0 if counted else 0.0)  # rounds that are counted in steps are told apart by 5 s
+    restart_s = rng.choice((0.0, 0.1 * round_s))
+    jobs, outcomes, rates = [], [], []
+    for index, row in enumerate(found):
+        trains = counted or rng.random() < 0.6
+        training, outcome, rate = training_of(rng, row.work_s, round_s) if trains else (None, Outcome(row.work_s), None)
+        stops = counted or rng.random() < 0.95
+        jobs.append(Job(0, f"j{index:03}", "all", row.submit_s, row.gpus, preemptible=stops, training=training))
+        outcomes.append(outcome)
+        rates.append(rate)
+    workload = Workload(jobs, outcomes, [Pool("all", sum(nodes))], restart_s=restart_s)
+    own = {"window": rng.choice((2, 4)), "time_limit_s": 600.0} if name.startswith("shockwave") else {}
+    own |= {"window": rng.choice((2, 4))} if name.startswith("ossp") else {}
+    settings = {"round_s": round_s, "restart_s": restart_s, **own}
+    if not counted and rng.random() < 0.2:
+        settings["solve"] = "beside"
+    rule = rng.choice(("oracle", *REGIME_RULES))
+    return workload, settings, nodes if rng.random() < 0.5 else (), rule, rates
+
+
+def training_of(rng, work_s, round_s):
+    """A training job of one to many epochs that takes `work_s`, its truth, and how it is counted in steps."""
+    sizes = sorted(rng.sample((8, 16, 32, 64, 128), rng.choice((1, 2, 3))))
+    epochs = rng.choice((1, 2, 7, 40))
+    cuts = sorted(rng.sample(range(1, epochs), min(len(sizes), epochs) - 1)) if epochs > 1 else []
+    shown = [size for _, size in zip([0, *cuts], sizes, strict=False)]
+    lengths = np.diff([0, *cuts, epochs]).tolist()
+    faster = {size: 0.9**place for place, size in enumerate(sizes)}
+    unit_s = work_s / sum(length * faster[size] for length, size in zip(lengths, shown, strict=True))
+    epoch_s = {size: max(unit_s * share, 1e-307) for size, share in faster.items()}
+    regimes = tuple(Regime(size, float(length)) for size, length in zip(shown, lengths, strict=True))
+    mode = rng.choice(("static",) if len(regimes) == 1 else ("gns", "accordion"))
+    training = Training("LM", shown[0], epochs, mode, epoch_s)
+    work_s = training.run_time_s(regimes)
+    dataset = 256
+    steps_s = {size: max(ceil(dataset / size) / seconds, 4.0 / round_s) for size, seconds in epoch_s.items()}
+    rates = StepRates(epochs * ceil(dataset / shown[0]), dataset, steps_s, max(2.0 * work_s, 10.0 * round_s))
+    return training, Outcome(work_s, regimes), rates
+
+
+def check_rounds(name, seed):
+    workload, settings, nodes, rule, rates = rounds_case(name, seed)
+    factory = ROUND_POLICIES[name.removesuffix(" gavel")]
+
+    def forecasts():
+        return Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
+
+    if name.endswith(" gavel"):
+        times = {"round_s": settings["round_s"], "restart_s": settings["restart_s"]}
+        settings = {**settings, "mechanism": "gavel"}
+        log, again = (gavel_rounds(workload, factory.rule(forecasts(), settings), rates, **times) for _ in range(2))
+        check_counted(log, workload)
+    else:
+        policies = [factory(forecasts(), settings, nodes) for _ in range(2)]
+        log = replay(workload, Recorder(policies[0], seats_checked(policies[0], nodes)))
+        again = replay(workload, policies[1])
+        check_run(log, workload.jobs, lost_s=workload.restart_s)
+    check_same(log, again)
+    check_capacity(log, workload.jobs, workload.total_gpus)
+
+
+def seats_checked(policy, nodes):
+    """Looks at who sits where after each decision: each node has its GPUs, each job as many as it asked for."""
+
+    def look(view, decision):
+        if policy.seats is None:
+            return
+        widths = {job.seq: job.gpus for job in view.active.values()}
+        gone = {job.seq for job in decision.stop} - {start.job.seq for start in decision.start}
+        runs = ({*view.running} | {start.job.seq for start in decision.start}) - gone
+        used = np.zeros(len(nodes))
+        for seq in runs:
+            seat = policy.seats._seats[seq]
+            assert sum(gpus for _, gpus in seat) == widths[seq]
+            for node, gpus in seat:
+                used[node] += gpus
+        assert (used <= nodes).all(), f"nodes of {nodes} GPUs hold {used}"
+
+    return look
+
+
+def check_counted(log, workload):
+    """Of rounds counted in steps: what ends a job is not in its log, so that its work cannot be added up again."""
+    submit_s = np.array([job.submit_s for job in workload.jobs])
+    dust = dust_s(submit_s, log.end_s)
+    assert np.isfinite(log.end_s).all()
+    assert (log.start_s >= submit_s - dust).all()
+    spans = spans_by_job(log)
+    for seq, mine in spans.items():
+        assert mine[0][0] == log.start_s[seq]
+        assert mine[-1][0] - dust <= log.end_s[seq] <= mine[-1][1] + dust
+        assert all(begin_s >= end_s for (_, end_s), (begin_s, _) in zip(mine, mine[1:], strict=False))
+        assert len(mine) == 1 + log.preemptions[seq]
+    assert len(spans) == len(workload.jobs)
+
+
+@pytest.mark.parametrize("name", BY_ROUNDS)
+def test_a_few_workloads_by_rounds(name):
+    for seed in range(FEW):
+        with told(name, seed):
+            check_rounds(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_ROUNDS)
+def test_many_workloads_by_rounds(name):
+    for seed in range(FEW, MANY["by rounds"]):
+        with told(name, seed):
+            check_rounds(name, seed)
+
+
+def scaling_case(name, seed):
+    """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
+    rng = rng_of(name, seed)
+    gpus = rng.choice((1, 2, 5, 16))
+    found = rows_of(rng, gpus, most_jobs=8)[:40]
+    first_s = found[0].submit_s
+    found = [row for row in found if row.submit_s <= first_s + 1e5]
+    longest_s = sum(row.work_s for row in found) + found[-1].submit_s - first_s
+    round_s = max(rng.choice((1.0, 60.0)), longest_s / 200.0)
+    works = []
+    for row in found:
+        width = rng.randint(1, gpus)
+        until, phases = 0.0, []
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            bend = rng.uniform(0.3, 1.0)
+            until += max(row.work_s, 1e-200) * rng.choice((1e-9, 0.5, 1.0))
+            goodput = tuple(float(g**bend) for g in range(1, width + 1))
+            phases.append(Phase(until, goodput, tuple(32 * g for g in range(1, width + 1))))
+        works.append(ScalableWork(row.submit_s, rng.randint(1, width), tuple(phases)))
+    return works, gpus, {"round_s": round_s, "restart_s": rng.choice((0.0, 0.2 * round_s))}
+
+
+def check_scaling(name, seed):
+    works, gpus, times = scaling_case(name, seed)
+    log, again = (replay_goodput(works, GOODPUT_POLICIES[name](None, times), gpus, **times) for _ in range(2))
+    assert log == again
+    alone_s = np.array([work.exclusive_s() for work in works])
+    made = goodput_log(name, [Pool("all", gpus)], works, log, alone_s)
+    check_capacity(made, [], gpus)
+    for work, end_s, held, ran in zip(works, log.end_s, log.holds, log.stretches, strict=True):
+        assert held[0].begin_s >= work.submit_s
+        assert held[-1].end_s == end_s
+        assert all(one.end_s <= other.begin_s for one, other in zip(held, held[1:], strict=False))
+        assert all(hold.gpus <= len(work.phases[0].goodput) for hold in held)
+        assert sum(one.work for one in ran) == pytest.approx(work.phases[-1].until, rel=1e-8)
+        for one in ran:
+            inside = [hold for hold in held if hold.begin_s <= one.begin_s and one.end_s <= hold.end_s]
+            assert any(hold.gpus == one.gpus for hold in inside), "work without GPUs"
+            rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
+            assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", GOODPUT_POLICIES)
+def test_a_few_workloads_that_scale(name):
+    for seed in range(2):
+        with told(name, seed):
+            check_scaling(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GOODPUT_POLICIES)
+def test_many_workloads_that_scale(name):
+    for seed in range(2, MANY["pollux"]):
+        with told(name, seed):
+            check_scaling(name, seed)
