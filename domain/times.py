@@ -1,7 +1,7 @@
 """What a written time may mean, wherever times are read."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 FIRST_YEAR, LAST_YEAR = 1900, 2199
 """Years that a trace's times may lie in: those of shifted traces begin about 1970, milliseconds read as seconds lie
@@ -9,6 +9,17 @@ thousands of years ahead."""
 MOST_OFFSET_MIN = 14 * 60
 """No clock on Earth is further from UTC (Kiribati)."""
 YEAR, BASIC_DATE = re.compile(r"\d{4}"), re.compile(r"\d{8}")
+
+
+def has_an_offset_of_earth(instant: datetime) -> bool:
+    """Whether an instant hangs on a clock that there may be; one without an offset does.
+
+    >>> has_an_offset_of_earth(datetime.fromisoformat("2017-11-06T00:00+14:00"))
+    True
+    >>> has_an_offset_of_earth(datetime.fromisoformat("2017-11-06T00:00-14:01"))
+    False
+    """
+    return abs(instant.utcoffset() or timedelta(0)) <= timedelta(minutes=MOST_OFFSET_MIN)
 
 
 def may_be_a_date(text: str) -> bool:

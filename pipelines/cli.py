@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> Any:
             if not debug:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False)
-    except (KeyboardInterrupt, Exception, *_panic()) as error:
+    except _caught() as error:
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
             number = heard[0] if heard else signal.SIGINT
             told, code = ENDED[number], EXIT_SIGNAL + number
@@ -125,10 +125,13 @@ def main(arguments: list[str] | None = None) -> Any:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _panic() -> tuple[type[BaseException], ...]:
-    """The error of polars when its own code fails: no Exception. Where polars was not loaded, none was raised."""
+def _caught() -> tuple[type[BaseException], ...]:
+    """What ends in a line: also what polars raises when its own code fails, which is no Exception.
+
+    Where polars was not loaded, none was raised.
+    """
     polars = sys.modules.get("polars")
-    return (polars.exceptions.PanicException,) if polars else ()
+    return KeyboardInterrupt, Exception, *([polars.exceptions.PanicException] if polars else [])
 
 
 def _end_workers() -> None:

@@ -1,12 +1,11 @@
 """Instants as users write them: ISO-8601 or seconds from the epoch; without an offset, UTC."""
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.times import MOST_OFFSET_MIN, may_be_a_date
+from jobcast.domain.times import has_an_offset_of_earth, may_be_a_date
 
-MOST_OFFSET = timedelta(minutes=MOST_OFFSET_MIN)
 FIRST_S, LAST_S = -62135596800.0, 253402300799.0
 """0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: what ISO-8601 can write in four digits of a year."""
 
@@ -40,7 +39,7 @@ def _seconds(text: str) -> float:
         instant = datetime.fromisoformat(text)
     except ValueError:
         return math.nan
-    if abs(instant.utcoffset() or timedelta(0)) > MOST_OFFSET:
+    if not has_an_offset_of_earth(instant):
         return math.nan
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 

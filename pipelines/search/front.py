@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.elastic import Floats
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.search.objectives import Objective, parse_objectives
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
@@ -102,13 +102,15 @@ def _text(value: Any) -> str | None:
 
 
 def read_front(path: Path) -> Front:
-    """A front from its file. Raises ConfigError when it is none, TraceError when it cannot be read."""
+    """A front from its file. Raises ConfigError when it is none."""
     if not path.exists():
         raise ConfigError(f"{path}: no such file; write it with jobcast search pcs --out {path}")
-    file = read_file(path)
-    table = read_parquet(file, AGAIN)
     try:
+        file = read_file(path)
+        table = read_parquet(file, AGAIN)
         about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
+    except TraceError as error:
+        raise ConfigError(f"cannot be read as a front: {error}") from error
     except (KeyError, ValueError) as error:
         raise ConfigError(f"{path}: is no front; {AGAIN}") from error
     objectives = parse_objectives(",".join(about.pop("objectives")))

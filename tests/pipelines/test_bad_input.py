@@ -19,6 +19,13 @@ BAD_TRACES = {
     "a missing column": ("job_id,pool,submit_time,duration\n1,a,0,60\n", "gpus"),
     "a word for a number": (f"{HEADER}\n{ROW}\n2,a,2024-01-01T00:00:00Z,long,1\n", "row 3, column duration: .*'long'"),
     "a word for a time": (f"{HEADER}\n1,a,yesterday,60,1\n", "row 2, column submit_time: must be a time"),
+    "a date without dashes": (f"{HEADER}\n1,a,20240101,60,1\n", "row 2, column submit_time: may be a date or seconds"),
+    "a year": (f"{HEADER}\n1,a,2024,60,1\n", "row 2, column submit_time: may be a date or seconds"),
+    "an offset of four days": (f"{HEADER}\n1,a,2024-01-01T00:00:00+99:99,60,1\n", "has an offset beyond 14 hours"),
+    "a duration in milliseconds": (
+        f"{HEADER},start_time,end_time\n1,a,2024-01-01T00:00:00Z,9000,1,2024-01-01T00:00:00Z,2024-01-01T00:00:09Z\n",
+        "duration is 1,000 times end_time - start_time in 1 of 1 jobs",
+    ),
     "milliseconds": (
         f"{HEADER}\n1,a,1510000000000,60,1\n",
         "must lie in the years .*; seconds .* divide milliseconds by 1,000",
@@ -252,6 +259,12 @@ WRONG_OPTIONS = {
     ("--from", "2024-01-05", "--until", "2024-01-02"): "--from must lie before --until",
     ("--from", "2024-01-05", "--until", "2024-01-05"): "--from must lie before --until",
     ("--from", "2030-01-01"): "no job was submitted in [2030-01-01T00:00:00Z, the end)",
+    (
+        "--from",
+        "20240105",
+    ): "--from: '20240105' may be a date or seconds; write it with dashes, or seconds as 20240105.0",
+    ("--until", "2024"): "--until: '2024' may be a date or seconds",
+    ("--from", "2024-01-05T00:00+15:00"): "is no instant",
     ("--until", "nan"): "--until: 'nan' is no instant",
     ("--until", "1e300"): "--until: '1e300' is no instant",
     ("--until", "tomorrow"): "--until: 'tomorrow' is no instant",
@@ -270,6 +283,16 @@ WRONG_OPTIONS = {
     ("--out", "jobs"): "--out jobs: end the name in .csv or .parquet",
     ("--json", ""): "--json: names nothing",
 }
+
+
+def test_a_limit_beyond_all_numbers_is_no_limit(shell, run):
+    shell.works("simulate", "--trace", run.trace, "--policy", "fcfs", "--pools", run.pools, "--limit", "1" + "0" * 30)
+
+
+def test_links_that_lead_in_a_circle_are_told(shell, csv, tmp_path):
+    circle = tmp_path / "circle.csv"
+    circle.symlink_to(circle)
+    assert "cannot be read (Too many levels of symbolic links)" in shell.refuses("trace", "describe", circle)
 
 
 @pytest.mark.parametrize("words", WRONG_OPTIONS, ids=" ".join)

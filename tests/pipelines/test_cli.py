@@ -8,6 +8,7 @@ import sys
 
 import click
 import pytest
+from polars.exceptions import PanicException
 
 import jobcast
 from jobcast.domain.errors import DecisionError
@@ -123,6 +124,8 @@ def failing(monkeypatch, error: BaseException) -> None:
     [
         (DecisionError("policy x moved\na job"), 1, "policy x moved a job"),
         (RuntimeError("odd"), 1, "unexpected RuntimeError: odd; run again with --debug and report it"),
+        (PanicException("of Rust\nin many lines"), 1, "unexpected PanicException: of Rust in many lines; run again"),
+        (ValueError("x" * 100_000), 1, "unexpected ValueError: xxx"),
         (KeyboardInterrupt(), 130, "interrupted; nothing was left half-written, the same command can be run again"),
         (
             PermissionError(13, "Permission denied", "/srv/x"),
@@ -136,7 +139,9 @@ def test_what_goes_wrong_inside_is_one_line_and_the_exit_code_says_whose_it_is(
     shell, monkeypatch, error, code, message
 ):
     failing(monkeypatch, error)
-    assert shell.refuses("run", code=code).startswith(message)
+    line = shell.refuses("run", code=code)
+    assert line.startswith(message)
+    assert len(line) < 4_100
 
 
 CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"

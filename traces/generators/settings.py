@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, get_type_hints
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.times import has_an_offset_of_earth
 from jobcast.traces.typed import FLAGS
 
 Setting = str | int | float
@@ -119,6 +120,8 @@ def _instant(value: object) -> datetime:
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(_text(value))
     except ValueError as error:
         raise ValueError("must be a date or time in ISO-8601") from error
+    if not has_an_offset_of_earth(instant):
+        raise ValueError("must have an offset of at most 14 hours")
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
 
 

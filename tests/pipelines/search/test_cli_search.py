@@ -146,3 +146,10 @@ def test_files_that_are_no_front(ask, trace, tmp_path):
         ask("apply", tmp_path / "other.parquet", "--pick", 0)
     with pytest.raises(ConfigError, match="cannot be read as a front"):
         ask("apply", trace(), "--pick", 0)
+
+
+def test_a_folder_that_is_missing_is_made(ask, trace, tmp_path):
+    out = tmp_path / "new" / "folder" / "front.parquet"
+    ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--out", out)
+    assert {"front.parquet", "front.journal.jsonl"} <= {path.name for path in out.parent.iterdir()}
+    assert read_front(out).rows
