@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.features.loads import sliding_max, window_loads
+from jobcast.features.loads import PART, sliding_max, window_loads
 
 
 def test_windows_are_open_at_their_left_and_closed_at_their_right(pool_of):
@@ -30,3 +30,10 @@ def test_each_job_is_in_one_window(random_pool):
 def test_refuses_no_window(pool_of, horizon_s, count):
     with pytest.raises(ValueError, match="positive"):
         window_loads(pool_of([]), [0.0], horizon_s, count)
+
+
+def test_instants_are_taken_in_parts_and_give_the_same(random_pool):
+    pool = random_pool(3, 400, "minutes")
+    ticks = np.arange(3 * PART + 7) * 20.0
+    whole = window_loads(pool, ticks, 300.0, 12).max(axis=1)
+    assert np.array_equal(sliding_max(pool, ticks, 300.0, 12), whole)
