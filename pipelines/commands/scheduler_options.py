@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands.options import check_places, console_of, settings_of, table_or_json
 from jobcast.pipelines.commands.predictor_options import refuse_others
@@ -51,6 +52,7 @@ def train_scheduler(
     scene = task_scene(read_trace(trace_path), place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])
     given: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
+    told = BadAnswers()
     with console.progress(f"train {name}") as step:
         result = train_and_register_scheduler(
             name,
@@ -59,11 +61,11 @@ def train_scheduler(
             folder=folder,
             seed=seed,
             settings=SchedulerSettings(tune=tune, **given),
-            forecast=_forecast(home),
+            forecast=_forecast(home, told),
             progress=step,
             note=console.note,
         )
-    for line in scene.notes:
+    for line in (*scene.notes, *(f"bad forecasts, {line}" for line in told.lines())):
         console.note(line)
     table_or_json(result, json_to, scheduler_table(result), console)
 
@@ -82,8 +84,9 @@ def _count(key: str, text: str) -> int:
     return int(text)
 
 
-def _forecast(home: Path) -> Any:
-    """Forecasts of the champion of training curves; none where none is registered."""
+def _forecast(home: Path, told: BadAnswers) -> Any:
+    """Forecasts of the champion of training curves as far as they can be, bad ones counted; none without a champion."""
+    from jobcast.models.curves.guarded import guarded_accuracies
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.sources import loaded_version
     from jobcast.pipelines.tasks.accuracy import by_model
@@ -91,4 +94,5 @@ def _forecast(home: Path) -> Any:
     registry = open_registry(home)
     if ACCURACY_CURVE not in {version.name for version in registry.list()}:
         return None
-    return by_model(loaded_version(home, ACCURACY_CURVE, registry.resolve(ACCURACY_CURVE).version))
+    model = loaded_version(home, ACCURACY_CURVE, registry.resolve(ACCURACY_CURVE).version)
+    return guarded_accuracies(by_model(model), told)

@@ -54,7 +54,7 @@ def words(files, csv):
     """The command that simulates a policy which asks for regimes, curves or epochs, and the module that asks."""
     trace = csv("01,a,0,1000,1,LM,10,6,gns", "02,a,10,1000,1,LM,10,2,static", header=TRAINING)
     rates = csv(f"v100,LM,10,1,{59_675 / 600!r}", f"v100,LM,20,1,{59_675 / 800!r}", name="rates.csv", header=RATES)
-    tables = (f"--set=tasks={files / 'tasks.parquet'}", f"--set=curves={files / 'curves.parquet'}")
+    tables = (f"--set=tasks={files / 'tasks.parquet'}", f"--set=curves={files / 'curves.parquet'}", "--set=round_s=600")
     energy = ("--cluster", files / "cluster.yaml", f"--set=profiles={files / 'profiles.csv'}", "--baseline", "none")
     return {
         "regimes": (rounds, ("--trace", trace, "--gpus", "1", f"--set=throughputs={rates}", "--policy", "srpt")),

@@ -49,6 +49,7 @@ def test_forecasts_go_by_three_points_a_model_and_type(scene, registered, tmp_pa
     told = believed(scene, tmp_path)
     true = scene.jobs.epoch_s
     assert told.models == {"epoch-time": 7}
+    assert told.told.figures() == {}
     assert "from 24 points of" in told.notes[0]  # four models on two types
     assert_array_equal(np.isfinite(told.epoch_s), np.isfinite(true))
     runs = np.isfinite(true)
