@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -273,6 +274,13 @@ def test_an_installed_source_answers_and_is_guarded(shell, simulate, package):
     assert (told["forecasts"], told["bad_forecasts"]) == ("theirs", {})
     hopeful = shell.json(*simulate("sia", "hopeful"))
     assert "not finite" in hopeful["bad_forecasts"]["arrivals"]["reasons"]
+
+
+def test_the_source_of_the_documentation_works(shell, simulate, package):
+    page = (Path(__file__).parents[2] / "docs" / "forecasts.md").read_text()
+    code = page.partition("## Your own source")[2].partition("```python\n")[2].partition("```")[0]
+    package("jobcast.forecasts", code, yesterday="Yesterday")
+    assert shell.json(*simulate("sia", "yesterday"))["bad_forecasts"] == {}
 
 
 @pytest.mark.parametrize(
