@@ -1,6 +1,6 @@
 """The page of a backtest, readable by somebody who was not there, and its table for the terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from jobcast.pipelines.report_tables import (
     pool_tables,
     pools_table,
 )
+from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.summaries import Summary, summaries
 from jobcast.pipelines.wording import POLICIES_IN_WORDS, UNKNOWN, counted, listed, number, percent, unit_for
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
@@ -86,6 +87,7 @@ def render_report(results: ReportInput) -> str:
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
+        doubts=_told_by_runs(results.rows, bad_forecast_lines),
         finding=find(rows, results.gains, baseline),
         facts=_facts(results),
         pools_table=pools_table(results.pools, results.jobs, baseline),
@@ -101,6 +103,18 @@ def render_report(results: ReportInput) -> str:
         caveats=_caveats(results),
         commands=results.commands,
     )
+
+
+def _told_by_runs(rows: Sequence[Mapping[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]) -> list[str]:
+    """What there is to say of each run, with its name."""
+    return list(dict.fromkeys(f"{_run_named(row, rows)}: {line}" for row in rows for line in lines(row)))
+
+
+def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A configuration, with window and seed where there are several."""
+    label = str(row.get("label") or row["policy"])
+    parts = [f"{part} {row[part]}" for part in ("window", "seed") if len({other.get(part) for other in rows}) > 1]
+    return ", ".join([label, *parts])
 
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
@@ -247,6 +261,7 @@ def _caveats(results: ReportInput) -> list[str]:
         "Tight quotas make any sharing look good and loose ones make all forecasts look alike: compare with the "
         "conservative and random forecasts of the same window, not with other windows.",
         *(str(note) for note in results.trace.get("notes") or ()),
+        *_told_by_runs(results.rows, beyond_lines),
         *(str(note) for note in results.notes),
     ]
 

@@ -253,14 +253,19 @@ def figures_table(result: Mapping[str, Any]) -> str:
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:
     """What a person should know of a run's forecasts; nothing where all could be trusted."""
+    return [*bad_forecast_lines(result), *beyond_lines(result)]
+
+
+def bad_forecast_lines(result: Mapping[str, Any]) -> list[str]:
+    """Which forecasts of a run were replaced by conservative ones."""
     return [
         *(f"degraded: {why}" for why in result.get("degraded") or ()),
         *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
-        *_beyond_lines(result.get("features_beyond_training") or {}),
     ]
 
 
-def _beyond_lines(beyond: Mapping[str, Any]) -> list[str]:
+def beyond_lines(result: Mapping[str, Any]) -> list[str]:
+    """Which features of a run lay far outside of what predictors were trained on."""
     return [
         f"features far beyond training, {predictor}: "
         + "; ".join(
@@ -268,5 +273,5 @@ def _beyond_lines(beyond: Mapping[str, Any]) -> list[str]:
             f"{told['rows']:,} rows)"
             for column, told in columns.items()
         )
-        for predictor, columns in beyond.items()
+        for predictor, columns in (result.get("features_beyond_training") or {}).items()
     ]

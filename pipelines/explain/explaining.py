@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.helped import Helped
 from jobcast.pipelines.explain.kinds import Sharing, sharing_of
@@ -81,7 +82,8 @@ def _run(table: RunTable, answers: Answers, sharing: Sharing) -> dict[str, Any]:
 
 
 def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
-    notes = []
+    told = {} if table.record is None else table.record.told
+    notes = [f"bad forecasts, {line}" for line in bad_lines(told.get("bad_forecasts") or {})]
     if sharing is Sharing.WINDOWS and not answers.known:
         notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
     if table.policy in RESERVES_OTHERWISE:

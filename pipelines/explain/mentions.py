@@ -27,7 +27,7 @@ class Mentions:
         self._answers = answers
 
     def job(self, job: int) -> dict[str, Any]:
-        """One job: id, pool, width, times, forecast bin, and by how much it outlived that."""
+        """One job: id, pool, width, times, forecast bin, why that is no forecast, how much it outlived it."""
         table = self._table
         label = table.bins[job] if table.bins is not None else None
         return {
@@ -40,6 +40,7 @@ class Mentions:
             "dedicated": bool(table.dedicated[job]),
             "duration_s": float(table.duration_s[job]),
             "duration_bin": label,
+            "bin_replaced": self._answers.bin_replaced(table.job_ids[job]),
             "overstayed_s": self.overstayed_s(job),
         }
 

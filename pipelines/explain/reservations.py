@@ -1,12 +1,14 @@
 """What a policy had been told about pools, and the GPUs that it reserved for them. SIA, section 5.3, Figure 8."""
 
 import re
+from bisect import bisect_right
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from jobcast.domain.bad_answers import ARRIVALS, LOADS
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.run_table import RunTable, on_grid
@@ -49,8 +51,12 @@ class Answers:
         self._rows: dict[tuple[str, str, float], Rows] = {}
         self._levels: dict[tuple[str, float], float] = {}
         self._switches = None if record is None else record.switches
+        self._replaced: dict[tuple[str, str, float], list[tuple[float, str | None]]] = {}
+        self._replaced_jobs: dict[str, str] = {}
         if record is not None and record.answers is not None:
             self._read(record.answers)
+        if record is not None and record.replaced is not None:
+            self._read_replaced(record.replaced)
 
     @property
     def known(self) -> bool:
@@ -102,6 +108,21 @@ class Answers:
         told = [float(row[place - 1]) for row in instants if (place := int(np.searchsorted(row, at_s, side="right")))]
         return max(told, default=None)
 
+    def replaced(self, pool: str, horizon_min: float, at_s: float) -> dict[str, str]:
+        """Kinds of forecast about a pool whose last answer was a conservative one in place of a bad one, and why."""
+        found = {}
+        for kind in (ARRIVALS, LOADS):
+            rows = self._replaced.get((kind, pool, horizon_min), [])
+            place = bisect_right(rows, at_s, key=lambda row: row[0])
+            why = rows[place - 1][1] if place else None
+            if why is not None:
+                found[kind] = why
+        return found
+
+    def bin_replaced(self, job_id: str) -> str | None:
+        """Why a job's duration bin is the longest one in place of a bad answer, None where it is a forecast."""
+        return self._replaced_jobs.get(job_id)
+
     def level(self, pool: str, horizon_min: float) -> float | None:
         """Level of the quantile that stands for the load, None where a single number was forecast."""
         return self._levels.get((pool, horizon_min))
@@ -118,6 +139,15 @@ class Answers:
         instants, answers = self._rows[key]
         place = np.searchsorted(instants, at_s, side="right") - 1
         return np.where(place >= 0, answers[np.maximum(place, 0)], np.nan)
+
+    def _read_replaced(self, rows: pl.DataFrame) -> None:
+        for row in rows.iter_rows(named=True):
+            why = None if row["reason"] is None else f"{row['reason']}: {row['what']}"
+            if row["job_id"] is not None:
+                self._replaced_jobs.setdefault(row["job_id"], str(why))
+                continue
+            key = (row["kind"], row["pool"], row["horizon_s"] / MINUTE_S)
+            self._replaced.setdefault(key, []).append((float(on_grid(row["at_s"])), why))
 
     def _read(self, rows: pl.DataFrame) -> None:
         groups = rows.partition_by("question", "pool", "horizon_min", "level", as_dict=True, maintain_order=True)
@@ -198,6 +228,7 @@ class Reservations:
             "pending_gpus": float(self._past.pending(pool, at_s)),
             "forecast_gpus": None if not np.isfinite(forecast) else forecast,
             "sharing_off": forecast == np.inf,
+            "replaced": self._answers.replaced(name, horizon_min, at_s),
             "asked": not np.isnan(forecast),
             "at_s": at_s,
             "forecast_at_s": told_s,

@@ -4,6 +4,7 @@ from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_waits import WaitTeller
 from jobcast.pipelines.explain.telling_words import (
     Told,
+    bin_words,
     came_words,
     gpus_of,
     instant,
@@ -37,7 +38,7 @@ def _summary(told: Told) -> list[str]:
     job, summary, run = told["job"], told["summary"], told["run"]
     policy = run["policy"] or "policy unknown"
     source = f" with {_source(run)}" if run["forecasts"] else ""
-    label = f" (forecast {job['duration_bin']})" if job["duration_bin"] else ""
+    label = f" ({bin_words(job)})" if job["duration_bin"] else ""
     lines = [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])} for {length(job['duration_s'])}{label}; "
         f"{policy}{source}",

@@ -5,6 +5,7 @@ from math import inf
 from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_words import (
     Told,
+    bin_words,
     came_words,
     gpus_of,
     instant,
@@ -142,7 +143,7 @@ class WaitTeller:
         return [f"not on spare GPUs: {details['idle_gpus']:g} were idle, it needs {self._job['gpus']}"]
 
     def _too_long(self, details: Told) -> list[str]:
-        return [f"not on spare GPUs: forecast {self._job['duration_bin']}, it ends within no window"]
+        return [f"not on spare GPUs: {bin_words(self._job)}, it ends within no window"]
 
     def _reserved(self, details: Told) -> list[str]:
         windows = [f"  {self._window(window)}" for window in details["windows"]]

@@ -70,6 +70,9 @@ def whose(group: Told) -> str:
 def said_of(owner: Told) -> str:
     """GPUs that were pending in a pool, and that were forecast to be asked for; when, if that was earlier."""
     pending = f"{owner['pending_gpus']:g} pending"
+    if owner.get("replaced"):
+        bad = ", ".join(f"{kind} {why}" for kind, why in owner["replaced"].items())
+        pending += f", a bad forecast replaced by the conservative one ({bad})"
     if owner["sharing_off"]:
         return f"{pending}, sharing switched off"
     if not owner["needed"]:
@@ -82,6 +85,13 @@ def said_of(owner: Told) -> str:
         return f"{pending}, forecast{of}: nobody comes"
     quantile = f" ({100 * owner['quantile']:g} % quantile)" if owner["quantile"] else ""
     return f"{pending}, forecast{of}: {round(owner['forecast_gpus'], 2):g} come{quantile}"
+
+
+def bin_words(job: Told) -> str:
+    """The duration bin that was forecast of a job, or that stands in place of a bad answer."""
+    if job.get("bin_replaced"):
+        return f"forecast {job['duration_bin']}, which stands in place of a bad answer ({job['bin_replaced']})"
+    return f"forecast {job['duration_bin']}"
 
 
 def came_words(owner: Told) -> str:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -114,6 +115,34 @@ def test_the_table_and_the_record_tell_it_too(shell, simulate, monkeypatch, tmp_
     assert set(replaced["reason"].drop_nulls()) <= {"not finite", "breaker open"}
 
 
+def test_explain_says_what_rested_on_a_replaced_answer(shell, simulate, monkeypatch, tmp_path):
+    monkeypatch.setattr(NewLoad, "lend_rows", broken(NewLoad.lend_rows, np.nan))
+    monkeypatch.setattr(JobDuration, "choose", _too_long_for_odd_jobs(JobDuration.choose))
+    shell.works(*simulate("sia", "registry", "--out", "log.csv"))
+    replaced = pl.read_parquet(tmp_path / "log.csv.run" / "replaced.parquet")
+    bad = set(replaced["job_id"].drop_nulls())
+    log = pl.read_csv(tmp_path / "log.csv", infer_schema_length=None, schema_overrides={"job_id": pl.String})
+    waited = log.filter(pl.col("start_time") > pl.col("submit_time") + 60)
+    job = next(job_id for job_id in waited["job_id"] if job_id in bad)
+    answer = shell.works("explain", "--out", "log.csv", "--job", job)
+    assert "which stands in place of a bad answer (out of range: 7 is no value of a duration bin)" in answer.out
+    assert "bad forecasts, durations: " in answer.err
+    reserved = [job_id for job_id in waited["job_id"] if job_id not in bad][:40]
+    texts = (shell.works("explain", "--out", "log.csv", "--job", job_id).out for job_id in reserved)
+    assert any("a bad forecast replaced by the conservative one (loads not finite: nan)" in text for text in texts)
+
+
+def _too_long_for_odd_jobs(choose):
+    """Bins of which every other one is none."""
+    asked = []
+
+    def wrong(self, rows):
+        asked.append(rows)
+        return np.array([7]) if len(asked) % 2 else choose(self, rows)
+
+    return wrong
+
+
 def test_features_far_beyond_training_are_named_and_not_refused(shell, simulate, monkeypatch):
     real = WillJobsArrive.load.__func__
 
@@ -173,7 +202,7 @@ def test_a_window_that_training_reached_into_is_refused_with_degrade_too(shell, 
 
 def test_pools_never_seen_in_training_are_answered_conservatively_with_degrade(shell, run, simulate, tmp_path):
     trace = pl.read_parquet(run.trace)
-    first = trace["pool"].value_counts(sort=True)["pool"][0]
+    first = trace["pool"].value_counts(sort=True)["pool"][-1]
     renamed = trace.with_columns(pl.col("pool").cast(pl.String).replace(first, "newcomers"))
     renamed.write_parquet(tmp_path / "t.parquet")
     (tmp_path / "p.csv").write_text(run.pools.read_text().replace(f"{first},", "newcomers,"))
@@ -245,6 +274,13 @@ def test_an_installed_source_answers_and_is_guarded(shell, simulate, package):
     assert (told["forecasts"], told["bad_forecasts"]) == ("theirs", {})
     hopeful = shell.json(*simulate("sia", "hopeful"))
     assert "not finite" in hopeful["bad_forecasts"]["arrivals"]["reasons"]
+
+
+def test_the_source_of_the_documentation_works(shell, simulate, package):
+    page = (Path(__file__).parents[2] / "docs" / "forecasts.md").read_text()
+    code = page.partition("## Your own source")[2].partition("```python\n")[2].partition("```")[0]
+    package("jobcast.forecasts", code, yesterday="Yesterday")
+    assert shell.json(*simulate("sia", "yesterday"))["bad_forecasts"] == {}
 
 
 @pytest.mark.parametrize(
