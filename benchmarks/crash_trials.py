@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 KINDS = ("kill", "term", "full", "readonly")
-WEIGHTS = {"run": 0.12, "train": 0.24, "retrain": 0.18, "promote": 0.16, "backtest": 0.15, "search": 0.15}
+WEIGHTS = {"run": 0.08, "train": 0.24, "retrain": 0.18, "promote": 0.16, "backtest": 0.17, "search": 0.17}
 SHARES = {"kill": 0.45, "term": 0.2, "full": 0.2, "readonly": 0.15}
 TRAINED_UNTIL = "2024-01-05T00:00:00Z"
 PARAMS = """\
@@ -67,7 +67,19 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 ALIASES = {"train": ("1", "3"), "retrain": ("1", "5"), "promote": ("2", "2"), "run": ("1", "2")}
 """Champion and challenger of new-load when a command has ended, by number, where it changes them."""
-VARYING = ("run_id", "home", "path", "version", "versions", "aliases", "registered_now", "compared", "against")
+VARYING = (
+    "run_id",
+    "wall_s",
+    "cpu_s",
+    "home",
+    "path",
+    "version",
+    "versions",
+    "aliases",
+    "registered_now",
+    "compared",
+    "against",
+)
 """Keys of figures that tell which version it was or where, and so differ when a command is given twice."""
 ROOM = 64_000_000  # bytes of a trial's file system where there is no want
 PATIENCE_S = 600.0
@@ -240,7 +252,7 @@ def check_words(bench: Bench, trial: Trial) -> Iterator[str]:
     lines = [line for line in said.splitlines() if line.startswith("jobcast:")]
     if trial.code != CODES[trial.kind]:
         yield f"code {trial.code}: {said[-300:]}"
-    elif "Traceback" in said or len(lines) != 1 or NEEDLES[trial.kind] not in lines[0]:
+    elif "Traceback" in said or len(lines) != 1 or NEEDLES[trial.kind] not in lines[0].lower():
         yield f"words: {said[-500:]}"
 
 

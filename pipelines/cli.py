@@ -13,6 +13,7 @@ import click
 from jobcast import __version__
 from jobcast.domain.errors import JobcastError, UserError
 from jobcast.pipelines.console import printable
+from jobcast.traces.files import disk_trouble, unwritable
 
 PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
 """Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
@@ -145,7 +146,7 @@ def _listen() -> list[signal.Signals]:
     heard: list[signal.Signals] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        again = number == signal.SIGTERM and heard  # who sends it twice must not cut the clean-up short
+        again = number == signal.SIGTERM and bool(heard)  # who sends it twice must not cut the clean-up short
         heard.append(signal.Signals(number))
         if not again:
             raise KeyboardInterrupt
@@ -178,7 +179,11 @@ def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
         if error.filename is None:
             _discard_stdout()
         where, why = error.filename or "stdout", error.strerror or error
+        if disk_trouble(error):
+            return _line(unwritable(where, error)), EXIT_USER
         return _line(f"{where}: cannot be used ({why}); check the path and its permissions"), EXIT_USER
+    if disk_trouble(error):  # in a library's own words
+        return _line(unwritable("what was being written", error)), EXIT_USER
     return _line(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it"), EXIT_OURS
 
 

@@ -14,7 +14,14 @@ from pathlib import Path
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.owners import draft_room, scratch_room, sweep_drafts
 
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+DISK_TROUBLES = {
+    errno.ENOSPC: (
+        (errno.ENOSPC, errno.EDQUOT),
+        ("no space left on device", "disk quota exceeded", "database or disk is full"),
+    ),
+    errno.EROFS: ((errno.EROFS,), ("read-only file system", "attempt to write a readonly database")),
+}
+"""How a disk that cannot be written to shows: numbers of the system's errors, and words of SQLite's and others'."""
 CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)
 """What a file system answers that knows no flushing: a pipe, some network file systems."""
 STDERR = 2
@@ -142,12 +149,28 @@ def hushed() -> Iterator[None]:
 def unwritable(place: PathLike, error: BaseException) -> str:
     """The one line for a place that cannot be written to: what, why, what to do."""
     shown = os.fspath(place)
-    number = getattr(error, "errno", None)
-    if number in NO_SPACE:
+    trouble = disk_trouble(error)
+    if trouble == errno.ENOSPC:
         return f"{shown}: no space left on the device; free some or choose another place"
-    if number == errno.EROFS:
+    if trouble == errno.EROFS:
         return f"{shown}: cannot be written (its file system is read-only); make it writable or choose another place"
     return f"{shown}: cannot be written ({reason(error)}); check the folder"
+
+
+def disk_trouble(error: BaseException | None) -> int | None:
+    """ENOSPC where an error, or one that it came from, is of a full disk; EROFS of a read-only one; else None.
+
+    Libraries tell of it in errors of their own, some in words alone.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        number, words = getattr(error, "errno", None), str(error).lower()
+        for trouble, (numbers, signs) in DISK_TROUBLES.items():
+            if number in numbers or any(sign in words for sign in signs):
+                return trouble
+        error = error.__cause__ or error.__context__
+    return None
 
 
 @contextmanager

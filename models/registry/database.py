@@ -13,6 +13,7 @@ from pathlib import Path
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel
 from jobcast.models.registry.layout import database_file
+from jobcast.traces.files import disk_trouble, unwritable
 
 MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
@@ -135,6 +136,8 @@ class StoreDatabase:
             finally:
                 connection.close()
         except sqlite3.Error as error:
+            if disk_trouble(error):
+                raise RegistryError(unwritable(self.file, error)) from error
             raise unreadable(self.file, str(error)) from error
 
 

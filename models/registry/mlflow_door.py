@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.database import unreadable
 from jobcast.models.registry.layout import ARTIFACT_ROOT, database_file, database_uri
-from jobcast.traces.files import flush_one
+from jobcast.traces.files import disk_trouble, flush_one, unwritable
 from jobcast.traces.owners import draft_room, scratch_room
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
 }
 CHATTERING_LOGGERS = ("mlflow", "alembic", "sqlalchemy")
-SILENT = logging.CRITICAL + 1
+SILENT = logging.CRITICAL
 """Above what MLflow and SQLAlchemy log with an error's whole traceback: whoever calls them is told in one line."""
 
 
@@ -48,14 +48,21 @@ def mlflow_errors(home: Path) -> Iterator[None]:
         try:
             with _own_temporaries():
                 yield
-        except MlflowException as error:
-            raise RegistryError(f"{database_file(home)}: {_first_line(error)}") from error
-        except SQLAlchemyError as error:
-            raise unreadable(database_file(home), _first_line(error)) from error
-        except PermissionError as error:
-            raise RegistryError(
-                f"{error.filename}: may not be written ({error.strerror}); make it writable or set JOBCAST_HOME"
-            ) from error
+        except (MlflowException, SQLAlchemyError, OSError) as error:
+            raise _told(database_file(home), error, isinstance(error, SQLAlchemyError)) from error
+
+
+def _told(file: Path, error: Exception, from_database: bool) -> Exception:
+    """The error to raise in the place of one of MLflow's, its database's or the system's."""
+    if disk_trouble(error):
+        return RegistryError(unwritable(getattr(error, "filename", None) or file, error))
+    if isinstance(error, PermissionError):
+        return RegistryError(
+            f"{error.filename}: may not be written ({error.strerror}); make it writable or set JOBCAST_HOME"
+        )
+    if isinstance(error, OSError):
+        return error
+    return unreadable(file, _first_line(error)) if from_database else RegistryError(f"{file}: {_first_line(error)}")
 
 
 @contextmanager
