@@ -103,13 +103,11 @@ def _chosen(context: Context, trio: Trio, number: int) -> Trio:
     data, settings = training_data(context), replace(settings_of(context), **care)
     found = {}
     for predictor, version in zip(_variants(context, number), trio.values(), strict=True):
-        folder = context.root / "interim/careful" / version.name / str(number)
-        scores = read_json(context.root / f"processed/metrics/train-{version.name}.json")
-        algorithm = next(iter(scores))
+        folder = context.root / "interim/careful" / version.name
         parameters = {**registry.parameters(version), **care, "order_of_care": number + 1}
-        trained = Trained(predictor, version.algorithm, scores[algorithm]["validation"], parameters)
-        found[version.name] = registered_already(context.home, version.name, folder) or register(
-            context.home, folder, trained, data, settings, first_is_champion=False
+        trained = Trained(predictor, version.algorithm, read_json(folder / "validation.json"), parameters)
+        found[version.name] = registered_already(context.home, version.name, folder / str(number)) or register(
+            context.home, folder / str(number), trained, data, settings, first_is_champion=False
         )
     return found
 
