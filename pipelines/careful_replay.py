@@ -80,8 +80,8 @@ def rehearsed(
 def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup: float) -> list[Care]:
     """Cares in the order in which to trust them, of what `rehearsed` gave.
 
-    The fastest that held leads; others that held and were fast enough follow, then those that slowed too many, the least
-    first, then those that gained too little, then what was not tried. Without any rehearsal the most careful leads.
+    The fastest that held leads; others that held and were fast enough follow, then those that slowed too many, the
+    least first, then those that gained too little, then what was not tried. Without rehearsals the most careful leads.
 
     >>> bold, mild, shy = Care(), Care(under_cost=2.0), Care(under_cost=4.0)
     >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.1, True)]
