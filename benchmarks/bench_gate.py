@@ -2,8 +2,8 @@
 
 Each campus goes through the stages of `jobcast run` that decide (all but evaluate and report), in a home of its own,
 with the default parameters, one algorithm a predictor. A row a campus is kept in --rows: a bench that was stopped goes
-on where it was. Writes `docs/gate/campuses.md`; exits with 1 when a bar is missed: at least 7 of 10 have champions; every
-champion slows at most 1 % of the test window's jobs and is at least 1.2 times as fast.
+on where it was. Writes `docs/gate/campuses.md`; exits with 1 when a bar is missed: at least 7 of 10 have champions;
+every champion slows at most 1 % of the test window's jobs and is at least 1.2 times as fast.
 
     python benchmarks/bench_gate.py
 """

@@ -23,6 +23,18 @@ class Care:
     lending_coverage: float = LENDING_COVERAGE
     under_cost: float = UNDER_COST
 
+    def covers(self, other: "Care") -> bool:
+        """Whether it is at least as careful as another in every respect.
+
+        >>> Care(0.01, 0.9, 2.0).covers(Care()), Care(0.01, 0.9, 0.5).covers(Care())
+        (True, False)
+        """
+        return (
+            self.miss_share <= other.miss_share
+            and self.lending_coverage >= other.lending_coverage
+            and self.under_cost >= other.under_cost
+        )
+
 
 LADDER: tuple[Care, ...] = (
     Care(),

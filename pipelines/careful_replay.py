@@ -77,27 +77,31 @@ def rehearsed(
     return found
 
 
-def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]]) -> list[Care]:
-    """Cares in the order in which to trust them: the fastest that held, then those that slowed least, then the rest.
+def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup: float) -> list[Care]:
+    """Cares in the order in which to trust them, of what `rehearsed` gave.
+
+    The fastest that held leads; others that held and were fast enough follow, then those that slowed too many, the
+    least first, then those that gained too little, then what was not tried. Without rehearsals the most careful leads.
 
     >>> bold, mild, shy = Care(), Care(under_cost=2.0), Care(under_cost=4.0)
-    >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.2, True)]
+    >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.1, True)]
     >>> found = [
     ...     {"care": asdict(care), "slowed_pct": slowed, "speedup_gmean": speedup, "holds": holds}
     ...     for care, slowed, speedup, holds in figures
     ... ]
-    >>> [care.under_cost for care in in_order([bold, mild, shy], found)]
-    [2.0, 4.0, 1.0]
-    >>> [care.under_cost for care in in_order([bold, mild, shy], [])]
+    >>> [care.under_cost for care in in_order([bold, mild, shy], found, 1.2)]
+    [2.0, 1.0, 4.0]
+    >>> [care.under_cost for care in in_order([bold, mild, shy], [], 1.2)]
     [4.0, 2.0, 1.0]
     """
     if not found:
         return list(reversed(cares))
-
-    def rank(row: Mapping[str, Any]) -> tuple[float, ...]:
-        return (0, -row["speedup_gmean"]) if row["holds"] else (1, row["slowed_pct"], -row["speedup_gmean"])
-
-    known = [Care(**row["care"]) for row in sorted(found, key=rank)]
+    held = sorted((row for row in found if row["holds"]), key=lambda row: -row["speedup_gmean"])
+    slow = sorted(
+        (row for row in found if not row["holds"]), key=lambda row: (row["slowed_pct"], -row["speedup_gmean"])
+    )
+    enough = [row for row in held if row is held[0] or row["speedup_gmean"] >= speedup]
+    known = [Care(**row["care"]) for row in [*enough, *slow, *(row for row in held if row not in enough)]]
     return [*known, *(care for care in cares if care not in known)]
 
 

@@ -19,6 +19,9 @@ def command(
 ) -> None:
     """From a trace to registered predictors to a scheduler that uses them to a report of what they were worth.
 
+    The three predictors become champions together, if the scheduler with them slows few jobs of the test window and is
+    worth it (section promote of the parameters). Else there is no champion; the run and its report say why.
+
     \b
     Example:
       jobcast run

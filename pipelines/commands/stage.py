@@ -15,11 +15,11 @@ from jobcast.pipelines.commands.options import check_places, console_of, reading
 @reading_options
 @click.pass_context
 def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
-    """Run one stage: prepare, featurize, train PREDICTOR, evaluate, backtest or report.
+    """Run one stage: prepare, featurize, care, train PREDICTOR, evaluate, backtest, promote or report.
 
     \b
     Example:
-      jobcast stage prepare && jobcast stage featurize && jobcast stage train new-load
+      jobcast stage prepare && jobcast stage featurize && jobcast stage care
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.config import load_params

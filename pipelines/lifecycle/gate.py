@@ -44,22 +44,35 @@ class Outcome:
     @property
     def lines(self) -> list[str]:
         """For a terminal."""
-        if self.promoted:
-            return [self.lead]
-        by_hand = [f"or decide against the gate: {' && '.join(self.commands)}"]
-        return [self.lead, *(f"  it {reason}" for reason in self.reasons), *(f"  {one}" for one in self.remedies), *(
-            f"  {one}" for one in by_hand
-        )]  # fmt: skip
+        told = [self.lead, *(f"  it {reason}" for reason in self.reasons), *(f"  {one}" for one in self.remedies)]
+        by_hand = f"  or decide against the gate: {' && '.join(self.commands)}"
+        return [*told, by_hand] if self.commands else told
 
 
 def outcome(told: Mapping[str, Any]) -> Outcome:
     """Of what stage promote keeps in its receipt."""
     trio, before = (_listed(told[key]) for key in ("trio", "before"))
     if told["promoted"]:
-        return Outcome(True, f"champions: {trio}")
+        return Outcome(True, f"champions: {trio}", _passed(told["figures"], told["tries"]))
     commands = [f"jobcast models promote {name}:{version} --force" for name, version in told["trio"].items()]
     state = f"champions stay {before}" if before else "no champion"
     return Outcome(False, f"{state}: the new trio ({trio}) was not promoted", told["reasons"], REMEDIES, commands)
+
+
+def _passed(figures: Mapping[str, Any], tries: int) -> list[str]:
+    """What a trio that passed did, and that it was chosen on the test window where it was."""
+    told = f"{100 * figures['confidence']:g} % interval"
+    slowed, gain = (
+        (number(figures[name]), between(figures[f"{name}_low"], figures[f"{name}_high"]))
+        for name in ("slowed_pct", "speedup")
+    )
+    found = [
+        f"slows {slowed[0]} % of the test window's jobs ({told} {slowed[1]}) and is {gain[0]} times as fast as lending "
+        f"nothing ({gain[1]})"
+    ]
+    if tries > 1:
+        found.append(f"passed as number {tries} of the cares tried on this very window, which flatters its figures")
+    return found
 
 
 def _listed(versions: Mapping[str, int]) -> str:

@@ -35,7 +35,7 @@ def work(context: Context, item: str = "") -> None:
     ladder = [replace(care, miss_share=min(care.miss_share, most)) for care in LADDER]
     with context.console.progress("care") as step:
         tried = rehearsed(rehearsals, ladder, allowed, step)
-    cares = in_order(ladder, tried)[:MOST_CARES]
+    cares = in_order(ladder, tried, context.params.promote.speedup)[:MOST_CARES]
     with replacing((context.root / "interim/twins").resolve()) as folder:
         folder.mkdir()
         for twin in rehearsals[0].twins if rehearsals else ():

@@ -76,7 +76,7 @@ STAGES: tuple[Stage, ...] = (
         ),
         deps=("raw/jobs.parquet", "raw/pools.csv", "interim/split.json", "interim/corpus.parquet"),
         outs=("interim/care.json", "interim/twins"),
-        params=("featurize", "train", "care"),
+        params=("featurize", "train", "care", "promote"),
     ),
     Stage(
         "train",

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from jobcast.domain.errors import OverlapError
+from jobcast.models.care import Care
 from jobcast.models.predictors import load_predictor
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
@@ -27,6 +28,8 @@ from jobcast.pipelines.training import register_once
 from jobcast.simulator.metrics import after_warmup
 
 Trio = Mapping[str, ModelVersion]
+FIGURES = ("confidence", *(f"{name}{end}" for name in ("slowed_pct", "speedup") for end in ("", "_low", "_high")))
+"""Of the last try, for people."""
 
 
 def work(context: Context, item: str = "") -> None:
@@ -39,7 +42,7 @@ def work(context: Context, item: str = "") -> None:
         context.root / "processed/promotion.json",
         {"passed": passed, "policy": POLICY, "wanted": context.params.promote.model_dump(), "tries": tries},
     )
-    trio = _chosen(context, firsts(versions), len(tries) - 1) if passed else firsts(versions)
+    trio = _chosen(context, firsts(versions), tries[-1]["number"]) if passed else firsts(versions)
     worse, figures = _beside(context, trio, held) if passed else ([], None)
     promoted = passed and not worse
     for name in PREDICTORS if promoted else ():
@@ -48,6 +51,7 @@ def work(context: Context, item: str = "") -> None:
         "promoted": promoted,
         "reasons": [*(() if passed else tries[0]["reasons"]), *worse],
         "tries": len(tries),
+        "figures": {key: tries[-1][key] for key in FIGURES},
         "trio": {name: version.version for name, version in trio.items()},
         "before": {name: version.version for name, version in held.items()},
         "beside": figures,
@@ -58,25 +62,29 @@ def work(context: Context, item: str = "") -> None:
 
 
 def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
-    """What the gate said of each care in order, the last of which passes if any does: `care`, figures, `reasons`.
+    """What the gate said of each care in order, the last of which passes if any does.
 
+    `care`, `number` in the order of stage care, the figures of `gate.evidence`, `reasons`.
     The first comes from stage backtest; whoever does not pass costs a replay of the next.
     """
     wanted, first, *others = context.params.promote, *cares(context)
     gains = read_json(context.root / "processed/gate.json")
-    tries = [{"care": asdict(first), **gains, "reasons": why_not(gains, wanted.slowed_pct, wanted.speedup)}]
-    if not tries[0]["reasons"]:
+    reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
+    tries = [{"care": asdict(first), "number": 0, **gains, "reasons": reasons}]
+    if not reasons:
         return tries
     scenes, days = test_scenes(context), context.params.backtest.warmup_days
     cells = [cell for cell in gate_cells(trio, len(scenes)) if cell.label == NOTHING]
     nothing = [result.log for result in replayed(context, scenes, cells)]
     counted = [after_warmup(log, warmup_end(scene, days)) for log, scene in zip(nothing, scenes, strict=True)]
     for number, care in enumerate(others, 1):
+        if any(one["slowed_pct"] <= wanted.slowed_pct and care.covers(Care(**one["care"])) for one in tries):
+            continue  # what slows few but gains too little gains no more with more care
         with context.console.progress(f"promote: care {number + 1} of {len(others) + 1}"):
             logs = [replay_trio(_variants(context, number), scene) for scene in scenes]
         gains = paired(list(zip(logs, nothing, counted, strict=True)), context.params.backtest.draws)
         reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
-        tries.append({"care": asdict(care), **gains, "reasons": reasons})
+        tries.append({"care": asdict(care), "number": number, **gains, "reasons": reasons})
         if not reasons:
             break
     return tries
@@ -95,12 +103,10 @@ def _chosen(context: Context, trio: Trio, number: int) -> Trio:
     data, settings = training_data(context), replace(settings_of(context), **care)
     found = {}
     for predictor, version in zip(_variants(context, number), trio.values(), strict=True):
-        folder = context.root / "interim/careful" / version.name / str(number)
-        scores = read_json(context.root / f"processed/metrics/train-{version.name}.json")
-        algorithm = next(iter(scores))
-        parameters = {**registry.parameters(version), **care, "cares_tried": number + 1}
-        trained = Trained(predictor, version.algorithm, scores[algorithm]["validation"], parameters)
-        found[version.name], _ = register_once(context.home, folder, trained, data, settings)
+        folder = context.root / "interim/careful" / version.name
+        parameters = {**registry.parameters(version), **care, "order_of_care": number + 1}
+        trained = Trained(predictor, version.algorithm, read_json(folder / "validation.json"), parameters)
+        found[version.name], _ = register_once(context.home, folder / str(number), trained, data, settings)
     return found
 
 

@@ -12,7 +12,7 @@ from jobcast.models.predictors import load_predictor
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.model_tables import version_row
-from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.training import register_once
 from jobcast.traces.files import replacing
@@ -66,7 +66,7 @@ def work(context: Context, item: str) -> None:
             trained.predictor.save(folder / name)
             version, _ = register_once(context.home, folder / name, trained, data, settings)
             if number == 0:
-                _save_others(trained.predictor, others, more)
+                _save_others(trained, others, more)
             metrics[name] = {"validation": trained.validation}
             receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}
             context.console.note(f"train: {_told(version)}")
@@ -74,8 +74,10 @@ def work(context: Context, item: str) -> None:
     context.write_receipt(f"train-{item}", {"versions": receipts, "trace": told["name"], "input": context.input_hash()})
 
 
-def _save_others(predictor: Any, others: Sequence[Care], folder: Path) -> None:
-    """The predictor with each care that the gate may try, in folders by number from 1."""
+def _save_others(trained: Trained, others: Sequence[Care], folder: Path) -> None:
+    """The predictor with each care that the gate may try, in folders by number from 1, and what its twin scored."""
+    write_json(folder / "validation.json", dict(trained.validation))
+    predictor: Any = trained.predictor
     for number, care in enumerate(others, 1):
         predictor.take(care)
         predictor.save(folder / str(number))

@@ -61,7 +61,7 @@ def hidden(folder: Path) -> list[Path]:
 
 def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_other(run, shell, tmp_path):
     shell.home, out, temporary = tmp_path / "home", tmp_path / "out", tmp_path / "scratch"
-    for stage, after_s in (("[1/8]", 0.0), ("[2/8]", 0.3), ("[3/8]", 1.0), ("[7/8]", 0.3)):
+    for stage, after_s in (("[1/10]", 0.0), ("[2/10]", 0.3), ("[4/10]", 1.0), ("[8/10]", 0.3)):
         process = start(run, shell.home, out, temporary)
         said = interrupt(process, stage, after_s)
         assert process.returncode == 130, said

@@ -60,7 +60,8 @@ TRIO = {"will-jobs-arrive": 2, "new-load": 3, "job-duration": 4}
 
 
 def told(promoted=False, before=None, reasons=("slows 9 % of the jobs",)):
-    return {"promoted": promoted, "trio": TRIO, "before": before or {}, "reasons": list(reasons)}
+    told = {"promoted": promoted, "trio": TRIO, "before": before or {}, "reasons": list(reasons)}
+    return told | {"figures": gains(), "tries": 1}
 
 
 def test_without_champions_the_run_says_why_and_what_to_do():
@@ -75,4 +76,12 @@ def test_champions_that_there_are_stay():
     kept = outcome(told(before=dict.fromkeys(TRIO, 1)))
     assert kept.lead.startswith("champions stay will-jobs-arrive:1, new-load:1, job-duration:1: ")
     new = outcome(told(promoted=True, before=dict.fromkeys(TRIO, 1), reasons=()))
-    assert new.lines == ["champions: will-jobs-arrive:2, new-load:3, job-duration:4"]
+    assert new.lines == [
+        "champions: will-jobs-arrive:2, new-load:3, job-duration:4",
+        "  it slows 0.500 % of the test window's jobs (95 % interval 0 to 1.00) and is 2.00 times as fast as lending "
+        "nothing (1.50 to 2.50)",
+    ]
+
+
+def test_a_choice_on_the_test_window_is_told():
+    assert "flatters" in outcome(told(promoted=True) | {"tries": 3}).lines[-1]
