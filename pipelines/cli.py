@@ -194,7 +194,7 @@ def _discard_stdout() -> None:
 
 
 def _line(message: str) -> str:
-    told = " ".join(message.split())
+    told = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
     return f"jobcast: {told if len(told) <= MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
 
 

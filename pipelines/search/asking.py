@@ -122,12 +122,19 @@ def check_and_tell(
 
     Raises ConfigError and TraceError as its parts do.
     """
-    front = read_front(front_path)
-    told = dict(front.about["options"])
-    told["cluster_path"] = Path(told["cluster_path"]) if told["cluster_path"] else None
-    options = SearchOptions(**told, from_s=from_s, until_s=until_s, limit=limit, jobs=jobs)
-    scene, _ = _scene(trace_path, options, (from_s, until_s), limit, gpus=front.about["inputs"]["gpus"])
-    verdict = compare(front.about["workload"], workload_of(scene))
+    about = read_front(front_path).about
+    try:
+        told = dict(about["options"])
+        told["cluster_path"] = Path(told["cluster_path"]) if told["cluster_path"] else None
+        options = SearchOptions(**told, from_s=from_s, until_s=until_s, limit=limit, jobs=jobs)
+        gpus, searched = about["inputs"]["gpus"], about["workload"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
+    scene, _ = _scene(trace_path, options, (from_s, until_s), limit, gpus=gpus)
+    try:
+        verdict = compare(searched, workload_of(scene))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
     due = verdict["search_due"]
     if not quiet:
         console.result("\n".join(verdict["reasons"]) if due else "the workload is still the one that was searched on")

@@ -109,13 +109,15 @@ def read_front(path: Path) -> Front:
         file = read_file(path)
         table = read_parquet(file, AGAIN)
         about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
+        objectives = parse_objectives(",".join(about.pop("objectives")))
+        references = {name: tuple(values) for name, values in about.pop("references").items()}
+        rows = tuple(_row(told, objectives, path) for told in table.to_dicts())
     except TraceError as error:
         raise ConfigError(f"cannot be read as a front: {error}") from error
-    except (KeyError, ValueError) as error:
-        raise ConfigError(f"{path}: is no front; {AGAIN}") from error
-    objectives = parse_objectives(",".join(about.pop("objectives")))
-    references = {name: tuple(values) for name, values in about.pop("references").items()}
-    return Front(objectives, tuple(_row(told, objectives, path) for told in table.to_dicts()), references, about)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # Of a table or of what lies beside it when somebody else wrote them: columns that lack, values of other kinds.
+        raise ConfigError(f"{path}: is no front ({type(error).__name__}: {error}); {AGAIN}") from error
+    return Front(objectives, rows, references, about)
 
 
 def _row(told: Mapping[str, Any], objectives: tuple[Objective, ...], path: Path) -> Row:

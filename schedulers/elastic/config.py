@@ -13,6 +13,9 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
 
+LONGEST_FRACTION = 40
+"""Characters of a weight that is written as a fraction."""
+
 
 @dataclass(frozen=True, slots=True)
 class WfqConfig:
@@ -73,7 +76,7 @@ def read_config(path: Path) -> WfqConfig:
         told = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"config {path}: cannot be read ({error.strerror}); check the path") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: of JSON, of UTF-8, and of numbers of 5,000 digits
         raise ConfigError(f"config {path}: not valid JSON ({error}); correct it") from error
     return parse_config(told, str(path))
 
@@ -109,10 +112,10 @@ def parse_config(told: Any, place: str) -> WfqConfig:
         raise ConfigError(
             f"config {place}: clip_demand_factor and delta must be at least 0, got {clip:g} and {delta:g}"
         )
-    by_type = {
-        str(name): _rates(values, f"config {place}, type_rates, {name}")
-        for name, values in (told.get("type_rates") or {}).items()
-    }
+    type_rates = told.get("type_rates") or {}
+    if not isinstance(type_rates, Mapping):
+        raise ConfigError(f"config {place}, type_rates: an object is expected, a list of weights for each GPU type")
+    by_type = {str(name): _rates(values, f"config {place}, type_rates, {name}") for name, values in type_rates.items()}
     wrong = [name for name, values in by_type.items() if len(values) != len(rates)]
     if wrong:
         raise ConfigError(f"config {place}, type_rates, {wrong[0]}: {len(rates)} weights are expected, one a queue")
@@ -134,10 +137,13 @@ def _rate(value: Any, place: str) -> float:
         return _number(value, place)
     if "frac" not in value:
         return _number(value.get("float"), place)
+    text = str(value["frac"])
     try:
-        return float(Fraction(str(value["frac"])))
+        if len(text) > LONGEST_FRACTION or "e" in text.lower():  # Python would write 1e999999999 out, digit by digit
+            raise ValueError("too long")
+        return float(Fraction(text))
     except (ValueError, ZeroDivisionError) as error:
-        raise ConfigError(f"{place}: {value['frac']!r} is no fraction; write it as 19/20") from error
+        raise ConfigError(f"{place}: {text!r} is no fraction; write it as 19/20") from error
 
 
 def _number(value: Any, place: str) -> float:
@@ -145,7 +151,7 @@ def _number(value: Any, place: str) -> float:
         raise ConfigError(f"{place}: {value!r} is no number; correct it")
     try:
         number = float(value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigError(f"{place}: {value!r} is no number; correct it") from error
     if number != number:
         raise ConfigError(f"{place}: {value!r} is no number; correct it")

@@ -5,15 +5,17 @@ To see one failing input again: `input_of(folder, KIND, SEED)` gives the damaged
 the message of a failing test holds KIND and SEED, and the folder of originals is made by `originals(folder)`.
 """
 
+import io
 import json
 import random
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
-from tests.fuzz.mutations import MUTATIONS, mutate
+from tests.fuzz.mutations import mutate, mutate_text
 
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
@@ -134,8 +136,15 @@ def input_of(folder: Path, kind: str, seed: int) -> tuple[bytes, str, list[str]]
     rng, one = random.Random(f"{kind} {seed}"), KINDS[kind]
     original = folder / one.original
     data = original.read_bytes()
-    data = damaged_rows(original, rng) if original.suffix == ".sqlite" and rng.random() < 0.5 else data
-    data = bombed(rng) if original.suffix in (".yaml", ".json") and rng.random() < 0.03 else mutate(data, rng)
+    chance = rng.random()
+    if chance < 0.03 and original.suffix in (".yaml", ".json"):
+        data = bombed(rng)
+    elif chance < 0.5 and original.suffix == ".sqlite":
+        data = damaged_rows(original, rng)
+    elif chance < 0.5 and original.suffix == ".parquet":
+        data = damaged_cells(original, rng)
+    else:
+        data = mutate(data, rng)
     name = f"spoilt{original.suffix}"
     words = words_of(rng.choice(one.commands), folder, name)
     outputs = ["--json", f"{folder}/out/{FIGURES}"] if words[0] in ("simulate", "profiles") else []
@@ -171,6 +180,27 @@ def damaged_rows(path: Path, rng: random.Random) -> bytes:
     connection.commit()
     connection.close()
     return copy.read_bytes()
+
+
+def damaged_cells(path: Path, rng: random.Random) -> bytes:
+    """A table that another tool wrote again, with other values in it, or other texts beside it: Parquet, unsealed."""
+    table, beside = pl.read_parquet(path), pl.read_parquet_metadata(path)
+    name = rng.choice(table.columns)
+    kind = rng.choice(("drop", "text", "value", "value", "beside", "beside", "none"))
+    if kind == "drop":
+        table = table.drop(name)
+    elif kind == "text":
+        table = table.with_columns(pl.col(name).cast(pl.String, strict=False))
+    elif kind == "value":
+        value = rng.choice((None, -1, 0, 10**18, 1e308, float("nan"), float("inf"), "x", "[" * 3_000, '{"a": 1}', True))
+        table = table.with_columns(pl.Series(name, [value] + [None] * (len(table) - 1), strict=False))
+    elif kind == "beside":
+        beside = {key: mutate_text(text, rng) for key, text in beside.items()}
+    else:
+        table = table.head(0)
+    file = io.BytesIO()
+    table.write_parquet(file, metadata={key: text for key, text in beside.items() if key != "ARROW:schema"})
+    return file.getvalue()
 
 
 def bombed(rng: random.Random) -> bytes:
