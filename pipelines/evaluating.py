@@ -119,7 +119,7 @@ def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool
         "overlap_allowed": overlap,
         "inputs": {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}},
         "notes": list(trace.notes),
-        "dropped": dict(trace.dropped),
+        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": False,
         "jobcast": __version__,
     }

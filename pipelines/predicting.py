@@ -106,7 +106,7 @@ def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: P
         "overlap": version.train_until_s > at_s,
         "inputs": {"trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows}},
         "notes": list(trace.notes),
-        "dropped": dict(trace.dropped),
+        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "jobcast": __version__,
     }
 

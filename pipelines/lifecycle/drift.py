@@ -236,7 +236,7 @@ def _told(
         "overlap_allowed": overlap,
         "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
         "notes": list(trace.notes),
-        "dropped": dict(trace.dropped),
+        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": False,
         "jobcast": __version__,
     }

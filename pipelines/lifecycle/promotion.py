@@ -114,7 +114,7 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
         "overlap_allowed": any([*overlap, overlaps]),
         "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
         "notes": [*trace.notes, *_left_out(contest)],
-        "dropped": dict(trace.dropped),
+        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": backtest is not None,
     }
 

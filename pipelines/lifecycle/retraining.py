@@ -111,7 +111,7 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
         "seed": walk.settings.seed,
         "inputs": {"trace": {key: getattr(walk.trace.source, key) for key in ("path", "sha256", "rows")}},
         "notes": list(walk.trace.notes),
-        "dropped": dict(walk.trace.dropped),
+        **({"dropped": dict(walk.trace.dropped)} if walk.trace.dropped else {}),
         "home": str(walk.home),
         "jobcast": __version__,
     }
