@@ -104,6 +104,7 @@ STAGES: tuple[Stage, ...] = (
             "pipelines/cells.py",
             "pipelines/closed_loop.py",
             "pipelines/engines.py",
+            "pipelines/forecast_plugins.py",
             "pipelines/forecast_specs.py",
             "pipelines/gains.py",
             "pipelines/gavel_mechanism.py",
