@@ -7,7 +7,6 @@ import yaml
 
 from jobcast.domain.errors import PoolsError
 
-
 MOST_VALUES = 100_000
 """Values that a file of ours holds at most, each counted as often as it is referred to."""
 MOST_GPUS = 1_000_000
@@ -22,8 +21,15 @@ def load_yaml(text: str) -> Any:
         raise ValueError(str(error).splitlines()[0]) from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except (ValueError, LookupError, AttributeError, TypeError) as error:  # of PyYAML, for a tag on what it does not fit
-        raise ValueError(f"a value that is none of its kind, {str(error).splitlines()[0] if str(error) else error!r}") from None
+    except (
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+    ) as error:  # of PyYAML, for a tag on what it does not fit
+        raise ValueError(
+            f"a value that is none of its kind, {str(error).splitlines()[0] if str(error) else error!r}"
+        ) from None
     if _is_vast(value):
         raise ValueError(f"more than {MOST_VALUES:,} values, or one that holds itself")
     return value

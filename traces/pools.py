@@ -20,7 +20,9 @@ from jobcast.traces.times import read_instant
 DEFAULT_LOAD = 0.8
 """Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""
 ALWAYS_S = -math.inf
-CELLS = re.compile(r"(?P<count>[0-9]+)x(?P<gpus>[0-9]+)", re.ASCII)
+MOST_DIGITS = 12
+"""Of a number of GPUs or cells: Python reads no number of 5,000 digits, and no pool has 10^12 GPUs."""
+CELLS = re.compile(r"(?P<count>[0-9]{1,12})x(?P<gpus>[0-9]{1,12})", re.ASCII)
 """So many cells of so many GPUs each, in the column `cells`."""
 
 
@@ -173,7 +175,7 @@ def _quota(row: dict[str, str], where: str) -> Quota:
     pool, gpus, since = row["pool"] or "", (row["gpus"] or "").strip(), (row.get("from") or "").strip()
     if not pool.strip():
         raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
-    if not gpus.isascii() or not gpus.isdigit() or int(gpus) < 1:
+    if not gpus.isascii() or not gpus.isdigit() or len(gpus) > MOST_DIGITS or int(gpus) < 1:
         raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row")
     cells = _cells((row.get("cells") or "").strip(), int(gpus), where)
     return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S, cells)
@@ -184,12 +186,12 @@ def _cells(text: str, gpus: int, where: str) -> tuple[int, ...]:
     if not text:
         return ()
     found = [CELLS.fullmatch(part) for part in text.split("+")]
-    cells = [int(part["gpus"]) for part in found if part for _ in range(min(int(part["count"]), gpus + 1))]
-    if not all(found) or 0 in cells:
+    told = [(int(part["count"]), int(part["gpus"])) for part in found if part]
+    if not all(found) or 0 in [size for _, size in told]:
         raise PoolsError(f"{where}, column cells: must be COUNTxGPUS, joined by +, such as 2x8+1x4, got {text!r}")
-    if sum(cells) != gpus:
+    if sum(count * size for count, size in told) != gpus:
         raise PoolsError(f"{where}, column cells: {text} are not the {gpus} GPUs of column gpus; make them agree")
-    return tuple(sorted(cells, reverse=True))
+    return tuple(sorted((size for count, size in told for _ in range(count)), reverse=True))
 
 
 def _cells_text(cells: tuple[int, ...]) -> str:

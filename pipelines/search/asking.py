@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.cluster import Hardware, hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
@@ -164,7 +165,6 @@ def front_figures(front: Front) -> dict[str, Any]:
 
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
-    from jobcast.domain.errors import ConfigError
 
     own = own_settings(settings)
     if "config" in own:

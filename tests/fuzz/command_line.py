@@ -20,7 +20,7 @@ import polars as pl
 from jobcast.pipelines.cli import main
 
 LONGEST_LINE = 4_100
-CPU_S = int(__import__("os").environ.get("FZ_CPU","60"))
+CPU_S = 60
 """A command that takes longer hangs; the inputs are of a few jobs."""
 FIGURES, JOBS = "figures.json", "log.csv"
 

@@ -40,7 +40,9 @@ TASKED = (
     "simulate --trace tasks.jobs.parquet --gpus 4 --baseline none --set tasks=tasks.parquet "
     "--set curves=curves.parquet --policy"
 )
-TIMED = "simulate --trace energy.jobs.parquet --cluster energy.yaml --baseline none --set profiles=profiles.csv --policy"
+TIMED = (
+    "simulate --trace energy.jobs.parquet --cluster energy.yaml --baseline none --set profiles=profiles.csv --policy"
+)
 OPTIONS = (
     *("--limit", "--seed", "--warmup", "--gpus", "--from", "--until", "--forecasts", "--baseline", "--max-think-min"),
     *("--pools", "--cluster", "--policy"),
@@ -113,7 +115,16 @@ def _generator(rng: random.Random, folder: Path) -> list[str]:
     given |= {key: value_of(rng, key) for key in rng.sample(keys, rng.choice((1, 1, 2)))}
     pairs = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
     out = f"{folder}/out/jobs.{rng.choice(('csv', 'parquet'))}"
-    return ["trace", "generate", kind, "--out", out, "--seed", "1" if rng.random() < 0.8 else rng.choice(NUMBERS), *pairs]
+    return [
+        "trace",
+        "generate",
+        kind,
+        "--out",
+        out,
+        "--seed",
+        "1" if rng.random() < 0.8 else rng.choice(NUMBERS),
+        *pairs,
+    ]
 
 
 def _option(rng: random.Random, folder: Path) -> list[str]:

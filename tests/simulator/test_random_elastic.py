@@ -63,7 +63,7 @@ def start(made):
 
 def check_elastic(name, seed):
     made = case_of(name, seed)
-    case, size_s, _ = made
+    _case, size_s, _ = made
     log, again, foreseen = (replay_elastic(start(made), predict=predict) for predict in (False, False, True))
     check_same(log, again)
     check_same(log, foreseen, but=("predicted_end_s",))
@@ -135,7 +135,9 @@ class Walk:
         assert not held.any(), "a job holds GPUs that is not there"
         if len(cluster.node_type):
             assert (state.on_node.sum(axis=0) <= cluster.node_gpus + 1e-6).all(), "more GPUs of a node than it has"
-            by_type = np.stack([state.on_node[:, cluster.node_type == kind].sum(axis=1) for kind in range(gpus.shape[1])])
+            by_type = np.stack(
+                [state.on_node[:, cluster.node_type == kind].sum(axis=1) for kind in range(gpus.shape[1])]
+            )
             assert by_type.T[active] == pytest.approx(gpus, abs=1e-6)
         total = gpus.sum(axis=1)
         speeds = np.array([

@@ -5,6 +5,7 @@ capacity (cluster, pools where nothing is lent, each GPU of each server, each no
 its work takes, nothing before its submission, and the same bits twice.
 """
 
+import itertools
 from collections import defaultdict
 from math import ceil
 
@@ -100,7 +101,9 @@ def pools_case(name, seed):
             at_s, work_s = 60.0 * round(at_s / 60.0), 60.0 * ceil(work_s / 60.0)
         jobs.append(Job(0, f"j{index:03}", pool.name, at_s, gpus, preemptible=preemptible))
         outcomes.append(Outcome(work_s))
-    servers = (SERVER_GPUS,) * ceil(sum(pool.quota for pool in pools) / SERVER_GPUS + rng.randint(0, 1)) if local else ()
+    servers = (
+        (SERVER_GPUS,) * ceil(sum(pool.quota for pool in pools) / SERVER_GPUS + rng.randint(0, 1)) if local else ()
+    )
     settings = settings_of(rng, name)
     workload = Workload(jobs, outcomes, pools, resume_s=settings.get("resume_s", 0.0), servers=servers)
     forecasts = "oracle" if name in ("sia_vc", "milp") else rng.choice(("oracle", "conservative", "random", "noisy"))
@@ -262,7 +265,7 @@ def check_counted(log, workload):
     for seq, mine in spans.items():
         assert mine[0][0] == log.start_s[seq]
         assert mine[-1][0] - dust <= log.end_s[seq] <= mine[-1][1] + dust
-        assert all(begin_s >= end_s for (_, end_s), (begin_s, _) in zip(mine, mine[1:], strict=False))
+        assert all(begin_s >= end_s for (_, end_s), (begin_s, _) in itertools.pairwise(mine))
         assert len(mine) == 1 + log.preemptions[seq]
     assert len(spans) == len(workload.jobs)
 
@@ -314,7 +317,7 @@ def check_scaling(name, seed):
     for work, end_s, held, ran in zip(works, log.end_s, log.holds, log.stretches, strict=True):
         assert held[0].begin_s >= work.submit_s
         assert held[-1].end_s == end_s
-        assert all(one.end_s <= other.begin_s for one, other in zip(held, held[1:], strict=False))
+        assert all(one.end_s <= other.begin_s for one, other in itertools.pairwise(held))
         assert all(hold.gpus <= len(work.phases[0].goodput) for hold in held)
         assert sum(one.work for one in ran) == pytest.approx(work.phases[-1].until, rel=1e-8)
         for one in ran:

@@ -156,5 +156,3 @@ def test_many_workloads_of_tasks(name):
     for seed in range(FEW, MANY):
         with told(name, seed):
             check_tasks(name, seed)
-
-
