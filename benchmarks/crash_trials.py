@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 KINDS = ("kill", "term", "full", "readonly")
 WEIGHTS = {"run": 0.08, "train": 0.24, "retrain": 0.18, "promote": 0.16, "backtest": 0.17, "search": 0.17}
@@ -198,7 +199,12 @@ def outputs(folder: Path) -> dict[str, Any]:
         name = file.relative_to(folder).as_posix()
         if "receipts/" in name or name.endswith(("report.html", ".journal.jsonl")):
             continue
-        found[name] = _plain(json.loads(file.read_text())) if file.suffix == ".json" else file.read_bytes()
+        if file.suffix == ".json":
+            found[name] = _plain(json.loads(file.read_text()))
+        elif file.suffix == ".parquet":
+            found[name] = pl.read_parquet(file).rows()  # a front's metadata tell how many simulations were resumed
+        else:
+            found[name] = file.read_bytes()
     return found
 
 
