@@ -239,6 +239,12 @@ def check_store(bench: Bench, stage: str, ended: bool) -> Iterator[str]:
         yield f"aliases: {have}, of {newest} versions"
 
 
+def champion_of(bench: Bench) -> str:
+    """The version of new-load that is champion."""
+    query = "SELECT version FROM registered_model_aliases WHERE name = 'new-load' AND alias = 'champion'"
+    return str(database(bench.home, query)[0][0])
+
+
 def check_clean(bench: Bench) -> Iterator[str]:
     """What is left behind, after the next start."""
     if running := database(bench.home, "SELECT run_uuid FROM runs WHERE status = 'RUNNING'"):
@@ -319,14 +325,15 @@ def run_trial(bench: Bench, trial: Trial, reference: dict[str, float], rng: np.r
         trial.failed += [
             f"half: {name}" for name in partial if "/." not in f"/{name}" and partial[name] != whole.get(name)
         ]
+        settled = trial.stage == "promote" and champion_of(bench) == "2"  # then there is nothing to compare any more
         if code := bench.start(trial.stage).wait(PATIENCE_S):
             trial.failed.append(f"next start, code {code}: {bench.said()[-500:]}")
         trial.failed += check_store(bench, trial.stage, True)
         trial.failed += check_clean(bench)
         again = outputs(bench.out)
-        trial.failed += [
-            f"differs: {name}" for name in whole.keys() | again.keys() if whole.get(name) != again.get(name)
-        ]
+        if not settled:
+            names = sorted(whole.keys() | again.keys())
+            trial.failed += [f"differs: {name}" for name in names if whole.get(name) != again.get(name)]
     trial.seconds = round(time.monotonic() - began, 1)
 
 
