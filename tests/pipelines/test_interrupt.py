@@ -1,4 +1,4 @@
-"""Ctrl-C or SIGTERM at any moment: one line, no half file, a registry that opens, and a second run that ends like any other."""
+"""Ctrl-C or SIGTERM at any moment: one line, no half file, and a second run that ends like any other."""
 
 import json
 import os
@@ -176,19 +176,10 @@ def test_an_interrupted_simulation_writes_nothing(run, shell, tmp_path, monkeypa
 
 def test_a_backtest_that_is_terminated_ends_its_workers_too(run, tmp_path):
     """The signal reaches the parent alone, as from `kill PID` or docker."""
-    words = ("--trace", run.trace, "--pools", run.pools, "--policies", "fcfs,sia", "--seeds", 60, "--jobs", 2)
+    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--policies", "fcfs,sia", "--forecasts", "random")
+    more = ("--seeds", 60, "--jobs", 2, "--out", tmp_path / "out")
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "jobcast",
-            "backtest",
-            *map(str, words),
-            "--forecasts",
-            "random",
-            "--out",
-            tmp_path / "b",
-        ],
+        [sys.executable, "-m", "jobcast", *map(str, (*words, *more))],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
