@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 KINDS = ("kill", "term", "full", "readonly")
 WEIGHTS = {"run": 0.08, "train": 0.24, "retrain": 0.18, "promote": 0.16, "backtest": 0.17, "search": 0.17}
@@ -198,7 +199,12 @@ def outputs(folder: Path) -> dict[str, Any]:
         name = file.relative_to(folder).as_posix()
         if "receipts/" in name or name.endswith(("report.html", ".journal.jsonl")):
             continue
-        found[name] = _plain(json.loads(file.read_text())) if file.suffix == ".json" else file.read_bytes()
+        if file.suffix == ".json":
+            found[name] = _plain(json.loads(file.read_text()))
+        elif file.suffix == ".parquet":
+            found[name] = pl.read_parquet(file).rows()  # a front's metadata tell how many simulations were resumed
+        else:
+            found[name] = file.read_bytes()
     return found
 
 
@@ -231,6 +237,12 @@ def check_store(bench: Bench, stage: str, ended: bool) -> Iterator[str]:
     have = (str(aliases.get("champion")), str(aliases.get("challenger")))
     if have not in right or (ended and (have[0] != champion or have[1] != newest)):
         yield f"aliases: {have}, of {newest} versions"
+
+
+def champion_of(bench: Bench) -> str:
+    """The version of new-load that is champion."""
+    query = "SELECT version FROM registered_model_aliases WHERE name = 'new-load' AND alias = 'champion'"
+    return str(database(bench.home, query)[0][0])
 
 
 def check_clean(bench: Bench) -> Iterator[str]:
@@ -313,14 +325,15 @@ def run_trial(bench: Bench, trial: Trial, reference: dict[str, float], rng: np.r
         trial.failed += [
             f"half: {name}" for name in partial if "/." not in f"/{name}" and partial[name] != whole.get(name)
         ]
+        settled = trial.stage == "promote" and champion_of(bench) == "2"  # then there is nothing to compare any more
         if code := bench.start(trial.stage).wait(PATIENCE_S):
             trial.failed.append(f"next start, code {code}: {bench.said()[-500:]}")
         trial.failed += check_store(bench, trial.stage, True)
         trial.failed += check_clean(bench)
         again = outputs(bench.out)
-        trial.failed += [
-            f"differs: {name}" for name in whole.keys() | again.keys() if whole.get(name) != again.get(name)
-        ]
+        if not settled:
+            names = sorted(whole.keys() | again.keys())
+            trial.failed += [f"differs: {name}" for name in names if whole.get(name) != again.get(name)]
     trial.seconds = round(time.monotonic() - began, 1)
 
 

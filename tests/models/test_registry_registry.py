@@ -4,10 +4,12 @@ import shutil
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import content_sha256, load_exported, open_registry
 from jobcast.models.registry.folders import CARD_FILE
+from jobcast.models.registry.layout import database_file, database_uri
 
 
 def test_the_first_version_is_champion_and_challenger(registry):
@@ -66,6 +68,17 @@ def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry
             registry.promote("new-load", 3)
     assert registry.resolve("new-load").version == 2
     assert registry.rollback("new-load").version == 1
+
+
+def test_a_rollback_passes_over_a_version_that_was_deleted(registry, saved, card):
+    for seed in (4, 5):
+        registry.register(saved["new-load"], card(seed=seed))
+    registry.promote("new-load", 2)
+    registry.promote("new-load", 3)
+    uri = database_uri(database_file(registry.home))
+    MlflowClient(tracking_uri=uri, registry_uri=uri).delete_model_version("new-load", "2")
+    assert registry.rollback("new-load").version == 1
+    assert registry.resolve("new-load").version == 1
 
 
 def test_any_alias_can_be_set(registry, saved, card):

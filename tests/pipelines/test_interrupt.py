@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: one line, no half file, a registry that opens, and a second run that ends like any other."""
+"""Ctrl-C or SIGTERM at any moment: one line, no half file, and a second run that ends like any other."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.stages.plan import STAGES
 
 LINE = "jobcast: interrupted; nothing was left half-written, the same command can be run again\n"
+TERMINATED = LINE.replace("interrupted", "terminated")
 PATIENCE_S = 100.0
 
 
@@ -31,15 +32,15 @@ def start(run, home: Path, out: Path, temporary: Path) -> subprocess.Popen:
     )
 
 
-def interrupt(process: subprocess.Popen, at: str, after_s: float) -> str:
-    """Send SIGINT to the group a while after the stage has begun; what was said before and after."""
+def interrupt(process: subprocess.Popen, at: str, after_s: float, number: int) -> str:
+    """Send a signal to the group a while after the stage has begun; what was said before and after."""
     said = ""
     for line in process.stderr:
         said += line
         if line.startswith(at):
             break
     time.sleep(after_s)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     rest_out, rest = process.communicate(timeout=PATIENCE_S)
     assert rest_out == ""
     return said + rest
@@ -61,11 +62,17 @@ def hidden(folder: Path) -> list[Path]:
 
 def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_other(run, shell, tmp_path):
     shell.home, out, temporary = tmp_path / "home", tmp_path / "out", tmp_path / "scratch"
-    for stage, after_s in (("[1/10]", 0.0), ("[2/10]", 0.3), ("[4/10]", 1.0), ("[8/10]", 0.3)):
+    sigint, sigterm = (signal.SIGINT, 130, LINE), (signal.SIGTERM, 143, TERMINATED)
+    for stage, after_s, (number, code, line) in (
+        ("[1/10]", 0.0, sigint),
+        ("[2/10]", 0.3, sigterm),
+        ("[4/10]", 1.0, sigterm),
+        ("[8/10]", 0.3, sigint),
+    ):
         process = start(run, shell.home, out, temporary)
-        said = interrupt(process, stage, after_s)
-        assert process.returncode == 130, said
-        assert said.endswith(LINE)
+        said = interrupt(process, stage, after_s, number)
+        assert process.returncode == code, said
+        assert said.endswith(line)
         assert said.count("jobcast:") == 1
         assert "Traceback" not in said
         assert not [line for line in said.splitlines() if not line.strip()]
@@ -165,3 +172,41 @@ def test_an_interrupted_simulation_writes_nothing(run, shell, tmp_path, monkeypa
         answer = shell(*words, *places)
         assert (answer.code, answer.err, answer.out) == (130, LINE, "")
         assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+
+
+def test_a_backtest_that_is_terminated_ends_its_workers_too(run, tmp_path):
+    """The signal reaches the parent alone, as from `kill PID` or docker."""
+    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--policies", "fcfs,sia", "--forecasts", "random")
+    more = ("--seeds", 60, "--jobs", 2, "--out", tmp_path / "out")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobcast", *map(str, (*words, *more))],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while len(members(process.pid)) < 4:  # itself, joblib's tracker and two workers
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.terminate()
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (143, TERMINATED)
+    assert list(tmp_path.iterdir()) == []
+    until = time.monotonic() + PATIENCE_S
+    while members(process.pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert members(process.pid) == []
+
+
+def members(group: int) -> list[int]:
+    """Living processes of a process group."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("this system has no /proc")
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
+        except OSError:  # it has ended meanwhile
+            continue
+        if state != "Z" and int(its_group) == group:
+            found.append(int(file.parent.name))
+    return found

@@ -13,7 +13,7 @@ from jobcast.domain.switches import Switch, Switches
 from jobcast.schedulers.candidates import Candidates
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.sia_risk import EDGE_RATIO, LEVELS, SiaRisk, minutes_at_risk
+from jobcast.schedulers.sia_risk import EDGE_RATIO, LEVELS, SiaRisk, median_bin, minutes_at_risk
 from jobcast.schedulers.sia_risk_kernels import first_within, overstays
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
@@ -39,6 +39,14 @@ def workloads(draw, max_jobs=24):
 
 def starts(workload, policy, source=None):
     return replay(workload, policy, source).start_s.tolist()
+
+
+@pytest.mark.parametrize(
+    ("chances", "median"),
+    [((0.5, 0.25, 0.25), 0), ((0.25, 0.25, 0.5), 1), ((0.25, 0.125, 0.125, 0.5), 2), ((0.25, 0.25, 0.0, 0.5), 1)],
+)
+def test_a_bin_that_just_as_many_jobs_outlive_is_the_median(chances, median):
+    assert median_bin(chances) == median
 
 
 @given(workloads(), st.booleans())

@@ -100,7 +100,10 @@ def test_against_baseline_by_hand():
     assert all(isnan(value) for value in against_baseline(LOG, base, warmup_until_s=1e9).values())
 
 
-@pytest.mark.parametrize(("later_s", "slowed"), [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.01, 100)])
+LATER = [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
+
+
+@pytest.mark.parametrize(("later_s", "slowed"), LATER)
 def test_slowed_is_later_by_any_second_but_not_by_dust(later_s, slowed):
     base = make_log([(0, 10, 10, 2, 0)])
     figures = against_baseline(make_log([(0, 10 + later_s, 10, 2, 0)]), base)
