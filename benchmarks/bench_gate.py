@@ -125,6 +125,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, default=ROWS, help="a row a campus, kept between calls")
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args()
+    asked.rows.parent.mkdir(parents=True, exist_ok=True)
     known = [json.loads(text) for text in asked.rows.read_text().splitlines()] if asked.rows.is_file() else []
     wanted = [list(one) for one in campuses(asked.seeds, asked.first_seed)]
     for one in wanted:
