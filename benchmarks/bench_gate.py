@@ -53,8 +53,8 @@ def campus(jobs: int, pools: int, weeks: int, seed: int) -> Row:
 
 
 def campuses(seeds: int, first_seed: int) -> list[tuple[int, int, int, int]]:
-    """Jobs, pools, weeks and seed of each: the sizes take turns."""
-    return [(SIZES[number % len(SIZES)], POOLS, WEEKS, first_seed + number) for number in range(seeds)]
+    """Jobs, pools, weeks and seed of each: the sizes take turns by seed."""
+    return [(SIZES[seed % len(SIZES)], POOLS, WEEKS, seed) for seed in range(first_seed, first_seed + seeds)]
 
 
 def line(row: Row) -> str:
