@@ -53,8 +53,8 @@ def campus(jobs: int, pools: int, weeks: int, seed: int) -> Row:
 
 
 def campuses(seeds: int, first_seed: int) -> list[tuple[int, int, int, int]]:
-    """Jobs, pools, weeks and seed of each: the sizes take turns."""
-    return [(SIZES[number % len(SIZES)], POOLS, WEEKS, first_seed + number) for number in range(seeds)]
+    """Jobs, pools, weeks and seed of each: the sizes take turns by seed."""
+    return [(SIZES[seed % len(SIZES)], POOLS, WEEKS, seed) for seed in range(first_seed, first_seed + seeds)]
 
 
 def line(row: Row) -> str:
@@ -125,6 +125,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, default=ROWS, help="a row a campus, kept between calls")
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args()
+    asked.rows.parent.mkdir(parents=True, exist_ok=True)
     known = [json.loads(text) for text in asked.rows.read_text().splitlines()] if asked.rows.is_file() else []
     wanted = [list(one) for one in campuses(asked.seeds, asked.first_seed)]
     for one in wanted:

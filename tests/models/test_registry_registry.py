@@ -12,6 +12,18 @@ from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.layout import database_file, database_uri
 
 
+def test_a_first_version_that_must_pass_a_gate_is_challenger_alone(registry, saved, card):
+    name = "new-load"
+    registry_of = type(registry)(registry.home.parent / "gated")
+    first = registry_of.register(saved[name], card(), first_is_champion=False)
+    assert first.aliases == ("challenger",)
+    with pytest.raises(RegistryError, match=r"new-load has no champion: none of its 1 versions .* promote new-load:V"):
+        registry_of.resolve(name)
+    second = registry_of.register(saved[name], card(seed=4))  # by hand, but not the first: still nobody's champion
+    assert (second.version, second.aliases) == (2, ("challenger",))
+    assert registry_of.promote(name, 1).aliases == ("champion",)
+
+
 def test_the_first_version_is_champion_and_challenger(registry):
     version = registry.resolve("new-load")
     assert (version.version, version.aliases) == (1, ("challenger", "champion"))
