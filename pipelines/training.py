@@ -10,6 +10,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
+from jobcast.models.registry.references import CHAMPION
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes import DATA, Trained, TrainingData, TrainSettings, recipe_of
@@ -115,7 +116,7 @@ def train_and_register(
         "predictor": predictor,
         "version": version.version,
         "aliases": list(version.aliases),
-        "gated": False,
+        **({"gated": False} if CHAMPION in version.aliases else {}),
         "run_id": version.run_id,
         "algorithm": trained.algorithm,
         "seed": settings.seed,

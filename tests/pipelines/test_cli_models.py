@@ -41,6 +41,7 @@ def test_the_first_version_of_a_name_is_champion_and_challenger(shell, tmp_path,
     shell.home = tmp_path / "new home"
     told = shell.json(*train)
     assert (told["version"], told["aliases"], told["home"]) == (1, ["challenger", "champion"], str(shell.home))
+    assert told["gated"] is False
 
 
 @pytest.mark.parametrize("predictor", ["will-jobs-arrive", "job-duration"])
