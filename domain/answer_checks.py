@@ -1,15 +1,15 @@
-"""What a forecast must look like: each check gives the answer in plain Python, or raises `BadAnswerError`."""
+"""What a forecast must look like: each check gives the answer as plain numbers, or raises `BadAnswerError`."""
 
-import reprlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import inf, isfinite
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jobcast.domain.bad_answers import BadAnswerError, Reason
+from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 
 MOST_GPUS = 1e9
 """No pool is asked for more: a load beyond it is a slip of whoever forecasts it."""
@@ -17,6 +17,8 @@ MOST_SECONDS = 100 * 366 * 86400.0
 """No job runs for longer than a century."""
 SUM_TOLERANCE = 1e-3
 """Probabilities may be rounded to so much."""
+MOST_SHOWN = 100
+"""Characters of an answer that are told."""
 
 
 def number(value: Any) -> float:
@@ -34,9 +36,9 @@ def number(value: Any) -> float:
 
 def _as_float(value: Any) -> float:
     if isinstance(value, np.ndarray | list | tuple | set | dict):
-        raise BadAnswerError(Reason.WRONG_SHAPE, f"{_shown(value)} in place of one number")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(value)} in place of one number")
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise BadAnswerError(Reason.NO_NUMBER, _shown(value))
+        raise BadAnswerError(Reason.NO_NUMBER, shown(value))
     try:
         return float(value)
     except OverflowError:
@@ -100,7 +102,7 @@ def rising_loads(value: Any, levels: Sequence[float]) -> tuple[float, ...]:
     told = tuple(load_gpus(one) for one in _sequence(value, len(levels)))
     ascending = [gpus for _, gpus in sorted(zip(levels, told, strict=True))]
     if any(later < sooner for sooner, later in pairwise(ascending)):
-        raise BadAnswerError(Reason.NOT_MONOTONE, f"quantiles {_shown(list(told))} fall where levels ascend")
+        raise BadAnswerError(Reason.NOT_MONOTONE, f"quantiles {shown(str(told))} fall where levels ascend")
     return told
 
 
@@ -117,13 +119,51 @@ def checked(check: Callable[..., Any], value: Any, *given: Any) -> Any:
         return bad.with_traceback(None)
 
 
+def floats_of(answer: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """An answer as an array of a shape. Raises BadAnswerError for one that holds no numbers, or is of another shape.
+
+    >>> floats_of([1, 2], (2,)).tolist(), float(floats_of(3, ()))
+    ([1.0, 2.0], 3.0)
+    """
+    numbers = np.asarray(answer)
+    if numbers.dtype.kind not in "fiu":
+        raise BadAnswerError(Reason.NO_NUMBER, f"{shown(answer)}, of type {numbers.dtype}")
+    if numbers.shape != shape:
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"numbers of shape {numbers.shape}, asked for were {shape}")
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float64)
+
+
+def failed(told: BadAnswers, kind: str, error: Exception, where: str = "", answers: int = 1) -> None:
+    """Count answers of a kind that `BadAnswerError` says are bad, or in whose place anything else was raised."""
+    reason, what = (error.reason, error.what) if isinstance(error, BadAnswerError) else (Reason.RAISED, shown(error))
+    told.bad(kind, reason, f"{where}{what}", answers)
+
+
+def shown(answer: object) -> str:
+    """An answer, or what was raised in its place, in short: alike in every process, no control characters.
+
+    >>> shown(-1.5), shown("a\\n"), shown(object()), shown(ValueError("no\\nnumber"))
+    ('-1.5', "'a\\\\n'", 'object', 'ValueError: no number')
+    """
+    try:
+        if isinstance(answer, BaseException):
+            text = f"{type(answer).__name__}: {answer}".removesuffix(": ")
+        else:
+            text = repr(answer) if answer is None or isinstance(answer, str | Number) else type(answer).__name__
+    except Exception:  # somebody else's text, or a number of too many digits: its type says enough
+        text = type(answer).__name__
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return plain if len(plain) <= MOST_SHOWN else f"{plain[: MOST_SHOWN - 3]}..."
+
+
 def _sequence(value: Any, length: int) -> list[Any]:
     if isinstance(value, np.ndarray):
         value = value.tolist()  # a number if it has no dimension
     if value is None or isinstance(value, str | bytes):
-        raise BadAnswerError(Reason.NO_NUMBER, _shown(value))
+        raise BadAnswerError(Reason.NO_NUMBER, shown(value))
     if not isinstance(value, list | tuple) or len(value) != length:
-        raise BadAnswerError(Reason.WRONG_SHAPE, f"{_shown(value)} in place of {length} answers")
+        raise BadAnswerError(Reason.WRONG_SHAPE, f"{shown(value)} in place of {length} answers")
     return list(value)
 
 
@@ -131,7 +171,3 @@ def _within(told: float, least: float, most: float, what: str) -> float:
     if not least <= told <= most:
         raise BadAnswerError(Reason.OUT_OF_RANGE, f"{told:g} is no value of {what}")
     return told
-
-
-def _shown(value: Any) -> str:
-    return " ".join(reprlib.repr(value).split())

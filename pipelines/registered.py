@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.array_answers import shown
+from jobcast.domain.answer_checks import shown
 from jobcast.domain.bad_answers import BadAnswers, Reason
 from jobcast.domain.errors import JobcastError, RegistryError
 from jobcast.pipelines.forecast_specs import ForecastSpec

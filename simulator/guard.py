@@ -10,7 +10,6 @@ simulated time the conservative answer is given without asking; then one questio
 it, a bad one opens it for as long again.
 """
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +26,7 @@ from jobcast.domain.answer_checks import (
     probability,
     rising_loads,
     run_time_s,
+    shown,
 )
 from jobcast.domain.bad_answers import ARRIVALS, DURATIONS, LOADS, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import ConfigError, UserError
@@ -138,7 +138,7 @@ class GuardedForecasts:
         except ENDING:
             raise
         except Exception as error:  # whatever a predictor does wrong is counted, at each question that it leaves open
-            self._lost = _line(error)
+            self._lost = shown(error)
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """The source's answer, or yes."""
@@ -220,7 +220,7 @@ class GuardedForecasts:
             raise BadAnswerError(breaker.reason, "never seen in training" if unseen else "bad answers before")
 
     def _replace(self, key: Key, about: Any, error: Exception) -> None:
-        bad = error if isinstance(error, BadAnswerError) else BadAnswerError(Reason.RAISED, _line(error))
+        bad = error if isinstance(error, BadAnswerError) else BadAnswerError(Reason.RAISED, shown(error))
         kind, pool, horizon_s = key
         job = about if isinstance(about, Job) else None
         where = f"pool {pool}, {f'{horizon_s / 60:g} min' if job is None else f'job {job.job_id}'}"
@@ -289,12 +289,7 @@ def _horizons(source: ForecastSource) -> tuple[float, ...]:
     except ENDING:
         raise
     except Exception as error:  # another package's code may fail in any way
-        raise ConfigError(f"forecasts: {type(source).__name__} does not tell its horizons ({_line(error)})") from error
+        raise ConfigError(f"forecasts: {type(source).__name__} does not tell its horizons ({shown(error)})") from error
     if not horizons or horizons[0] <= 0 or any(later <= sooner for sooner, later in pairwise(horizons)):
         raise ConfigError(f"forecasts: horizons of {type(source).__name__} must ascend from above 0, got {horizons}")
     return horizons
-
-
-def _line(error: Exception) -> str:
-    """An exception in one line; one that cannot even be told is named all the same."""
-    return " ".join(traceback.format_exception_only(error)[-1].split())[:200]

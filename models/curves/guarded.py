@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jobcast.domain.array_answers import failed, floats_of, shown
+from jobcast.domain.answer_checks import failed, floats_of, shown
 from jobcast.domain.bad_answers import CURVES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.tasks import AccuracyForecast, Bools, Floats, Ints
 from jobcast.models.curves.metrics import limits

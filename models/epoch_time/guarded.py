@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.array_answers import failed, floats_of
+from jobcast.domain.answer_checks import failed, floats_of
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.models.epoch_time.shape import Floats
 

@@ -3,7 +3,7 @@
 from math import isfinite
 from numbers import Integral
 
-from jobcast.domain.array_answers import failed, floats_of, shown
+from jobcast.domain.answer_checks import failed, floats_of, shown
 from jobcast.domain.bad_answers import REGIMES, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.forecasts import RegimeForecasts
 from jobcast.domain.jobs import Job

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobcast.domain.array_answers import failed
+from jobcast.domain.answer_checks import failed
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.tasks import TaskDecision, TaskPolicy, TaskView
 from jobcast.schedulers.tasks.network import Networks
