@@ -1,6 +1,6 @@
 """The registry: versions of fitted predictors, the aliases that point at them, and what they were trained on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,13 @@ from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredMod
 from jobcast.models.registry.database import StoreDatabase
 from jobcast.models.registry.home import find_home
 from jobcast.models.registry.layout import artifact_folder
+from jobcast.models.registry.promotions import left_by, move_alias, move_together, remember
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
 from jobcast.models.registry.runs import sweep_locked
 from jobcast.models.registry.store_lock import locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-PREVIOUS_TAG = "previous"
-"""Tag of a registered model, `previous.ALIAS`: the versions that the alias has left, oldest first."""
 
 
 def open_registry(home: Path | None = None) -> "Registry":
@@ -145,14 +143,20 @@ class Registry:
         """Point an alias at a version and remember the one that it leaves, for `rollback`."""
         target = self.resolve(name, ref)
         model = self.show(name)
-        current = model.aliases.get(alias)
-        if current == target.version:
+        if model.aliases.get(alias) == target.version:
             return target
         with self._client() as client:
-            if current is not None:
-                _remember(client, model, alias, [*_left(model, alias), current])
-            client.set_registered_model_alias(name, alias, str(target.version))
+            move_alias(client, model, alias, target.version)
         return self.resolve(name, target.version)
+
+    def promote_together(self, versions: Iterable[ModelVersion], alias: str = CHAMPION) -> None:
+        """As `promote`, a version of each of several models: all of them, whatever ends this process meanwhile."""
+        numbers = {version.name: version.version for version in versions}
+        if all(self.show(name).aliases.get(alias) == number for name, number in numbers.items()):
+            return
+        with self._client() as client, locked(self.home):
+            sweep_locked(self.home)
+            move_together(client, self.home, alias, numbers)
 
     def tag(self, version: ModelVersion, tags: Mapping[str, str]) -> ModelVersion:
         """Add tags to a version, in place of those of the same names."""
@@ -167,7 +171,7 @@ class Registry:
         current = model.aliases.get(alias)
         known = {version.version for version in model.versions}
         # An interrupted promote or rollback may have left the current version on top.
-        left = [number for number in _left(model, alias) if number in known]
+        left = [number for number in left_by(model, alias) if number in known]
         while left and left[-1] == current:
             left.pop()
         if not left:
@@ -176,7 +180,7 @@ class Registry:
             )
         with self._client() as client:
             client.set_registered_model_alias(name, alias, str(left[-1]))
-            _remember(client, model, alias, left[:-1])
+            remember(client, model, alias, left[:-1])
         return self.resolve(name, left[-1])
 
     def export(self, version: ModelVersion, folder: Path) -> Path:
@@ -220,12 +224,3 @@ def _number_of(model: RegisteredModel, ref: str) -> int:
         f"{model.name} has no alias {ref!r}, it has: {', '.join(model.aliases) or 'none'}; set it with"
         f" `jobcast models promote {model.name}:VERSION --alias {ref}`"
     )
-
-
-def _left(model: RegisteredModel, alias: str) -> "list[int]":
-    text = model.tags.get(f"{PREVIOUS_TAG}.{alias}", "")
-    return [int(number) for number in text.split(",") if number]
-
-
-def _remember(client: "MlflowClient", model: RegisteredModel, alias: str, left: "list[int]") -> None:
-    client.set_registered_model_tag(model.name, f"{PREVIOUS_TAG}.{alias}", ",".join(map(str, left)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jobcast.models.registry.code_archive import code_folder
 from jobcast.models.registry.database import StoreDatabase, UnfinishedRun
 from jobcast.models.registry.layout import artifact_folder, store_folder
+from jobcast.models.registry.promotions import end_move, is_half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
 from jobcast.models.registry.store_lock import locked
 from jobcast.traces.owners import Owner, is_left_over, sweep_drafts
@@ -62,7 +63,8 @@ def open_run(
 def sweep_store(home: Path) -> Swept:
     """End the runs of dead processes and remove what they left half-written; what living ones own is not touched.
 
-    A run whose version is whole is finished: the version gets the aliases that it was to get.
+    A run whose version is whole is finished: the version gets the aliases that it was to get. Models that were to be
+    promoted together all are.
 
     Raises RegistryError where there is something to sweep and the store cannot be written to.
     """
@@ -77,7 +79,7 @@ def sweep_locked(home: Path) -> Swept:
     store = store_folder(home)
     drafts = sweep_drafts(store) + sweep_drafts(code_folder(home)) + _sweep_old_databases(store)
     left = [run for run in StoreDatabase(home).unfinished_runs(OWNER_TAG, ALIASES_TAG) if _is_left(run)]
-    if left:
+    if left or is_half_moved(home):
         _end(home, left)
     return Swept(len(left), drafts)
 
@@ -105,6 +107,8 @@ def _end(home: Path, left: list[UnfinishedRun]) -> None:
             else:
                 point_aliases(client, home, run.name, run.version, run.aliases)
                 client.set_terminated(run.run_id, "FINISHED")
+        if is_half_moved(home):
+            end_move(client, home)
 
 
 def point_aliases(client: "MlflowClient", home: Path, name: str, number: int, aliases: tuple[str, ...]) -> None:

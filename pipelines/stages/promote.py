@@ -45,8 +45,8 @@ def work(context: Context, item: str = "") -> None:
     trio = _chosen(context, firsts(versions), tries[-1]["number"]) if passed else firsts(versions)
     worse, figures = _beside(context, trio, held) if passed else ([], None)
     promoted = passed and not worse
-    for name in PREDICTORS if promoted else ():
-        registry.promote(name, trio[name].version)
+    if promoted:
+        registry.promote_together(trio[name] for name in PREDICTORS)
     told = {
         "promoted": promoted,
         "reasons": [*(() if passed else tries[0]["reasons"]), *worse],

@@ -86,6 +86,32 @@ def test_a_run_killed_after_its_version_gets_its_aliases(registry, other):
     assert statuses(registry) == ["FINISHED"] * 4
 
 
+def test_models_promoted_together_all_are_whatever_ends_it_half_way(registry, saved, card, monkeypatch):
+    from mlflow import MlflowClient
+
+    for name in ("new-load", "job-duration"):
+        registry.register(saved[name], card(name=name, seed=8))
+    wanted = [registry.resolve(name, registry.show(name).versions[0].version) for name in ("new-load", "job-duration")]
+    champions = [registry.resolve(version.name).version for version in wanted]
+    set_alias, moved = MlflowClient.set_registered_model_alias, []
+
+    def one_and_no_more(self, name, alias, version):
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(name)
+        set_alias(self, name, alias, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "set_registered_model_alias", one_and_no_more)
+        with pytest.raises(KeyboardInterrupt):
+            registry.promote_together(wanted)
+    assert moved == ["new-load"]
+    sweep_store(registry.home)
+    assert [registry.resolve(version.name).version for version in wanted] == [version.version for version in wanted]
+    assert [registry.rollback(version.name).version for version in wanted] == champions
+    assert sweep_store(registry.home) == Swept(0, 0)
+
+
 def test_a_run_that_somebody_still_writes_is_left_alone(registry):
     with sqlite3.connect(database_file(registry.home)) as connection:
         run_id = registry.resolve("new-load").run_id
