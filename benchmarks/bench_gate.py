@@ -135,6 +135,7 @@ def main() -> int:
                 file.write(json.dumps(known[-1]) + "\n")
             print(line(known[-1]), flush=True)
     rows = [next(row for row in known if row["asked"] == one) for one in wanted]
+    asked.page.parent.mkdir(parents=True, exist_ok=True)
     asked.page.write_text(page(rows), encoding="utf-8")
     bars = bars_of(rows)
     for bar, met in bars.items():

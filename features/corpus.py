@@ -135,7 +135,7 @@ def active_grid(
     >>> none = np.empty(0)
     >>> pool = PoolHistory(np.array([0.0, 1e9]), np.ones(2), none, none, none, none)
     >>> len(grid(0.0, 1e9)), len(active_grid({"a": pool}, 0.0, 1e9))
-    (3333334, 16130)
+    (3333334, 16128)
     """
     of_pools = [part for one in histories.values() for part in (one.arrival_s, one.start_s, one.completion_s)]
     events = np.unique(np.concatenate([np.empty(0), *of_pools]))

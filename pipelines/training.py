@@ -66,18 +66,23 @@ def register(home: Path, folder: Path, trained: Trained, data: TrainingData, set
 
 
 def register_once(
-    home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings
+    home: Path,
+    folder: Path,
+    trained: Trained,
+    data: TrainingData,
+    settings: TrainSettings,
+    first_is_champion: bool = True,
 ) -> tuple[ModelVersion, bool]:
     """The version with exactly these files, registered unless there is one; whether it was now.
 
-    None becomes champion. The same training gives the same bytes. Of several processes that ask at once, one registers.
+    The same training gives the same bytes; see `Registry.register_once`.
     """
     registry = open_registry(home)
     found = registry.find_by_content(trained.predictor.name, content_sha256(folder))
     if found is not None:
         return found, False
     with _card(trained, data, settings) as card:
-        return registry.register_once(folder, card)
+        return registry.register_once(folder, card, first_is_champion)
 
 
 @contextmanager

@@ -114,15 +114,17 @@ class Registry:
             sweep_locked(self.home)
             return self._register(client, folder, card, (CHAMPION, CHALLENGER))
 
-    def register_once(self, folder: Path, card: ModelCard) -> tuple[ModelVersion, bool]:
+    def register_once(self, folder: Path, card: ModelCard, first_is_champion: bool = True) -> tuple[ModelVersion, bool]:
         """The version of exactly these files, registered unless there is one; whether it was registered just now.
 
-        None becomes champion: that is for a gate to say. Of several processes that ask at once, one registers.
+        Of several processes that ask at once, one registers. Where a gate is to say who becomes champion, the first
+        version of a name does not.
         """
+        aliases = (CHAMPION, CHALLENGER) if first_is_champion else (CHALLENGER,)
         with self._client() as client, locked(self.home):
             sweep_locked(self.home)  # a version whose process died before it had its aliases gets them
             found = self.find_by_content(card.name, content_sha256(folder))
-            return (found, False) if found else (self._register(client, folder, card, (CHALLENGER,)), True)
+            return (found, False) if found else (self._register(client, folder, card, aliases), True)
 
     def _register(
         self, client: "MlflowClient", folder: Path, card: ModelCard, aliases: tuple[str, ...]

@@ -106,7 +106,9 @@ def _chosen(context: Context, trio: Trio, number: int) -> Trio:
         folder = context.root / "interim/careful" / version.name
         parameters = {**registry.parameters(version), **care, "order_of_care": number + 1}
         trained = Trained(predictor, version.algorithm, read_json(folder / "validation.json"), parameters)
-        found[version.name], _ = register_once(context.home, folder / str(number), trained, data, settings)
+        found[version.name], _ = register_once(
+            context.home, folder / str(number), trained, data, settings, first_is_champion=False
+        )
     return found
 
 

@@ -64,7 +64,7 @@ def work(context: Context, item: str) -> None:
             with context.console.progress(f"train {item} {name}") as step:
                 trained = recipe(replace(data, twin=twin), name, settings, step)
             trained.predictor.save(folder / name)
-            version, _ = register_once(context.home, folder / name, trained, data, settings)
+            version, _ = register_once(context.home, folder / name, trained, data, settings, first_is_champion=False)
             if number == 0:
                 _save_others(trained, others, more)
             metrics[name] = {"validation": trained.validation}

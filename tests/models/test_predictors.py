@@ -21,7 +21,7 @@ def test_reads_the_predictor_of_a_name(tmp_path):
     model.horizons_min_, model.pools_, model.rule_ = (5,), ("a",), SlidingMax()
     model.rule_.windows_, model.rule_.coverages_, model.rule_.demands_ = (2,), (0.9,), (0.95,)
     model.rule_.lending_windows_ = (2,)
-    model.trained_from_s_, model.trained_until_s_ = 0.0, 1.0
+    model.trained_from_s_, model.trained_until_s_, model.feature_spans_ = 0.0, 1.0, {}
     model.save(tmp_path)
     read = load_predictor("new-load", tmp_path)
     assert isinstance(read, NewLoad)

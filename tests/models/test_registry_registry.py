@@ -15,8 +15,8 @@ from jobcast.models.registry.layout import database_file, database_uri
 def test_a_first_version_that_must_pass_a_gate_is_challenger_alone(registry, saved, card):
     name = "new-load"
     registry_of = type(registry)(registry.home.parent / "gated")
-    first = registry_of.register(saved[name], card(), first_is_champion=False)
-    assert first.aliases == ("challenger",)
+    first, made = registry_of.register_once(saved[name], card(), first_is_champion=False)
+    assert (first.aliases, made) == (("challenger",), True)
     with pytest.raises(RegistryError, match=r"new-load has no champion: none of its 1 versions .* promote new-load:V"):
         registry_of.resolve(name)
     second = registry_of.register(saved[name], card(seed=4))  # by hand, but not the first: still nobody's champion

@@ -132,7 +132,7 @@ def failing(monkeypatch, error: BaseException) -> None:
             2,
             "/srv/x: cannot be used (Permission denied); check the path and its permissions",
         ),
-        (OSError(28, "No space left on device"), 2, "stdout: cannot be used (No space left on device); check"),
+        (OSError(28, "No space left on device"), 2, "stdout: no space left on the device; free some"),
     ],
 )
 def test_what_goes_wrong_inside_is_one_line_and_the_exit_code_says_whose_it_is(
@@ -227,4 +227,4 @@ def test_a_full_disk_under_stdout_is_one_line(run):
             check=False,
         )
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
-    assert "No space left on device" in answer.stderr
+    assert "no space left on the device" in answer.stderr

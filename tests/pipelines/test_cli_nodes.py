@@ -92,7 +92,8 @@ def test_mistakes_get_one_line(shell, words, csv, cluster):
         "nodes: [{count: 2}]": "nodes: [{count: 8, gpus: 4}] and pools: {name: gpus} are expected",
         "nodes: [{count: two, gpus: 2}]": "node group 1, count: must be a whole number >= 1, got 'two'",
         "nodes: [{count: 1, gpus: 2}, {count: 1, gpus: 0}]": "node group 2, gpus: must be a whole number >= 1, got 0",
-        "nodes: [{count: 900000000, gpus: 8}]": "900000000 nodes, rounds place jobs on 100000 at most",
+        "nodes: [{count: 200000, gpus: 4}]": "200000 nodes, rounds place jobs on 100000 at most",
+        "nodes: [{count: 900000000, gpus: 8}]": "its nodes have more than 1,000,000 GPUs together",
     }.items():
         assert message in shell.refuses(*line, "--cluster", cluster(text))
     line = (*line, "--gpus", "4")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines import run_record
 from jobcast.pipelines.explain.run_table import read_run_table
@@ -111,7 +111,7 @@ def test_a_broken_record_is_refused_in_one_line(shell, two_pools):
     shell.works(*two_pools, "sia", "--out", "log.csv")
     place = record_folder(Path("log.csv"))
     (place / "forecasts.parquet").write_text("broken")
-    with pytest.raises(ConfigError, match=r"forecasts\.parquet: cannot be read"):
+    with pytest.raises(TraceError, match=r"forecasts\.parquet: not a Parquet file that can be read .* simulate again"):
         read_run_record(Path("log.csv"))
     (place / "run.json").write_text("{}")
     with pytest.raises(ConfigError, match="is no record of a run of this version"):

@@ -89,7 +89,7 @@ def test_a_failed_write_leaves_the_old_file(make_trace, tmp_path, monkeypatch):
 
     trace = make_trace(("p", 0, 1, 1))
     monkeypatch.setattr(pl.DataFrame, "write_csv", half)
-    with pytest.raises(ConfigError, match=r"cannot be written \(No space left on device\)"):
+    with pytest.raises(ConfigError, match=r"jobs\.csv: no space left on the device; free some"):
         write_trace(trace, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -46,7 +46,7 @@ def test_without_from_quotas_hold_always(tmp_path):
         ("pool,gpus,from\na,1,never\n", "row 2, column from: must be a time, got 'never'"),
         ("pool,quota\na,1\n", "column gpus missing, found pool, quota"),
         ("pool,gpus\n", "no pools, only a header"),
-        ("", "column pool and gpus missing, found nothing"),
+        ("", "column pool and gpus missing, found none"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, text, message):

@@ -46,7 +46,7 @@ def test_a_switch_that_no_forecast_can_obey_is_refused():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "columns pool, horizon_min, from, sharing missing, found nothing"),
+        ("", "columns pool, horizon_min, from, sharing missing, found none"),
         ("pool,from,sharing\n", "column horizon_min missing, found pool, from, sharing"),
         (f"{HEADER}\na,60,,maybe\n", "row 2, column sharing: must be on or off, got 'maybe'"),
         (f"{HEADER}\na,-5,,on\n", "row 2, column horizon_min: must be minutes > 0, got '-5'"),

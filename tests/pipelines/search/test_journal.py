@@ -28,6 +28,9 @@ def test_a_line_that_was_cut_off_costs_one_simulation(tmp_path):
     assert Journal(path, "a").get("z") == [3.0]
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match=r"cannot be written .*check the folder"):
-        Journal(tmp_path / "no" / "j.jsonl", "a").add("x", [1.0])
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    Journal(tmp_path / "new" / "j.jsonl", "a").add("x", [1.0])
+    assert Journal(tmp_path / "new" / "j.jsonl", "a").get("x") == [1.0]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"file/j\.jsonl: cannot be (written|used)"):
+        Journal(tmp_path / "file" / "j.jsonl", "a").add("x", [1.0])
