@@ -150,30 +150,26 @@ class Sources:
         return replace(chosen, source=Mixed(*(made[wanted[part]] for part in PARTS)))
 
     def _registry(self, asked: Mapping[str, int | str]) -> Chosen:
-        try:
-            return self._registered(asked)
-        except RegistryError as error:
-            if self.degrade is None:
-                raise
-            if not self.degrade:
-                raise RegistryError(f"{error}; or pass --degrade to go on with conservative answers") from error
-            return self._nobody(str(error))
+        return self._or_nobody(lambda: self._registered(asked), RegistryError)
 
     def _plugin(self, name: str) -> Chosen:
-        history = self._history()
+        def installed() -> Chosen:
+            history = self._history()
+            return self._guarded(make_plugin(name, self.scene.workload, history, self.seed), history=history)
+
+        return self._or_nobody(installed, ConfigError)
+
+    def _or_nobody(self, make: Callable[[], Chosen], refusal: type[JobcastError]) -> Chosen:
+        """What is made; where it is refused and `degrade` allows it, conservative answers that are told as such."""
         try:
-            source = make_plugin(name, self.scene.workload, history, self.seed)
-            return self._guarded(source, history=history)
-        except ConfigError as error:
+            return make()
+        except refusal as error:
             if self.degrade is None:
                 raise
             if not self.degrade:
-                raise ConfigError(f"{error}; or pass --degrade to go on with conservative answers") from error
-            return self._nobody(str(error))
-
-    def _nobody(self, why: str) -> Chosen:
-        """Conservative answers, told as such."""
-        return self._guarded(Nobody(why, DEFAULT_HORIZONS_MIN), degraded=(why,))
+                raise refusal(f"{error}; or pass --degrade to go on with conservative answers") from error
+            nobody = Nobody(str(error), DEFAULT_HORIZONS_MIN)
+            return self._guarded(nobody, history=self._past(), degraded=(str(error),))
 
     def _guarded(
         self, source: ForecastSource, unseen: Mapping[str, Sequence[str]] | None = None, **others: Any

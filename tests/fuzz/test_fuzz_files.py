@@ -241,18 +241,6 @@ def bombed(rng: random.Random) -> bytes:
     ))  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return originals(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture
-def at_home(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder and a registry's home of the test's own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
-
-
 def check_inputs(folder: Path, kind: str, seeds: range) -> None:
     """Damage, type, look."""
     outcomes = set()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
 from tests.fuzz.mutations import WORDS, mutate_text
-from tests.fuzz.test_fuzz_files import originals, words_of
+from tests.fuzz.test_fuzz_files import words_of
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES
@@ -141,18 +141,6 @@ def _option(rng: random.Random, folder: Path) -> list[str]:
 def _outputs(rng: random.Random, folder: Path) -> list[str]:
     out = ["--out", f"{folder}/out/{JOBS}"] if rng.random() < 0.3 else []
     return ["--json", f"{folder}/out/{FIGURES}", *out]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return originals(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture
-def at_home(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder and a registry's home of the test's own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
 
 
 def check_inputs(folder: Path, kind: str, seeds: range) -> None:
