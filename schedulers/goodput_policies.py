@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jobcast.schedulers.pollux import RESTART_S, P, Pollux
-from jobcast.schedulers.settings import Readers, at_least_zero, read_settings, seconds
+from jobcast.schedulers.settings import Readers, delay, read_settings, seconds
 
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 ROUND_S = 60.0  # Pollux (OSDI 2021): the interval of its scheduler
@@ -66,5 +66,5 @@ class GoodputFactory:
         return Pollux(read.get("p", P), self.mechanism(settings)["restart_s"])
 
 
-_POLLUX = GoodputFactory("pollux", {"p": exponent, "round_s": round_length, "restart_s": at_least_zero})
+_POLLUX = GoodputFactory("pollux", {"p": exponent, "round_s": round_length, "restart_s": delay})
 GOODPUT_POLICIES: Mapping[str, GoodputFactory] = MappingProxyType({_POLLUX.name: _POLLUX})

@@ -21,6 +21,7 @@ from jobcast.schedulers.settings import (
     Readers,
     at_least_zero,
     count,
+    delay,
     flag,
     one_of,
     read_settings,
@@ -36,7 +37,7 @@ NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 MECHANISM: Readers = MappingProxyType(
     {
         "round_s": seconds,
-        "restart_s": at_least_zero,
+        "restart_s": delay,
         "mechanism": one_of("rounds", "gavel"),
         "solve": one_of("before", "beside"),
     }

@@ -6,6 +6,7 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switches
 
+LONGEST_DELAY_S = 30 * 86400.0  # a start that takes longer is a slip of the pen
 FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 Readers = Mapping[str, Callable[[object], Any]]
@@ -46,6 +47,18 @@ def seconds(value: object) -> float:
     number = _number(value)
     if not 0 < number < float("inf"):
         raise ValueError(f"must be a positive number of seconds, got {value}")
+    return number
+
+
+def delay(value: object) -> float:
+    """A setting that is a time which jobs lose at a start, from 0 to `LONGEST_DELAY_S`, so that replays end some day.
+
+    >>> delay("62")
+    62.0
+    """
+    number = _number(value)
+    if not 0 <= number <= LONGEST_DELAY_S:
+        raise ValueError(f"must be a number of seconds from 0 to {LONGEST_DELAY_S:,.0f} (30 days), got {value}")
     return number
 
 

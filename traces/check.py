@@ -41,9 +41,7 @@ class Place:
     def fail(self, index: int, column: str, what: str, value: Any, remedy: str, others: int = 0) -> NoReturn:
         """Raise a TraceError about one row, counting the others that are bad in the same way."""
         also = f" ({others} more {'row' if others == 1 else 'rows'} like it)" if others else ""
-        shown = "nothing" if value is None else repr(value) if isinstance(value, str) else f"{value}"
-        if len(shown) > MOST_SHOWN:  # an open quote may have swallowed half the file
-            shown = f"{shown[:MOST_SHOWN]}..."
+        shown = shown_value(value)
         where = f"{self.path}, {self.row(index)}, column {self.columns.get(column, column)}"
         raise TraceError(f"{where}: {what}, got {shown}{also}; {remedy}")
 
@@ -85,6 +83,16 @@ def check_jobs(frame: pl.DataFrame, place: Place) -> None:
     repeated = frame["job_id"].is_first_distinct().not_()
     place.refuse(repeated, frame["job_id"], "must be unique", "rename or drop the repeated rows")
     _check_together(frame, place)
+
+
+def shown_value(value: Any) -> str:
+    """A value of a file for a message, however long it is: an open quote may have swallowed half the file.
+
+    >>> shown_value("two"), shown_value(None), len(shown_value("a" * 1000))
+    ("'two'", 'nothing', 83)
+    """
+    shown = "nothing" if value is None else repr(value) if isinstance(value, str) else f"{value}"
+    return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}..."
 
 
 def shown_columns(found: Sequence[str]) -> str:

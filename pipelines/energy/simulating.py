@@ -16,7 +16,7 @@ from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
 from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.schedulers.energy.policies import EnergyFactory
-from jobcast.schedulers.settings import at_least_one, at_least_zero, count, flag, read_settings, seconds
+from jobcast.schedulers.settings import at_least_one, at_least_zero, count, delay, flag, read_settings, seconds
 from jobcast.simulator.energy.log import EnergyLog
 from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
@@ -30,7 +30,7 @@ SEED = "seed"
 """Setting of policies that draw."""
 
 
-REPLAY = {"period_s": seconds, "on_events": flag, "snapshot_epochs": count, "restart_s": at_least_zero}
+REPLAY = {"period_s": seconds, "on_events": flag, "snapshot_epochs": count, "restart_s": delay}
 """Settings of the mechanism, by their names in `replay_energy`."""
 PRICES = {"price_eur_kwh": at_least_zero, "pue": at_least_one}
 """Settings of the site."""

@@ -16,7 +16,7 @@ from jobcast.pipelines.simulation import finite_or_none
 from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
-from jobcast.schedulers.settings import at_least_zero, read_settings, seconds, share
+from jobcast.schedulers.settings import at_least_zero, delay, read_settings, seconds, share
 from jobcast.schedulers.tasks.policies import TaskFactory, find_task_policy
 from jobcast.simulator.tasks.log import TaskLog
 from jobcast.simulator.tasks.metrics import task_metrics
@@ -24,7 +24,7 @@ from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
 """Settings that name files: what jobs consist of, and their true accuracies."""
-MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": at_least_zero, "forecast_every": share}
+MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": delay, "forecast_every": share}
 """Settings of the cluster, whatever the policy."""
 
 

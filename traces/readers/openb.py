@@ -28,6 +28,8 @@ from jobcast.traces.times import Clock
 from jobcast.traces.typed import numbers_of, typed_columns
 
 NEEDS = ("name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time")
+MOST_GPUS = 1_000_000
+"""Of a node: more is a slip of the pen."""
 NODE_NEEDS = ("sn", "gpu", "model")
 RENAMED = {
     "name": "job_id",
@@ -141,8 +143,8 @@ def _told(nodes: FileBytes | None) -> tuple[str, ...]:
     frame, place = read_csv(nodes)
     require_columns(frame.columns, place, NODE_NEEDS)
     gpus = numbers_of(frame["gpu"], place)
-    if gpus.null_count() or (gpus < 0).any():
-        raise TraceError(f"{nodes.path}, column gpu: must be a number >= 0 in every row; correct it")
+    if gpus.null_count() or not gpus.is_between(0, MOST_GPUS).all():
+        raise TraceError(f"{nodes.path}, column gpu: must be a number from 0 to {MOST_GPUS:,} in every row; correct it")
     by_model = pl.DataFrame({"model": frame["model"].fill_null("unknown"), "gpu": gpus}).group_by("model").sum()
     shown = ", ".join(f"{int(count)} {model}" for model, count in by_model.sort("model").rows())
     return (f"{frame.height} nodes hold {int(gpus.sum())} GPUs: {shown}; quotas of pools are not told",)

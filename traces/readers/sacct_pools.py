@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobcast.domain.errors import PoolsError
+from jobcast.traces.check import shown_value
 from jobcast.traces.files import FileBytes
 from jobcast.traces.pools import PoolsTable, Quota
 from jobcast.traces.readers.reading import Reading
@@ -194,7 +195,7 @@ def _sinfo_nodes(text: str, path: str, line: int) -> int:
     """A number of nodes, or the last of allocated/idle/other/total."""
     count = text.rpartition("/")[2]
     if not count.isascii() or not count.isdigit() or len(count) > 9:
-        raise PoolsError(f"{path}, row {line}: must be a number of nodes, got {text!r}; {SINFO}")
+        raise PoolsError(f"{path}, row {line}: must be a number of nodes, got {shown_value(text)}; {SINFO}")
     return int(count)
 
 
@@ -211,13 +212,15 @@ def _name(text: str, path: str, line: int) -> str:
 def _nodes(text: str, path: str, line: int) -> list[str]:
     names = node_names(text)
     if names is None:
-        raise PoolsError(f"{path}, row {line}: must be a list of nodes, got {text!r}; write the file again")
+        raise PoolsError(f"{path}, row {line}: must be a list of nodes, got {shown_value(text)}; write the file again")
     return names
 
 
 def _count(gpus: int, valid: bool, text: str, path: str, line: int) -> int:
     if not valid or gpus > MOST_GPUS:
-        raise PoolsError(f"{path}, row {line}: counts of GPUs cannot be read, got {text!r}; write the file again")
+        raise PoolsError(
+            f"{path}, row {line}: counts of GPUs cannot be read, got {shown_value(text)}; write the file again"
+        )
     return gpus
 
 
