@@ -6,6 +6,7 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switches
 
+LONGEST_S = 100 * 366 * 86400.0
 LONGEST_DELAY_S = 30 * 86400.0  # a start that takes longer is a slip of the pen
 FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -39,14 +40,15 @@ def flag(value: object) -> bool:
 
 
 def seconds(value: object) -> float:
-    """A setting that is a positive time.
+    """A setting that is a positive time of at most a century.
 
     >>> seconds("300")
     300.0
     """
     number = _number(value)
-    if not 0 < number < float("inf"):
-        raise ValueError(f"must be a positive number of seconds, got {value}")
+    if not 0 < number <= LONGEST_S:
+        bound = f", at most {LONGEST_S:,.0f} (a century)" if number > LONGEST_S else ""
+        raise ValueError(f"must be a positive number of seconds{bound}, got {value}")
     return number
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobcast.domain.errors import PoolsError
-from jobcast.traces.check import shown_value
+from jobcast.traces.check import shown_columns, shown_value
 from jobcast.traces.files import FileBytes
 from jobcast.traces.pools import PoolsTable, Quota
 from jobcast.traces.readers.reading import Reading
@@ -166,7 +166,7 @@ def _from_sinfo(text: str, path: str) -> Partitions:
     columns = {name.partition("(")[0].rstrip(":"): place for place, name in enumerate(names)}
     if "GRES" not in columns or not {"NODES", "NODELIST", "HOSTNAMES"} & set(columns):
         raise PoolsError(
-            f"{path}, row {lines[0][0]}: needs PARTITION, GRES and NODES, found {', '.join(names)}; {SINFO}"
+            f"{path}, row {lines[0][0]}: needs PARTITION, GRES and NODES, found {shown_columns(names)}; {SINFO}"
         )
     made = Partitions(trust=0)
     for number, line in lines[1:]:
