@@ -132,10 +132,10 @@ def _from_partitions(text: str, path: str) -> Partitions:
     for line, pairs in _records(text, "PartitionName"):
         name = _name(pairs.get("PartitionName", ""), path, line)
         if name in made.gpus:
-            raise PoolsError(f"{path}, row {line}: partition {name!r} is given twice; keep one")
+            raise PoolsError(f"{path}, row {line}: partition {shown_value(name)} is given twice; keep one")
         if "TRES" not in pairs:
             raise PoolsError(
-                f"{path}, row {line}: partition {name!r} has no TRES=; write scontrol show partition again"
+                f"{path}, row {line}: partition {shown_value(name)} has no TRES=; write scontrol show partition again"
             )
         resources = parse_tres(_told(pairs["TRES"]))
         made.gpus[name] = _count(resources.gpus or 0, resources.valid, pairs["TRES"], path, line)
