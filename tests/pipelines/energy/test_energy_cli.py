@@ -172,7 +172,7 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
         (("--set", "perod_s=3"), "unknown setting perod_s"),
         (("--set", "period_s=0"), "setting period_s must be a positive number"),
         (("--set", "snapshot_epochs=0.5"), "setting snapshot_epochs must be a whole number >= 1"),
-        (("--set", "restart_s=-1"), "setting restart_s must be a number >= 0"),
+        (("--set", "restart_s=-1"), "setting restart_s must be a number of seconds from 0"),
         (("--set", "pue=0.5"), "setting pue must be a number >= 1"),
         (("--set", "price_eur_kwh=x"), "setting price_eur_kwh must be a number >= 0"),
         (("--set", "segments=s.txt"), "--set segments=s.txt: end the name in .csv or .parquet"),
