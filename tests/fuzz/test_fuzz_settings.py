@@ -18,7 +18,7 @@ from jobcast.schedulers.round_policies import ROUND_POLICIES
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 from jobcast.traces.generators import GENERATORS
 
-FEW, MANY = 50, 2_000
+FEW, MANY = 50, 350
 LEARNED = ("mlf_rl", "device_rl")
 """Policies that need weights that somebody trained."""
 NUMBERS = (
