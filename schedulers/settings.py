@@ -52,6 +52,18 @@ def seconds(value: object) -> float:
     return number
 
 
+def positive(value: object) -> float:
+    """A setting that is a number above 0.
+
+    >>> positive("3250")
+    3250.0
+    """
+    number = _number(value)
+    if not 0 < number < float("inf"):
+        raise ValueError(f"must be a number > 0, got {value}")
+    return number
+
+
 def delay(value: object) -> float:
     """A setting that is a time which jobs lose at a start, from 0 to `LONGEST_DELAY_S`, so that replays end some day.
 

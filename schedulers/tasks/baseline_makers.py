@@ -6,7 +6,7 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import TaskPolicy
-from jobcast.schedulers.settings import Readers, at_least_zero, one_of, seconds, share
+from jobcast.schedulers.settings import Readers, at_least_zero, one_of, positive, seconds, share
 
 Maker = Callable[[Mapping[str, Any], object | None], TaskPolicy]
 
@@ -61,7 +61,7 @@ BASELINES: Mapping[str, tuple[Maker, Readers]] = MappingProxyType(
         "slaq": (_slaq, {"interval_s": seconds}),
         "tiresias": (
             _tiresias,
-            {"index": one_of("las", "gittins"), "queue_gpu_s": seconds, "promote": at_least_zero},
+            {"index": one_of("las", "gittins"), "queue_gpu_s": positive, "promote": at_least_zero},
         ),
         "gandiva": (_gandiva, {"overload": at_least_zero}),
         "graphene": (_graphene, {"srpt": at_least_zero, "packing": at_least_zero, "fairness": at_least_zero}),
