@@ -44,31 +44,31 @@ test-slow: install  ## fuzzing with many examples, random workloads through ever
 	@$(BIN)/python -m pytest -n 2 --dist load -m slow
 
 lint: install  ## ruff and mypy
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast && $(BIN)/mypy -p papers
 
 repro: install  ## the same stages through DVC
 	@$(BIN)/dvc repro
 
 bench: install  ## the bars: features, predictions, simulations (JOBCAST_DATA names the folder of traces)
-	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || exit 1; done
 
 notebooks: install  ## execute the notebooks (their outputs lie in notebooks/executed/)
 	@$(BIN)/python notebooks/execute.py
 
 reproduce-shockwave: install  ## the tables and figures of Shockwave into docs/shockwave/ (JOBCAST_DATA names the folder of traces)
-	@$(BIN)/python -m jobcast.pipelines.reproduce.shockwave
+	@$(BIN)/python -m papers.shockwave
 
 reproduce-pcs: install  ## the figures of PCS into docs/pcs/ (JOBCAST_DATA names the folder of traces)
-	@$(BIN)/python -m jobcast.pipelines.reproduce.pcs
+	@$(BIN)/python -m papers.pcs
 
 reproduce-mlfs: install  ## the figures of MLFS into docs/mlfs/ (JOBCAST_DATA names the folder of traces)
-	@$(BIN)/python -m jobcast.pipelines.reproduce.mlfs
+	@$(BIN)/python -m papers.mlfs
 
 reproduce-andreas: install  ## the figures and tables of ANDREAS into docs/andreas/ (JOBCAST_DATA names the folder of traces)
-	@$(BIN)/python -m jobcast.pipelines.reproduce.andreas
+	@$(BIN)/python -m papers.andreas
 
 reproduce-sia: install  ## the figures and tables of SIA into docs/sia/ (JOBCAST_DATA names the folder of traces)
-	@$(BIN)/python -m jobcast.pipelines.reproduce.sia
+	@$(BIN)/python -m papers.sia
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \

@@ -1,6 +1,6 @@
 """How far policies are from the exact optimum of ANDREAS' proxy objective, and how large a model HiGHS still solves.
 
-    python benchmarks/bench_andreas_exact.py [--instances 200] [--worst 0] [--sizes 10x5 20x10 ...]
+    PYTHONPATH=. python benchmarks/bench_andreas_exact.py [--instances 200] [--worst 0] [--sizes 10x5 20x10 ...]
 
 Instances have 2 to 6 jobs and 1 to 3 nodes of V100 (1, 2 or 4 GPUs) and T4 (1 or 2). Half of the due dates are tight,
 0.5 to 1.5 times the job's fastest run from now on, half loose, 1.5 to 6 times; weights are 1 to 5; three jobs in ten
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from jobcast.domain.energy import Deployment
-from jobcast.pipelines.reproduce.andreas.exact import COMPARED, HEAD, SAME_EUR, compare, constraint, line
-from jobcast.pipelines.reproduce.andreas.instances import instance, small
-from jobcast.pipelines.reproduce.sheets import grid
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.policies import find_energy_policy
+from papers.andreas.exact import COMPARED, HEAD, SAME_EUR, compare, constraint, line
+from papers.andreas.instances import instance, small
+from papers.sheets import grid
 
 
 def print_gaps(count: int, worst: int) -> None:

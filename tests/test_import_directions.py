@@ -48,6 +48,12 @@ def test_a_room_imports_only_what_the_plan_allows(room):
                 assert parts[1] == room or parts[1] in ROOMS[room], f"{path} imports {name}"
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_of_the_package_imports_the_papers(room):
+    for path in files_of(room):
+        assert not [name for name in imports_of(path) if name.split(".")[0] == "papers"], path
+
+
 @pytest.mark.parametrize("room", sorted(set(ROOMS) - {"models"}))
 def test_no_machine_learning_library_outside_models(room):
     for path in files_of(room):

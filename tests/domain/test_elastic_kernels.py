@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.simulator.elastic.elastic_cases import jobs_of
 
 from jobcast.domain.elastic import ElasticView
 from jobcast.domain.elastic_kernels import grant, speed_on, speedup_at
+from tests.simulator.elastic.elastic_cases import jobs_of
 
 TABLES = np.array([[[0.0, 1.0, 1.8, 2.4], [0.0, 1.0, 1.5, 1.6]]])
 

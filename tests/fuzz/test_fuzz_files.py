@@ -14,8 +14,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
-from tests.fuzz.mutations import mutate, mutate_text
 
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
@@ -23,6 +21,8 @@ from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.job_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.tasks import write_tasks
+from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
+from tests.fuzz.mutations import mutate, mutate_text
 
 FEW, MANY = 50, 2_000
 """Inputs of each row of `ROWS` in all, fast and slow."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.fuzz.mutations import mutate
-from tests.traces.test_readers_fuzz import CASES, assert_one_line, read, sources_of
 
 from jobcast.domain.errors import JobcastError
 from jobcast.pipelines.cli import main
@@ -18,6 +16,8 @@ from jobcast.traces.canonical import write_trace
 from jobcast.traces.parquet import parquet_metadata, read_parquet, write_parquet
 from jobcast.traces.readers import format_names, read_sources, read_trace
 from jobcast.traces.table import Trace
+from tests.fuzz.mutations import mutate
+from tests.traces.test_readers_fuzz import CASES, assert_one_line, read, sources_of
 
 FEW, MANY = 50, 2_000
 """Inputs a format in `make test` and in `make test-slow`."""

@@ -7,9 +7,6 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
-from tests.fuzz.mutations import WORDS, mutate_text
-from tests.fuzz.test_fuzz_files import words_of
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES
@@ -17,6 +14,9 @@ from jobcast.schedulers.policies import BUILT_IN
 from jobcast.schedulers.round_policies import ROUND_POLICIES
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 from jobcast.traces.generators import GENERATORS
+from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
+from tests.fuzz.mutations import WORDS, mutate_text
+from tests.fuzz.test_fuzz_files import words_of
 
 FEW, MANY = 50, 350
 LEARNED = ("mlf_rl", "device_rl")

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from tests.fuzz.mutations import HUGE_LINE, MUTATIONS, mutate, mutate_text
 
 TABLE = b"job_id,pool,submit_time\n1,a,2017-11-06 00:00:00\n2,b,2017-11-07 00:00:00\n"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 from jobcast.schedulers.allox import AlloX, attained_share, queue_places
+from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 
 @given(times=st.lists(st.integers(1, 50), min_size=1, max_size=6), gpus=st.integers(1, 3))

@@ -1,9 +1,9 @@
 from collections import Counter
 
 import pytest
-from tests.schedulers.rounds_driver import active, seqs, state
 
 from jobcast.schedulers.gandiva_fair import GandivaFair
+from tests.schedulers.rounds_driver import active, seqs, state
 
 
 def test_equal_shares_whatever_the_width():

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.schedulers.rounds_driver import active, state
 
 from jobcast.schedulers.gavel import Gavel, centre, water
+from tests.schedulers.rounds_driver import active, state
 
 JOBS = st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=12)
 

@@ -1,9 +1,9 @@
 from hypothesis import given, settings
-from tests.schedulers.events_driver import reference, starts, workloads
 
 from jobcast.schedulers.hived import HiveD
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.simulator.engine import replay
+from tests.schedulers.events_driver import reference, starts, workloads
 
 
 def hived(cluster):

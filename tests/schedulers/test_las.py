@@ -1,6 +1,5 @@
-from tests.schedulers.rounds_driver import active, seqs, state
-
 from jobcast.schedulers.las import LeastAttained
+from tests.schedulers.rounds_driver import active, seqs, state
 
 
 def test_least_gpu_time_first():

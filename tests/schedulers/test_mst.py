@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.schedulers.rounds_driver import active, state, trained
 
 from jobcast.schedulers.mst import STEPS, MaxSumThroughput, fractional_knapsack
+from tests.schedulers.rounds_driver import active, state, trained
 
 
 def sized(job, samples):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.rounds_driver import ROUND_S, Known, active, drive, job, seqs, state
 
 from jobcast.schedulers.makespan import Window, best_rounds
 from jobcast.schedulers.ossp import OpenShop, longest_first
+from tests.schedulers.rounds_driver import ROUND_S, Known, active, drive, job, seqs, state
 
 
 def test_the_longest_go_first():

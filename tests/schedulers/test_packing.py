@@ -2,9 +2,9 @@ from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.rounds_driver import job, seqs
 
 from jobcast.schedulers.packing import first_fit, most_valuable
+from tests.schedulers.rounds_driver import job, seqs
 
 
 def test_first_fit_skips_what_is_too_wide():

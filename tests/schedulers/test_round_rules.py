@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.schedulers.rounds_driver import Following, Known, drive, job, seqs, state, workloads
 
 from jobcast.schedulers.allox import AlloX
 from jobcast.schedulers.gandiva_fair import GandivaFair
@@ -12,6 +11,7 @@ from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
 from jobcast.schedulers.srpt import ShortestRemaining
 from jobcast.schedulers.themis_filter import ThemisFilter
+from tests.schedulers.rounds_driver import Following, Known, drive, job, seqs, state, workloads
 
 RULES = {
     "allox": AlloX,

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.schedulers.events_driver import reference, starts, workloads
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -21,6 +20,7 @@ from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.schedulers.events_driver import reference, starts, workloads
 
 
 def built(rows, quotas):

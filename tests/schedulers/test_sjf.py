@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, settings
-from tests.schedulers.events_driver import reference, starts, workloads
 
 from jobcast.schedulers.ssf import ShortestJobFirst
 from jobcast.simulator.forecasts import Conservative, Oracle
+from tests.schedulers.events_driver import reference, starts, workloads
 
 
 def shortest_first(durations_s, backfill):

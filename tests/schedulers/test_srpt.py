@@ -1,6 +1,5 @@
-from tests.schedulers.rounds_driver import Known, active, seqs, state
-
 from jobcast.schedulers.srpt import ShortestRemaining
+from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 KNOWN = Known({0: 900.0, 1: 500.0, 2: 600.0, 3: 600.0})
 

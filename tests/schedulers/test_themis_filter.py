@@ -1,7 +1,7 @@
 import pytest
-from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 from jobcast.schedulers.themis_filter import FILTER, ThemisFilter
+from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 # At 600 s with 3 jobs on 1 GPU the contention is 3. Fairness (Shockwave, equation 9):
 # 0: (600 + 3 x 300) / (3 x 600) = 0.83; 1: (600 + 3 x 600) / (3 x 600) = 1.33; 2: (600 + 3 x 1000) / (3 x 1000) = 1.2

@@ -4,11 +4,11 @@ from math import ceil, log1p
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.events_driver import starts, workloads
 
 from jobcast.schedulers.themis_np import ThemisNp
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
+from tests.schedulers.events_driver import starts, workloads
 
 
 class Checked:

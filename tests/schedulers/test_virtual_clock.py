@@ -1,11 +1,11 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.events_driver import starts, workloads
 
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.virtual_clock import EMPTY, ResourceTimePlan, virtual_starts_s
 from jobcast.schedulers.virtual_clock_kernels import add, first_above
+from tests.schedulers.events_driver import starts, workloads
 
 
 @given(workloads(max_jobs=30, durations=(1e-8, 1, 2, 3, 5, 9, 20, 40)))

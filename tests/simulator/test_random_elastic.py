@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
-from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
+from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
+from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
 
 SPEED = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0], [1.0, 0.9]])
 FEW, MANY = 2, 125

@@ -8,12 +8,12 @@ from math import inf
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
-from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES
 from jobcast.simulator.energy.accounting import cost_of_segments
 from jobcast.simulator.energy.run import replay_energy
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
+from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 
 FEW, MANY = 1, 110
 MOST_PERIODS = 150

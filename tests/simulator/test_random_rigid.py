@@ -11,19 +11,6 @@ from math import ceil
 
 import numpy as np
 import pytest
-from tests.simulator.random_jobs import (
-    GPUS,
-    Recorder,
-    check_capacity,
-    check_run,
-    check_same,
-    dust_s,
-    most_held,
-    rng_of,
-    rows_of,
-    spans_by_job,
-    told,
-)
 
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -41,6 +28,19 @@ from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
 from jobcast.simulator.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
+from tests.simulator.random_jobs import (
+    GPUS,
+    Recorder,
+    check_capacity,
+    check_run,
+    check_same,
+    dust_s,
+    most_held,
+    rng_of,
+    rows_of,
+    spans_by_job,
+    told,
+)
 
 OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),

@@ -10,14 +10,14 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of
-from tests.simulator.tasks.task_policies import COPIED
-from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 from jobcast.simulator.tasks.run import replay_tasks
+from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of
+from tests.simulator.tasks.task_policies import COPIED
+from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 
 POLICIES = tuple(name for name in TASK_POLICIES if name not in ("mlf_rl", "device_rl"))
 """All but those that need learned weights."""

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 from jobcast.domain.bad_answers import CURVES, BadAnswers, Reason
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
@@ -15,6 +13,8 @@ from jobcast.models.curves.guarded import guarded_accuracies
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.run import replay_tasks
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 ASKING = ("mlf_c", "mlfs", "mlf_rl")
 """Policies that look at final accuracies."""

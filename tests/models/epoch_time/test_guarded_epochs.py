@@ -4,12 +4,12 @@ from math import inf, isfinite, nan
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
 
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.models.epoch_time.guarded import MOST_FASTER, MOST_SLOWER, guarded_epoch_s, slowest_s
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES
 from jobcast.simulator.energy.run import replay_energy
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
 
 CLUSTER = cluster_of((1, (0.0, 420.0, 670.0)), (1, (0.0, 240.0)))
 JOBS = jobs_of(

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.schedulers.tasks.test_task_network import arrays
 
 from jobcast.models.scheduling.policy import MlfPolicy, Training
 from jobcast.models.scheduling.served import ServedSchedulingPolicy
 from jobcast.schedulers.tasks.features import JOB_FEATURES
 from jobcast.schedulers.tasks.network import networks_of, scores_of
+from tests.schedulers.tasks.test_task_network import arrays
 
 
 def test_served_scores_are_those_that_the_scheduler_orders_by():

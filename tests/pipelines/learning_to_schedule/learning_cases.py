@@ -1,6 +1,7 @@
 """A small workload to learn on."""
 
 import numpy as np
+
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.pipelines.learning_to_schedule.learning_cases import small_workload
-from tests.schedulers.tasks.test_task_network import arrays
 
 from jobcast.pipelines.learning_to_schedule.comparing import FIGURES, change, compare, is_better, measured
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
+from tests.pipelines.learning_to_schedule.learning_cases import small_workload
+from tests.schedulers.tasks.test_task_network import arrays
 
 
 def changes(jct, deadline=0.0, accuracy=0.0):

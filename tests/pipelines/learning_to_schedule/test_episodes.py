@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.pipelines.learning_to_schedule.learning_cases import small_workload
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.tasks import GPU
 from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings, draw_episode, first_servers, part_of
+from tests.pipelines.learning_to_schedule.learning_cases import small_workload
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 WHOLE = small_workload()
 

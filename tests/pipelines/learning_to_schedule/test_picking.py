@@ -3,8 +3,6 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.pipelines.learning_to_schedule.picking import HOSTS, JOBS, Picking
@@ -12,6 +10,8 @@ from jobcast.pipelines.learning_to_schedule.rollouts import as_taught, best
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def picked(view, choose):

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.pipelines.learning_to_schedule.learning_cases import small_workload
-from tests.schedulers.tasks.test_task_network import arrays
 
 from jobcast.pipelines.learning_to_schedule.environment import ROUND_S, Course, schedule_env
 from jobcast.pipelines.learning_to_schedule.rewards import Scale
@@ -13,6 +11,8 @@ from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.tasks.metrics import task_metrics
 from jobcast.simulator.tasks.run import replay_tasks
+from tests.pipelines.learning_to_schedule.learning_cases import small_workload
+from tests.schedulers.tasks.test_task_network import arrays
 
 SETTINGS = MlfHSettings()
 WORKLOAD = small_workload()

@@ -1,12 +1,12 @@
 """What the registry is told of a learned scheduler."""
 
 import pytest
-from tests.schedulers.tasks.test_task_network import arrays
 
 from jobcast.models.scheduling.policy import Measured, MlfPolicy, Training
 from jobcast.pipelines.learning_to_schedule.registering import scheduler_card
 from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler
 from jobcast.traces.table import Source
+from tests.schedulers.tasks.test_task_network import arrays
 
 
 @pytest.mark.parametrize(("better", "said"), [(True, "measured to be better"), (False, "not measured to be better")])

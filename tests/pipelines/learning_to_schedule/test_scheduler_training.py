@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.pipelines.learning_to_schedule.learning_cases import small_workload
 
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry.cards import content_sha256
@@ -13,6 +12,7 @@ from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings, poli
 from jobcast.pipelines.learning_to_schedule.training import train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
 from jobcast.simulator.tasks.run import replay_tasks
+from tests.pipelines.learning_to_schedule.learning_cases import small_workload
 
 WORKLOAD = small_workload(20)
 SHORT = SchedulerSettings(

@@ -1,9 +1,9 @@
 """Whether a workload is still the one that a front was searched on."""
 
 import pytest
-from tests.pipelines.search import search_cases as cases
 
 from jobcast.pipelines.search.drift import compare, described
+from tests.pipelines.search import search_cases as cases
 
 
 def test_the_same_workload_is_no_reason():

@@ -4,7 +4,6 @@ import importlib.util
 
 import numpy as np
 import pytest
-from tests.pipelines.search import search_cases as cases
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.search import evaluating
@@ -13,6 +12,7 @@ from jobcast.pipelines.search.pareto import pareto_mask
 from jobcast.pipelines.search.searching import draw_samples, run_hash, search_front
 from jobcast.pipelines.search.workload import Sampling
 from jobcast.schedulers.elastic.config import WfqConfig
+from tests.pipelines.search import search_cases as cases
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pymoo") is None, reason=cases.NEEDS_PYMOO)
 

@@ -5,9 +5,9 @@ from math import inf
 import numpy as np
 from hypothesis import given
 from hypothesis import settings as examples
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 AFS = ELASTIC_POLICIES["afs"]()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+
 from tests.simulator.elastic.elastic_cases import dealt, policies, views
 
 POLICIES = policies()

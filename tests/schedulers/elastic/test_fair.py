@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
 FAIR, WHOLE = ELASTIC_POLICIES["fair"](), ELASTIC_POLICIES["fair"]({"whole_gpus": "yes"})
 

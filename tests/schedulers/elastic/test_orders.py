@@ -1,9 +1,9 @@
 """FIFO, SRSF and LAS by hand."""
 
 import numpy as np
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 FIFO, SRSF, LAS = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf", "las"))
 

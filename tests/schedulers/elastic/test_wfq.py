@@ -5,11 +5,11 @@ from math import inf
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
 
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.elastic.wfq import demand_cap, fill
+from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
 
 FIFO = ELASTIC_POLICIES["fifo"]()
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
 from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.reproduce.andreas.instances import small
 from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
 from jobcast.schedulers.energy.configurations import back_of
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+from papers.andreas.instances import small
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
 SOME = 60
 V100, T4 = (0.0, 420.0, 670.0), (0.0, 170.0)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.baselines import ORDERS, QueuePolicy, QueueSettings, configurations
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
 V100, T4 = (0.0, 420.0, 670.0), (0.0, 170.0)
 NAMES = st.sampled_from(sorted(ORDERS))

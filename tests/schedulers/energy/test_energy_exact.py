@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
 from jobcast.domain.energy import POSTPONED
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.energy import exact_model
 from jobcast.schedulers.energy.exact import SAME_EUR, Exact, ExactSettings, nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
+from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
 INF = np.inf
 HOURLY = [[3600.0, 1800.0, 1200.0]]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
 from jobcast.domain.energy import Deployment, Tariff
 from jobcast.schedulers.energy.objective import counted, longest_s, postponed_eur, proxy_objective
+from tests.schedulers.energy.exact_views import cluster, legal_deployments, random_view, view
 
 INF = np.inf
 NODE = cluster([0], [3], [[0, 1000, 2000, 3000]])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, view_of
 
 from jobcast.domain.energy import POSTPONED
 from jobcast.schedulers.energy.configurations import queue_of
 from jobcast.schedulers.energy.greedy import construct
 from jobcast.schedulers.energy.greedy_state import new_draft
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, view_of
 
 T4 = (0.0, 170.0)
 TRIES = 4000

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, view_of
 
 from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.schedulers.energy.configurations import queue_of
 from jobcast.schedulers.energy.greedy import construct
 from jobcast.schedulers.energy.greedy_state import new_draft
 from jobcast.schedulers.energy.objective import proxy_objective
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, view_of
 
 VIEWS = energy_views(most_jobs=6, most_nodes=3, tariffs=True)
 WAY = (0.0, 0.5, 1.0, 0.0, 0.0)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.milp.milp_cases import draw, random_schedule, usage
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
 from jobcast.schedulers.milp.columns import every_step, sized_by_duration, with_tails
 from jobcast.schedulers.milp.instance import make_instance
 from jobcast.schedulers.milp.programme import build
+from tests.schedulers.milp.milp_cases import draw, random_schedule, usage
 
 
 def test_starts_lie_as_far_apart_as_the_job_is_long():

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.schedulers.milp.milp_cases import cost, draw, usage
 
 from jobcast.schedulers.milp.columns import every_step
 from jobcast.schedulers.milp.highs import branch_and_bound, relax
 from jobcast.schedulers.milp.programme import build
+from tests.schedulers.milp.milp_cases import cost, draw, usage
 
 
 def programme_of(seed, beta):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.milp.milp_cases import GRID_S, draw, known
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -12,6 +11,7 @@ from jobcast.schedulers.milp.instance import make_instance, on_grid
 from jobcast.schedulers.policies import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
+from tests.schedulers.milp.milp_cases import GRID_S, draw, known
 
 POOL = [Pool("p", 2)]
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.schedulers.milp.milp_cases import draw, known
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -16,6 +15,7 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle
 from jobcast.simulator.metrics import against_baseline
 from jobcast.simulator.workload import Workload
+from tests.schedulers.milp.milp_cases import draw, known
 
 
 @settings(max_examples=25, deadline=None)

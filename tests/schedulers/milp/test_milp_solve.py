@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.schedulers.milp.solve import Settings, plan
+from jobcast.schedulers.policies import make_policy
+from jobcast.simulator.engine import replay
+from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import (
     GRID_S,
     brute_force,
@@ -16,12 +22,6 @@ from tests.schedulers.milp.milp_cases import (
     usage,
     virtual_clock,
 )
-
-from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.milp.solve import Settings, plan
-from jobcast.schedulers.policies import make_policy
-from jobcast.simulator.engine import replay
-from jobcast.simulator.workload import Workload
 
 EXACT = Settings(exact=True, time_limit_s=30.0)
 BARE = replace(EXACT, search_tries=0)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, curve_at, jobs_of, task_views
 
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.tasks.baseline_makers import BASELINES
 from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.run import replay_tasks
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, curve_at, jobs_of, task_views
 
 PREEMPTING = ("slaq", "tiresias", "hypersched")
 MOST_AT_ONCE = 12

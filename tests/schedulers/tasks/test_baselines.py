@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.baselines import (
@@ -14,6 +13,7 @@ from jobcast.schedulers.tasks.baselines import (
     sorted_jobs,
     waiting_jobs,
 )
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 
 def test_a_job_runs_where_all_its_tasks_are_on_gpus():

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.device_rl import device_rl
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.network import Layers, Networks
 from jobcast.schedulers.tasks.policies import find_task_policy
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def layers(names, **weights):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 from jobcast.schedulers.tasks.gains import amplitude, epochs_seen, gain_until
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 
 def one(done, **given):

@@ -2,6 +2,9 @@
 
 import numpy as np
 from hypothesis import given
+
+from jobcast.domain.tasks import GPU, QUEUED
+from jobcast.schedulers.tasks.gandiva import Gandiva, GandivaSettings
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     checked,
@@ -12,9 +15,6 @@ from tests.simulator.tasks.task_cases import (
     task_views,
     view_of,
 )
-
-from jobcast.domain.tasks import GPU, QUEUED
-from jobcast.schedulers.tasks.gandiva import Gandiva, GandivaSettings
 
 
 def after(view, **settings):

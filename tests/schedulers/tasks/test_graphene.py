@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of, workloads
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.descendants import descendants
 from jobcast.schedulers.tasks.graphene import Graphene, GrapheneSettings, scores, trouble
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of, workloads
 
 
 def after(view, **weights):

@@ -4,8 +4,6 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 from jobcast.domain.bad_answers import BadAnswers, Reason
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
@@ -14,6 +12,8 @@ from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.run import replay_tasks
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
 
 HEADS = ("jobs.first", "jobs.last", "hosts.second", "hosts.first_bias")
 BAD = {"nan": nan, "inf": inf, "-inf": -inf, "1e300": 1e300}

@@ -3,8 +3,6 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.features import HOST_FEATURES, plain_view, told_of
@@ -12,6 +10,8 @@ from jobcast.schedulers.tasks.hosting import fits, fitting, host_rows, place_in_
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.schedulers.tasks.packing import room_of, wants_of
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 LIMITS = MlfHSettings().limits
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 from jobcast.schedulers.tasks.hosts import ideal_host, movement
 from jobcast.schedulers.tasks.packing import limits_of, nearness, room_of, wants_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 LIMITS = limits_of(0.9, 0.9)
 SMALL = np.array([0.1, 0.5, 1.0, 10.0])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.hypersched import HyperSched, HyperSchedSettings, deadline_gain
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def after(view, **settings):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, TARGET_ONLY
@@ -18,6 +17,7 @@ from jobcast.schedulers.tasks.load_control import (
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlfs import mlfs
 from jobcast.schedulers.tasks.policies import find_task_policy
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 SETTINGS = LoadControlSettings()
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED
 from jobcast.schedulers.tasks.migration import tasks_to_move
 from jobcast.schedulers.tasks.packing import limits_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 LIMITS = limits_of(0.9, 0.9)
 

@@ -4,6 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.tasks import GPU, QUEUED
+from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
+from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     checked,
@@ -14,12 +20,6 @@ from tests.simulator.tasks.task_cases import (
     task_views,
     view_of,
 )
-
-from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import GPU, QUEUED
-from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
-from jobcast.schedulers.tasks.packing import limits_of, place_jobs
-from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
 
 OWN = ["mlf_h", "mlf_c", "mlfs"]
 

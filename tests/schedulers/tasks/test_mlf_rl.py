@@ -3,14 +3,14 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl, tasks_leaving
 from jobcast.schedulers.tasks.network import networks_of
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def by_columns(jobs=None, hosts=None):

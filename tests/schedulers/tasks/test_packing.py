@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED, decision
+from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
+from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.policies import find_task_policy
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     checked,
@@ -14,11 +19,6 @@ from tests.simulator.tasks.task_cases import (
     task_views,
     view_of,
 )
-
-from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED, decision
-from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
-from jobcast.schedulers.tasks.packing import limits_of, place_jobs
-from jobcast.schedulers.tasks.policies import find_task_policy
 
 RULES = [IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT]
 

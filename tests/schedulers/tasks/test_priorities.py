@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.schedulers.tasks.priorities import Weights, job_order, learning_worth, task_deadlines, task_priorities
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 HOUR_S = 3600.0
 NOW_S = 2 * HOUR_S

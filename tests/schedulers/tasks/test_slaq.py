@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.slaq import Slaq, SlaqSettings, gain_speed
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def two(gpu_of, *, now_s=600.0, **given):

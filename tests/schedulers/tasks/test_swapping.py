@@ -3,12 +3,12 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.baselines import gpu_and_memory, running_jobs, waiting_jobs
 from jobcast.schedulers.tasks.hosts import CONSOLIDATE
 from jobcast.schedulers.tasks.swapping import place_or_swap
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def swapped(view, claim, hold, order=None):

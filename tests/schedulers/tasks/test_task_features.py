@@ -2,7 +2,6 @@
 
 import numpy as np
 from hypothesis import given
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 from jobcast.schedulers.tasks.features import (
     JOB_FEATURES,
@@ -13,6 +12,7 @@ from jobcast.schedulers.tasks.features import (
     plain_view,
     some_job_runs,
 )
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
 
 def rows_of(view):

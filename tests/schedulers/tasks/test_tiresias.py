@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.tasks.tiresias import (
@@ -14,6 +13,7 @@ from jobcast.schedulers.tasks.tiresias import (
     gittins_index,
     second_queue,
 )
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def view(gpu_of, ran_s, waited_s=(0.0, 0.0, 0.0), **given):

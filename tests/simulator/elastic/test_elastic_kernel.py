@@ -4,13 +4,13 @@ from math import nan
 
 import numpy as np
 import pytest
-from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 from jobcast.domain.elastic import ElasticPolicy
 from jobcast.domain.elastic_kernels import RULE, njit
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 FIFO, SRSF, FAIR = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf", "fair"))
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
-from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 FIFO, SRSF = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf"))
 WHOLE = {name: policy for name, policy in policies().items() if policy.integral}

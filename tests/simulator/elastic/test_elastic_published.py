@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
 
 from jobcast.schedulers.elastic.config import parse_config
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
 
 GPUS = 64
 JOBS = 301

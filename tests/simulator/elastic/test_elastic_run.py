@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 POLICIES = policies()
 FIFO, SRSF = POLICIES["fifo"], POLICIES["srsf"]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
 from jobcast.domain.energy import DAY_S
 from jobcast.simulator.energy.accounting import cost_of_segments, power_over_time, price_seconds
 from jobcast.simulator.energy.log import Segments
 from jobcast.simulator.energy.meter import price_seconds_between
+from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
 NODE = (0.0, 100.0, 180.0)
 

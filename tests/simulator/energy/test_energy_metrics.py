@@ -4,11 +4,11 @@ from math import inf, isnan
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
-from tests.simulator.energy.energy_policies import Script
 
 from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
+from tests.simulator.energy.energy_policies import Script
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ from math import inf
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
-from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script
 
 from jobcast.domain.energy import Deployment
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.simulator.energy.run import replay_energy
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
+from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script
 
 NODE = (0.0, 100.0, 180.0)
 """Watts of a node of two GPUs."""

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.energy.energy_cases import clusters, energy_jobs, workload_of
-from tests.simulator.energy.energy_policies import COPIED, Chaos
 
 from jobcast.domain.energy import DAY_S, POSTPONED, WATT_SECONDS
 from jobcast.simulator.energy.accounting import cost_of_segments
 from jobcast.simulator.energy.run import replay_energy
+from tests.simulator.energy.energy_cases import clusters, energy_jobs, workload_of
+from tests.simulator.energy.energy_policies import COPIED, Chaos
 
 FEW = settings(max_examples=60)
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")

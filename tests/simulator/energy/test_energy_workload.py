@@ -4,11 +4,11 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
 
 from jobcast.domain.energy import Tariff
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.simulator.energy.workload import EnergyWorkload
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
 
 CLUSTER = cluster_of((1, (0.0, 100.0, 180.0)), (2, (0.0, 70.0)))
 BOTH = ((9.0, 5.0), (20.0,))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.simulator.tasks.task_cases import loads_of, workload_of, workloads
-from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
+from tests.simulator.tasks.task_cases import loads_of, workload_of, workloads
+from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 ROUND_S = 600.0
 FEW = settings(max_examples=25)

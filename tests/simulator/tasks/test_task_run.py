@@ -4,12 +4,12 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
-from tests.simulator.tasks.task_policies import Fifo, Script
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
 from jobcast.simulator.tasks.run import PATIENCE, replay_tasks
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
+from tests.simulator.tasks.task_policies import Fifo, Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
 LINEAR = np.linspace(0.0, 1.0, 11)[None]  # ten epochs

@@ -5,10 +5,10 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, workload_of
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import TaskCluster
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, workload_of
 
 ROWS = [TaskJob(), TaskJob(submit_s=5.0, workers=2, server=True, chain=True, volume_mb=3.0)]
 """Tasks 0; 1, 2 and parameter server 3. Edges 1 -> 2, 2 -> 3, 3 -> 1, 3 -> 2."""

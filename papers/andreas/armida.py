@@ -1,0 +1,104 @@
+"""The eight jobs of Table V on armida-05, -06 and -07, called every five minutes; what each call expected to cost."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyPolicy, EnergyView
+from jobcast.pipelines.energy.believing import noisy
+from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.schedulers.energy.objective import deployed_s
+from jobcast.schedulers.energy.policies import find_energy_policy
+from jobcast.simulator.energy.accounting import cost_of_segments
+from jobcast.simulator.energy.log import EnergyLog, Segments
+from jobcast.simulator.energy.run import replay_energy
+from papers.andreas.units import ANDREAS
+from papers.andreas.workloads import ARMIDA, read_workload
+
+PERIOD_S = 300.0
+"""ANDREAS, appendix B: the optimiser is called every 5 minutes, and at no other time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a call expects: EUR of energy until the next one."""
+
+    now_s: float
+    eur: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A policy, and what its calls expect of the period that follows."""
+
+    policy: EnergyPolicy
+    calls: list[Expected] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of the policy."""
+        return self.policy.name
+
+    def decide(self, view: EnergyView) -> Deployment:
+        """What the policy decides."""
+        decided = self.policy.decide(view)
+        self.calls.append(Expected(view.now_s, expected_eur(view, decided)))
+        return decided
+
+
+def expected_eur(view: EnergyView, decided: Deployment) -> float:
+    """Energy cost until the next call, by the times that are believed: a job that ends before frees its GPUs."""
+    runs = np.flatnonzero(decided.node_of != POSTPONED)
+    until_s = view.now_s + np.minimum(deployed_s(view, decided)[runs], view.period_s)
+    begin_s = np.full(len(runs), view.now_s)
+    held = Segments(view.active[runs], decided.node_of[runs], decided.gpus_of[runs], begin_s, until_s)
+    return float(cost_of_segments(held, view.cluster).eur.sum())
+
+
+def real_eur(log: EnergyLog, cluster: EnergyCluster, from_s: float, until_s: float) -> float:
+    """Energy cost of what happened between two instants."""
+    told = log.segments
+    first_s, last_s = np.maximum(told.from_s, from_s), np.minimum(told.until_s, until_s)
+    kept = last_s > first_s
+    part = Segments(told.job[kept], told.node[kept], told.gpus[kept], first_s[kept], last_s[kept])
+    return float(cost_of_segments(part, cluster).eur.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session:
+    """A run of the eight jobs, and what its calls expected."""
+
+    log: EnergyLog
+    calls: tuple[Expected, ...]
+
+
+def armida_scene() -> EnergyScene:
+    """The eight jobs on the three nodes; nothing of it is drawn."""
+    return read_workload(ARMIDA, 0, Path())
+
+
+def session(
+    scene: EnergyScene, policy: str = ANDREAS, *, noise: float = 0.0, restart_s: float = 0.0, seed: int = 0
+) -> Session:
+    """Run the jobs; the policy believes the scene's times.
+
+    Parameters
+    ----------
+    noise : standard deviation of the logarithm by which true times of epochs differ from those, by job, type and GPUs
+    restart_s : seconds in which a job that was stopped holds its GPUs without getting on
+    seed : of the noise; the policy's own draws stay the same
+    """
+    jobs = scene.jobs
+    true_s = noisy(jobs.epoch_s, scene.job_ids, noise, seed) if noise else jobs.epoch_s
+    real = replace(scene, jobs=jobs._replace(epoch_s=true_s))
+    own = {"seed": 0} if policy == ANDREAS else {}
+    recording = Recording(find_energy_policy(policy)(own))
+    workload = real.workload(jobs.epoch_s)
+    log = replay_energy(workload, recording, period_s=PERIOD_S, on_events=False, restart_s=restart_s)
+    return Session(log, tuple(recording.calls))
+
+
+def energy_eur(log: EnergyLog) -> float:
+    """Energy cost of a whole run."""
+    return float(log.node_energy_eur.sum())

@@ -1,0 +1,144 @@
+"""ANDREAS, Figures 4 and 5 (appendix B): the schedule of Table V's eight jobs, and what the nodes draw."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.simulator.energy.accounting import power_over_time
+from jobcast.simulator.energy.log import EnergyLog
+from jobcast.simulator.energy.metrics import energy_metrics
+from papers.andreas.armida import PERIOD_S, armida_scene, energy_eur, session
+from papers.andreas.bench import Bench
+from papers.andreas.plotting import gantt, power
+from papers.andreas.units import ROWS
+from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
+
+ABOUT = (
+    "ANDREAS is called every 5 minutes and at no other time; its times of epochs are right and restarts take none. "
+    "Seconds an epoch and watts are jobcast's assumptions, for the paper prints neither, so its schedule cannot come "
+    "out bar by bar; what it tells of the schedule stands beside what came out. Due dates count from submissions."
+)
+SHARED, WITH = "armida-06", ("J6", "J10")
+URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"
+
+
+def figure4(bench: Bench, out: Path) -> None:
+    """Write both figures' page, table and plots into a folder."""
+    scene = armida_scene()
+    log = session(scene).log
+    nodes, cluster = scene.nodes.names, scene.nodes.cluster
+    held = cluster.kind_gpus[cluster.kind_of].tolist()
+    gantt(
+        out, "figure4", "Figure 4: who holds which GPU", log.segments, log.job_ids, list(zip(nodes, held, strict=True))
+    )
+    instants_s, watts = power_over_time(log.segments, cluster)
+    power(out, "figure5", "Figure 5: power of the nodes", instants_s, watts, nodes)
+    _write_segments(out, scene, log)
+    parts = [
+        "# Figures 4 and 5: eight jobs on three nodes",
+        ABOUT,
+        picture("figure4", "Gantt chart of the eight jobs"),
+        picture("figure5", "Power over time by node"),
+        "## Jobs",
+        grid(
+            ("job", "submitted, s", "started", "ended", "due", "late, s", "ran on", "stopped", "moved"),
+            _jobs(scene, log),
+        ),
+        f"Together on {SHARED}: {_pairs(shared(scene, log, SHARED))}.",
+        "## Beside the other policies",
+        grid(("policy", "energy, EUR", "tardiness, EUR", "late, %", "makespan, h"), _policies(scene)),
+        "## Against the paper",
+        claims(_claims(scene, log)),
+    ]
+    write_page(out, "figure4", parts)
+
+
+def _write_segments(out: Path, scene: EnergyScene, log: EnergyLog) -> None:
+    told, begin_s = log.segments, float(log.submit_s.min())
+    rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
+    named = (
+        (log.job_ids[job], scene.nodes.names[node], gpus, f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
+        for job, node, gpus, first, last in rows
+    )
+    write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
+
+
+def _jobs(scene: EnergyScene, log: EnergyLog) -> list[tuple[str, ...]]:
+    begin_s = float(log.submit_s.min())
+    rows = []
+    for job, name in enumerate(log.job_ids):
+        its = np.flatnonzero(log.segments.job == job)
+        where = (
+            f"{scene.nodes.names[node].removeprefix('armida-')} x {gpus}"
+            for node, gpus in zip(log.segments.node[its].tolist(), log.segments.gpus[its].tolist(), strict=True)
+        )
+        times = (log.submit_s, log.start_s, log.end_s, log.due_s)
+        told = (number(float(each[job]) - begin_s, 0) for each in times)
+        moved = (str(int(log.preemptions[job])), str(int(log.migrations[job])))
+        rows.append((name, *told, number(float(log.tardiness_s[job]), 0), ", ".join(where), *moved))
+    return rows
+
+
+def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
+    rows = []
+    for row in ROWS:
+        found = energy_metrics(session(scene, row.policy).log)
+        keys = (("energy_eur", 5, 1.0), ("tardiness_eur", 2, 1.0), ("late_pct", 1, 1.0), ("makespan_s", 2, 1 / 3600.0))
+        rows.append((row.title, *(number(found[key] * scale, digits) for key, digits, scale in keys)))
+    return rows
+
+
+def shared(scene: EnergyScene, log: EnergyLog, node: str) -> list[tuple[str, str, float]]:
+    """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
+    told = log.segments
+    its = np.flatnonzero(told.node == scene.nodes.names.index(node))
+    its = its[np.argsort(told.from_s[its], kind="stable")]
+    together: dict[tuple[int, int], float] = {}
+    for place, one in enumerate(its.tolist()):
+        for other in its[place + 1 :].tolist():
+            both_s = min(told.until_s[one], told.until_s[other]) - max(told.from_s[one], told.from_s[other])
+            if both_s > 0.0:
+                pair = (int(told.job[one]), int(told.job[other]))
+                pair = pair if pair[0] < pair[1] else (pair[1], pair[0])
+                together[pair] = together.get(pair, 0.0) + float(both_s)
+    return [(log.job_ids[one], log.job_ids[other], seconds) for (one, other), seconds in together.items()]
+
+
+def _pairs(found: Sequence[tuple[str, str, float]]) -> str:
+    return ", ".join(f"{one} and {other} ({seconds / 60.0:.0f} min)" for one, other, seconds in found) or "nobody"
+
+
+def _place_at(scene: EnergyScene, log: EnergyLog, job: str, now_s: float) -> str:
+    """Node of a job at an instant; empty where it waits."""
+    told = log.segments
+    here = (told.job == list(log.job_ids).index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
+    return scene.nodes.names[told.node[here][0]] if here.any() else ""
+
+
+def _claims(scene: EnergyScene, log: EnergyLog) -> list[Claim]:
+    together = {(one, other) for one, other, _ in shared(scene, log, SHARED)}
+    # What was submitted at a grid point is decided on at that very point.
+    submit_s = float(log.submit_s[list(log.job_ids).index(URGENT)])
+    urgent, other = (_place_at(scene, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
+    late = [name for name, late_s in zip(log.job_ids, log.tardiness_s, strict=True) if late_s > 0.0]
+    waits = f"{GIVES_WAY} {'on ' + other if other else 'waits'}"
+    return [
+        Claim(
+            f"{' and '.join(WITH)} share {SHARED} when the latter is submitted",
+            "yes",
+            "yes" if WITH in together else f"no: {_pairs(shared(scene, log, SHARED))}",
+            WITH in together,
+        ),
+        Claim(
+            f"{URGENT} starts on {THERE} when it is submitted, {GIVES_WAY} is postponed",
+            "yes",
+            f"{URGENT} {'on ' + urgent if urgent else 'waits'}, {waits}",
+            urgent == THERE and not other,
+        ),
+        Claim("jobs are stopped or moved", "yes", str(int((log.preemptions + log.migrations).sum())) + " times",
+              bool((log.preemptions + log.migrations).any())),
+        Claim("due dates missed", "none", ", ".join(late) or "none", not late),
+        Claim("energy cost, EUR", "1.08438 predicted", number(energy_eur(log), 5)),
+    ]  # fmt: skip

@@ -1,0 +1,183 @@
+"""What is compared, and what the paper says of it: orders of policies and relative changes (MLFS, section 4.2.1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from papers.mlfs.rows import (
+    GANDIVA,
+    GRAPHENE,
+    HYPERSCHED,
+    MLF_H,
+    MLF_RL,
+    MLFS,
+    RL,
+    SLAQ,
+    TENSORFLOW,
+    TIRESIAS,
+)
+from papers.mlfs.units import UNDER
+
+Groups = tuple[tuple[str, ...], ...]
+"""Policies from the best on; those of one group are about equal."""
+By = Mapping[str, Mapping[str, float]]
+"""Policy -> its figures."""
+SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure of a run.
+
+    Attributes
+    ----------
+    key, title : its name among figures, and in tables
+    scale, digits : how it is printed
+    lower : whether less is better
+    """
+
+    key: str
+    title: str
+    scale: float = 1.0
+    digits: int = 1
+    lower: bool = True
+
+    def text(self, figures: Mapping[str, float]) -> str:
+        """The figure as tables print it."""
+        return f"{figures[self.key] * self.scale:.{self.digits}f}"
+
+
+MAKESPAN = Measure("makespan_s", "makespan, h", 1 / 3600)
+JCT = Measure("mean_jct_s", "mean JCT, min", 1 / 60)
+SHORT = Measure(UNDER, "JCT < 100 min, %", 100, lower=False)
+DEADLINE = Measure("deadline_ratio", "deadline ratio, %", 100, lower=False)
+URGENT = Measure("urgent_deadline_ratio", "deadline ratio of urgent jobs, %", 100, lower=False)
+WAIT = Measure("mean_wait_s", "mean waiting time, min", 1 / 60)
+ACCURACY = Measure("accuracy_mean", "accuracy by deadline", digits=3, lower=False)
+ACCURATE = Measure("accuracy_ratio", "accuracy ratio, %", 100, lower=False)
+BANDWIDTH = Measure("bandwidth_tb", "bandwidth, TB", digits=0)
+OVERHEAD = Measure("decision_ms_mean", "decision, ms", digits=2)
+OVERLOADS = Measure("overloads", "overloads", digits=0)
+SHOWN = (MAKESPAN, JCT, SHORT, DEADLINE, WAIT, ACCURACY, ACCURATE, BANDWIDTH, OVERHEAD)
+
+OURS: Groups = ((MLFS,), (MLF_RL,), (MLF_H,))
+_JCT: Groups = (*OURS, (GRAPHENE,), (TIRESIAS, HYPERSCHED, RL, GANDIVA), (TENSORFLOW,), (SLAQ,))
+LEAST_LOADED: Groups = (*OURS, (HYPERSCHED,), (SLAQ,), (TIRESIAS, RL, GRAPHENE), (GANDIVA, TENSORFLOW))
+_LOADED: Groups = (*OURS, (HYPERSCHED,), (TIRESIAS, RL, GRAPHENE), (SLAQ,), (GANDIVA, TENSORFLOW))
+"""Accuracies at the lowest load, and at higher ones; the text tells that SLAQ falls behind those that cut JCT."""
+ORDERS: dict[Measure, Groups] = {
+    JCT: _JCT,
+    DEADLINE: (*OURS, (HYPERSCHED,), (GRAPHENE,), (TIRESIAS, RL, GANDIVA), (TENSORFLOW,), (SLAQ,)),
+    WAIT: _JCT,
+    ACCURACY: _LOADED,
+    ACCURATE: _LOADED,
+    BANDWIDTH: ((MLFS,), (MLF_RL,), (MLF_H, TENSORFLOW, GRAPHENE, TIRESIAS, HYPERSCHED, SLAQ, RL), (GANDIVA,)),
+    OVERHEAD: (
+        (GANDIVA,), (TENSORFLOW,), (TIRESIAS,), (GRAPHENE,), (HYPERSCHED,), (SLAQ,), (RL, MLF_RL), (MLF_H,), (MLFS,),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """By how much the paper says that a policy is better than another: on 20 servers, and in simulation."""
+
+    measure: Measure
+    better: str
+    worse: str
+    real_pct: float
+    simulated_pct: float
+
+
+PRINTED = (
+    Printed(SHORT, MLF_RL, MLF_H, 4, 4),
+    Printed(SHORT, MLFS, MLF_RL, 5, 6),
+    Printed(SHORT, MLFS, TIRESIAS, 33, 38),
+    Printed(SHORT, MLFS, SLAQ, 118, 128),
+    Printed(MAKESPAN, MLFS, MLF_RL, 10, 9),
+    Printed(MAKESPAN, MLF_RL, MLF_H, 15, 11),
+    Printed(MAKESPAN, MLFS, TIRESIAS, 32, 17),
+    Printed(MAKESPAN, MLFS, SLAQ, 52, 39),
+    Printed(JCT, MLFS, MLF_RL, 22, 18),
+    Printed(JCT, MLF_RL, MLF_H, 11, 10),
+    Printed(JCT, MLFS, TIRESIAS, 34, 30),
+    Printed(JCT, MLFS, SLAQ, 53, 47),
+    Printed(DEADLINE, MLFS, MLF_RL, 21, 16),
+    Printed(DEADLINE, MLF_RL, MLF_H, 16, 21),
+    Printed(DEADLINE, MLFS, HYPERSCHED, 47, 43),
+    Printed(DEADLINE, MLFS, SLAQ, 102, 101),
+    Printed(WAIT, MLFS, MLF_RL, 25, 22),
+    Printed(WAIT, MLF_RL, MLF_H, 14, 21),
+    Printed(WAIT, MLFS, TIRESIAS, 40, 47),
+    Printed(WAIT, MLFS, SLAQ, 52, 57),
+    Printed(ACCURACY, MLFS, MLF_RL, 23, 20),
+    Printed(ACCURACY, MLF_RL, MLF_H, 14, 8),
+    Printed(ACCURACY, MLFS, HYPERSCHED, 43, 41),
+    Printed(ACCURACY, MLFS, TENSORFLOW, 64, 60),
+    Printed(ACCURATE, MLFS, MLF_RL, 22, 20),
+    Printed(ACCURATE, MLF_RL, MLF_H, 8, 9),
+    Printed(ACCURATE, MLFS, HYPERSCHED, 32, 34),
+    Printed(ACCURATE, MLFS, TENSORFLOW, 61, 54),
+    Printed(BANDWIDTH, MLFS, MLF_RL, 22, 24),
+    Printed(BANDWIDTH, MLF_RL, MLF_H, 14, 15),
+    Printed(BANDWIDTH, MLFS, TENSORFLOW, 36, 37),
+    Printed(BANDWIDTH, MLFS, GANDIVA, 45, 54),
+)
+"""At the highest load: x = 3 on 20 servers, 4 in simulation."""
+PRINTED_LEAST = (
+    Printed(ACCURACY, MLFS, MLF_RL, 10, 11),
+    Printed(ACCURACY, MLF_RL, MLF_H, 7, 8),
+    Printed(ACCURACY, MLFS, TIRESIAS, 14, 16),
+    Printed(ACCURACY, MLFS, TENSORFLOW, 44, 46),
+    Printed(ACCURATE, MLFS, MLF_RL, 15, 18),
+    Printed(ACCURATE, MLF_RL, MLF_H, 20, 19),
+    Printed(ACCURATE, MLFS, HYPERSCHED, 36, 35),
+    Printed(ACCURATE, MLFS, TENSORFLOW, 56, 52),
+)
+"""At the lowest load: x = 1/4 on 20 servers, 1/2 in simulation."""
+PRINTED_MS = {
+    MLFS: 54, MLF_RL: 49, MLF_H: 40, GANDIVA: 23, TENSORFLOW: 28, TIRESIAS: 35, HYPERSCHED: 38, SLAQ: 40, RL: 49,
+}  # fmt: skip
+"""A decision at 1,860 jobs, ms."""
+
+
+def gain_pct(measure: Measure, better: Mapping[str, float], worse: Mapping[str, float]) -> float:
+    """By how much one is better than another, as the paper takes it: |y - z| / z in %, below 0 where it is worse.
+
+    >>> gain_pct(JCT, {"mean_jct_s": 50.0}, {"mean_jct_s": 100.0})
+    50.0
+    """
+    y, z = better[measure.key], worse[measure.key]
+    return 100.0 * (z - y if measure.lower else y - z) / z if z else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """How an order of the paper came out: pairs of its groups, and those that are not in its order."""
+
+    pairs: int
+    reversed: tuple[tuple[str, str], ...]
+
+
+def compare_order(measure: Measure, groups: Groups, found: By) -> Ordered:
+    """Check each pair of policies of two groups, of those that were run."""
+    pairs = [
+        (better, worse)
+        for at, group in enumerate(groups)
+        for better in group
+        for later in groups[at + 1 :]
+        for worse in later
+        if better in found and worse in found
+    ]
+    wrong = [(b, w) for b, w in pairs if not _before(measure, found[b][measure.key], found[w][measure.key])]
+    return Ordered(len(pairs), tuple(wrong))
+
+
+def _before(measure: Measure, better: float, worse: float) -> bool:
+    return better < worse - SAME if measure.lower else better > worse + SAME
+
+
+def order_text(measure: Measure, groups: Groups, found: Sequence[str]) -> str:
+    """An order in signs, of the policies that were run."""
+    sign = " < " if measure.lower else " > "
+    kept = [[name for name in group if name in found] for group in groups]
+    return sign.join(" ~ ".join(group) for group in kept if group)

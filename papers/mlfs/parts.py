@@ -1,0 +1,79 @@
+"""What Figures 6 to 8 share: MLF-H with and without a part of it, by number of jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from papers.confidence import HOLDS, REVERSED
+from papers.mlfs.bench import Bench
+from papers.mlfs.intervals import relative
+from papers.mlfs.measures import Measure, gain_pct
+from papers.mlfs.plotting import over_x
+from papers.mlfs.rows import MLF_H, Row
+from papers.mlfs.tables import by_policy, of_case, write_runs
+from papers.mlfs.units import Done
+from papers.mlfs.workloads import SCALES, scaled
+from papers.runs import Means, means
+from papers.sheets import Claim, claims, number, picture, write_page
+
+WHOLE = Row(MLF_H, "mlf_h")
+MOST = "x = 3"
+HOW = (
+    "620x jobs of one week of Philly on 20 servers of 4 GPUs, {draws}; tables hold means over draws. Improvements: by "
+    "how much MLF-H is better with the part than without it, least and most over x, then at x = 3 in the geometric "
+    "mean over draws with its 95 % interval, which decides whether the paper's direction holds; empty where it is open."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the paper says that a part does: the row without it, the measure, the range in % over loads."""
+
+    without: str
+    measure: Measure
+    paper: str
+    worsens: bool = False
+
+
+def without(title: str, setting: str) -> Row:
+    """MLF-H with a part of it left out."""
+    return Row(title, WHOLE.policy, settings=((setting, "false"),))
+
+
+def write_parts(
+    bench: Bench, out: Path, name: str, title: str, about: str, rows: Sequence[Row], effects: Sequence[Effect]
+) -> None:
+    """Run MLF-H and the rows without parts of it; write the figure's page, table and plot into a folder."""
+    measures = list(dict.fromkeys(one.measure for one in effects))
+    done = bench.run([scaled(x) for x in SCALES], (WHOLE, *rows))
+    found = means(done)
+    write_runs(out, name, done)
+    over_x(out, name, title, found, measures)
+    draws = f"{len(bench.seeds)} draws" if len(bench.seeds) > 1 else "one draw"
+    tables = [part for x in SCALES for part in (f"## x = {x}", by_policy(of_case(found, f"x = {x}"), measures))]
+    write_page(
+        out,
+        name,
+        [
+            f"# {title}",
+            about,
+            HOW.format(draws=draws),
+            picture(name, title),
+            *tables,
+            "## Against the paper",
+            claims(_claim(one, found, done) for one in effects),
+        ],
+    )
+
+
+def _claim(effect: Effect, found: Means, done: Sequence[Done]) -> Claim:
+    """The range over x of what a part gains, and the interval at the highest load."""
+    sign = -1 if effect.worsens else 1
+    cases = [of_case(found, f"x = {x}") for x in SCALES]
+    over = sorted(sign * gain_pct(effect.measure, case[MLF_H], case[effect.without]) for case in cases)
+    at_most = relative(effect.measure, done, MOST, MLF_H, effect.without)
+    verdict = {HOLDS: not effect.worsens, REVERSED: effect.worsens}.get(at_most.verdict)
+    than, ends = ("higher", at_most.negative) if effect.worsens else ("better", at_most)
+    here = f"{number(over[0], 1)} to {number(over[-1], 1)} %; {MOST}: {ends.text()} %"
+    part = effect.without.removeprefix("without ")
+    return Claim(f"with {part}: {effect.measure.title.partition(',')[0]} {than} by", effect.paper, here, verdict)

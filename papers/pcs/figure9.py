@@ -1,0 +1,157 @@
+"""PCS, Figure 9 (section 5.4): what simulations and searches cost, and what the parameterisation is worth."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.search.workload import Sampling, Workload, draw, workload_of
+from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from papers.pcs.fronts import APPS, SEARCHES, search
+from papers.pcs.measured import THEIRS, published_configs
+from papers.pcs.plotting import TALL_PANEL, WIDE, plain_ticks, save
+from papers.pcs.volumes import ABOUT as VOLUMES
+from papers.pcs.volumes import (
+    SPACES,
+    Curves,
+    volume_claims,
+    volume_table,
+    volumes,
+    write_volumes,
+)
+from papers.pcs.workloads import GPUS, LOAD, published
+from papers.runs import WORKERS
+from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLUSTER = "0e4a51"
+COUNTS = (300, 1000, 3000, 10_000)
+MOST_FORECAST = 3000
+"""Jobs up to which runs with forecasts are timed."""
+CLUSTER_GPUS = (32, 64, 128, 256)
+EVALUATIONS, SAMPLE_JOBS = 1000, 1000
+"""Of the paper's search."""
+ABOUT = (
+    f"(a) CPU seconds of one simulation on one core, warmed up, under the published PCS-bal: samples of {CLUSTER}'s "
+    f"jobs at {100 * LOAD:.0f} % load. (b) A search of {EVALUATIONS} simulations of {SAMPLE_JOBS} jobs of workload 1 "
+    f"on {WORKERS} processes; the rise at its end is the judging on fresh samples. Seconds differ from run to run. "
+    "(c) See below."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """CPU seconds of one simulation; NaN where it was not run."""
+
+    jobs: int
+    gpus: int
+    alone_s: float
+    forecast_s: float
+
+
+def figure9(data: Path, out: Path, fronts: Path) -> None:
+    """Write the figure's page, tables and plots into a folder."""
+    timed, ticks, curves = _timings(data), _paper_sized(data), volumes(data)
+    rows = [(one.jobs, one.gpus, f"{one.alone_s:.4f}", f"{one.forecast_s:.4f}") for one in timed]
+    write_csv(out, "figure9a", ("jobs", "gpus", "cpu_s", "cpu_s_with_forecasts"), rows)
+    write_csv(out, "figure9b", ("simulations", "seconds"), [(done, f"{at_s:.2f}") for done, at_s in ticks])
+    write_volumes(out, curves)
+    size = (WIDE[0], 2.2 * TALL_PANEL)
+    save(out, "figure9", "What a search costs, and finds", lambda figure: _paint(figure, timed, ticks, curves), size)
+    parts = ["# Figure 9: what a search costs", ABOUT, _table(timed), picture("figure9", "Times and hypervolume")]
+    parts += ["## Hypervolume", VOLUMES, volume_table(curves), "## Against the paper"]
+    write_page(out, "figure9", [*parts, claims(_claims(timed, ticks) + volume_claims(curves))])
+
+
+def _timings(data: Path) -> list[Timed]:
+    workload = workload_of(published(data, CLUSTER, jobs=None))
+    config = published_configs(data)[THEIRS[1]]
+    _time(workload, config, COUNTS[0], GPUS, forecast=True)  # compiled and loaded before the clock runs
+    timed = []
+    for jobs in COUNTS:
+        for gpus in CLUSTER_GPUS if jobs == SAMPLE_JOBS else (GPUS,):
+            alone = _time(workload, config, jobs, gpus, forecast=False)
+            told = _time(workload, config, jobs, gpus, forecast=True) if jobs <= MOST_FORECAST else float("nan")
+            timed.append(Timed(jobs, gpus, alone, told))
+            click.echo(f"  {jobs} jobs, {gpus} GPUs", err=True)
+    return timed
+
+
+def _time(workload: Workload, config: WfqConfig, jobs: int, gpus: int, *, forecast: bool) -> float:
+    sample = draw(replace(workload, gpus=float(gpus)), Sampling(jobs, LOAD), (0,))
+    cluster = ElasticCluster(np.array([float(gpus)]))
+    begin_s = time.process_time()
+    replay_elastic(ElasticReplay(sample.jobs, sample.size_s, cluster, config.policy()), predict=forecast)
+    return time.process_time() - begin_s
+
+
+def _paper_sized(data: Path) -> list[tuple[int, float]]:
+    """(simulations, seconds) while a search of the paper's size goes on."""
+    begin_s, ticks = time.monotonic(), []
+    searching = replace(SEARCHES[APPS], jobs=SAMPLE_JOBS, evaluations=EVALUATIONS)
+    search(data, searching, lambda done, _: ticks.append((done, time.monotonic() - begin_s)))
+    click.echo(f"  search of {EVALUATIONS} simulations", err=True)
+    return [*ticks, (ticks[-1][0], time.monotonic() - begin_s)]
+
+
+def _table(timed: list[Timed]) -> str:
+    rows = [
+        (
+            f"{one.jobs:,}",
+            str(one.gpus),
+            number(one.alone_s, 3),
+            number(one.forecast_s, 2),
+            f"{one.jobs / one.alone_s:,.0f}",
+        )
+        for one in timed
+    ]
+    return grid(("jobs", "GPUs", "CPU s", "with forecasts", "jobs a CPU second"), rows)
+
+
+def _claims(timed: list[Timed], ticks: list[tuple[int, float]]) -> list[Claim]:
+    one = next(it for it in timed if it.jobs == SAMPLE_JOBS and it.gpus == GPUS)
+    minutes = ticks[-1][1] / 60
+    here = f"{minutes:.1f} minutes, {WORKERS} processes"
+    return [
+        Claim("one simulation of 1,000 jobs, with forecasts", "minutes", f"{one.forecast_s:.2f} s", None),
+        Claim("a front of about 1,000 simulations", "60 minutes, 10 machines", here, minutes < 60),
+    ]
+
+
+def _paint(figure: "Figure", timed: list[Timed], ticks: list[tuple[int, float]], curves: Curves) -> None:
+    panels = figure.subplots(2, 2)
+    left, right = panels[0]
+    here = [one for one in timed if one.gpus == GPUS]
+    left.plot(
+        [one.jobs for one in here], [one.alone_s for one in here], marker="o", label="completions", color=PALETTE[0]
+    )
+    told = [one for one in here if np.isfinite(one.forecast_s)]
+    left.plot(
+        [one.jobs for one in told],
+        [one.forecast_s for one in told],
+        marker="s",
+        label="with forecasts",
+        color=PALETTE[1],
+    )
+    left.set(xscale="log", yscale="log", xlabel="jobs", ylabel="CPU seconds")
+    left.set_title("(a) one simulation, 64 GPUs", loc="left")
+    left.legend(fontsize=8)
+    right.plot([done for done, _ in ticks], [at_s for _, at_s in ticks], color=PALETTE[0])
+    right.set(xlabel="simulations of 1,000 jobs", ylabel="seconds", xlim=(0, None), ylim=(0, None))
+    right.set_title(f"(b) a search, {WORKERS} processes", loc="left")
+    for axes, (key, of) in zip(panels[1], curves.items(), strict=True):
+        for color, (space, values) in zip(PALETTE, of.items(), strict=False):
+            at = np.arange(1, values.shape[1] + 1)
+            axes.plot(at, values.mean(axis=0), label=SPACES[space], color=color)
+            axes.fill_between(at, values.min(axis=0), values.max(axis=0), alpha=0.15, color=color)
+        axes.set(xlabel="configurations tried", ylabel="hypervolume", ylim=(0, 1))
+        axes.set_title(f"(c) {key}", loc="left")
+        axes.legend(fontsize=8, loc="lower right")
+    plain_ticks(left.xaxis, left.yaxis)

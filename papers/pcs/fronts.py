@@ -1,0 +1,201 @@
+"""The searches that the figures choose configurations from (PCS, sections 3.3 and 5.1)."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import click
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.elastic.scene import ElasticScene
+from jobcast.pipelines.search.evaluating import World
+from jobcast.pipelines.search.front import Front, Row, read_front, write_front
+from jobcast.pipelines.search.objectives import parse_objectives
+from jobcast.pipelines.search.searching import Searched, SearchRequest, draw_samples, search_front
+from jobcast.pipelines.search.workload import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
+from jobcast.schedulers.elastic.config import WfqConfig
+from papers.pcs import workloads
+from papers.runs import WORKERS
+from papers.sheets import HOUR_S, grid, number, write_csv, write_page
+
+MEANS, TAIL = "jct:mean,error:mean", "jct:mean,error:p99"
+"""SetPreference for workloads 1 and 2, and for workload 3. PCS, section 3.2."""
+COLLECTED = 1000
+"""Jobs of a history that a drawn workload's samples come from, drawn from a seed that no figure uses ..."""
+HISTORY = 1000
+"""... this one."""
+SHARES = (("PCS-jct", 0.05), ("PCS-bal", 0.2), ("PCS-pred", 0.6))
+"""How far a configuration's mean JCT may be on the way from the front's lowest to FIFO's, on a logarithmic scale."""
+NAMES = tuple(name for name, _ in SHARES)
+LARGE = 1000.0
+"""From here on tables leave decimals out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """A search: of what, for what, and how long.
+
+    Attributes
+    ----------
+    about : in words
+    history : the jobs to draw samples from, by the folder of traces
+    objectives : as `parse_objectives` reads them
+    jobs : of a sample
+    load : of samples, None for the history's
+    gaps : between arrivals of samples
+    evaluations : simulations
+    """
+
+    about: str
+    history: Callable[[Path], ElasticScene]
+    objectives: str = MEANS
+    jobs: int = workloads.APPS
+    load: float | None = None
+    gaps: str = EXPONENTIAL
+    evaluations: int = 600
+
+    def request(self, space: str = "parameters", seed: int = 0) -> SearchRequest:
+        """As the search takes it; `space` and `seed` of `SearchRequest`."""
+        return SearchRequest(
+            parse_objectives(self.objectives),
+            evaluations=self.evaluations,
+            sampling=Sampling(self.jobs, self.load, self.gaps),
+            space=space,
+            seed=seed,
+        )
+
+
+def _apps(data: Path) -> ElasticScene:
+    return workloads.automl(HISTORY, COLLECTED)
+
+
+def _gavel(data: Path) -> ElasticScene:
+    return workloads.gavel(HISTORY, COLLECTED)
+
+
+def _light(data: Path) -> ElasticScene:
+    return workloads.gavel(HISTORY, COLLECTED, at_width=False)
+
+
+def _cluster(name: str) -> Callable[[Path], ElasticScene]:
+    return lambda data: workloads.published(data, name, jobs=None)
+
+
+APPS, APPS_60, GAVEL, LIGHT = "workload-1", "workload-1-load-60", "workload-3", "workload-3-light"
+CLUSTERS: Mapping[str, str] = MappingProxyType({name: f"workload-2-{name}" for name in workloads.CLUSTERS})
+SEARCHES: Mapping[str, Searching] = MappingProxyType(
+    {
+        APPS: Searching("AutoML apps, 80 % load, 16 GPUs", _apps, load=workloads.LOAD),
+        APPS_60: Searching("AutoML apps, 60 % load, 16 GPUs", _apps, load=0.6),
+        **{
+            key: Searching(f"cluster {name}, 64 GPUs", _cluster(name), gaps=RESAMPLED) for name, key in CLUSTERS.items()
+        },
+        GAVEL: Searching("Gavel, run times at a job's width", _gavel, TAIL, jobs=500, evaluations=300),
+        LIGHT: Searching("Gavel, run times on one GPU", _light, TAIL, jobs=workloads.JOBS, evaluations=300),
+    }
+)
+
+
+def search(
+    data: Path,
+    searching: Searching,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    space: str = "parameters",
+    seed: int = 0,
+) -> Searched:
+    """Carry a search out; arguments as of `search_front` and `Searching.request`."""
+    scene = searching.history(data)
+    world, request = World(scene.cluster, scene.gpu_types), searching.request(space, seed)
+    return search_front(workload_of(scene), world, request, jobs=WORKERS, progress=progress)
+
+
+def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]]:
+    """The GPUs of a search, and the samples on which its front was judged."""
+    scene = searching.history(data)
+    samples = draw_samples(workload_of(scene), searching.request())
+    return World(scene.cluster, scene.gpu_types), [one for name, one in samples.items() if name.startswith("test")]
+
+
+def fronts(data: Path, out: Path, folder: Path) -> None:
+    """Write every search's front, the configurations that it tried, and the page into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    parts = ["# The searches", _about()]
+    for key, searching in SEARCHES.items():
+        begin_s = time.monotonic()
+        found = search(data, searching)
+        write_front(found.front, out / f"{key}.parquet")
+        labels = [one.label for one in found.front.objectives]
+        write_csv(out, f"{key}-tried", (*labels, "queues"), _tried(found))
+        parts += [f"## {searching.about}", _page(found.front, len(found.history))]
+        click.echo(f"  {key} ({time.monotonic() - begin_s:.0f} s)", err=True)
+    write_page(out, "fronts", parts)
+
+
+def _tried(found: Searched) -> list[tuple[str, ...]]:
+    return [(*(f"{value:.6g}" for value in one.values), str(len(one.config.rates))) for one in found.history]
+
+
+def front_of(folder: Path, key: str) -> Front:
+    """A front that was searched for. Raises ConfigError when it is not there."""
+    path = folder / f"{key}.parquet"
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such front; make the figure `fronts` first")
+    return read_front(path)
+
+
+def picks(front: Front) -> dict[str, Row]:
+    """PCS-jct, PCS-bal and PCS-pred: of the rows with two queues or more that nothing beats on test samples, those of
+    least error whose mean JCT is within their share of the way from the lowest to FIFO's.
+    """
+    rows = [row for row in front.rows if row.pareto and row.test is not None and len(row.config.rates) > 1]
+    lowest = min(row.test[0] for row in rows)  # type: ignore[index]
+    whole = max(front.references["fifo"][0] / lowest, 1.0)
+    return {
+        name: min((row for row in rows if row.test[0] <= lowest * whole**share), key=lambda row: row.test[1])  # type: ignore[index]
+        for name, share in SHARES
+    }
+
+
+def configs(front: Front) -> dict[str, WfqConfig]:
+    """The configurations of `picks`."""
+    return {name: row.config for name, row in picks(front).items()}
+
+
+def _about() -> str:
+    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in SHARES)
+    return (
+        "SPEA2 over WFQ(T, W, zeta_min), three random samples a configuration to search on, five fresh ones to judge "
+        "on; fractional GPUs, preemption costs nothing. Samples of workload 2 draw gaps between arrivals from the "
+        "trace's own, those of the others are Poisson. The configurations of the figures are those of least error, "
+        "with two queues or more, whose mean JCT is within a share of the way from the front's lowest to FIFO's, on a "
+        f"logarithmic scale: {shares}. Fronts are in `*.parquet`, all that was tried in `*-tried.csv`."
+    )
+
+
+def _page(front: Front, tried: int) -> str:
+    labels = [one.label for one in front.objectives]
+    told: list[tuple[str, tuple[float, ...] | None, Row | None]]
+    told = [(name, row.test, row) for name, row in picks(front).items()]
+    told += [(name, values, None) for name, values in front.references.items()]
+    rows = [(name, *(_value(value) for value in values or ()), *_parameters(row)) for name, values, row in told]
+    best = sum(row.pareto for row in front.rows)
+    return f"{tried} configurations tried, {best} of them beaten by none on fresh samples.\n\n" + grid(
+        ("", *labels, "T", "W", "zeta_min", "thresholds, h on one GPU", "weights"), rows
+    )
+
+
+def _parameters(row: Row | None) -> tuple[str, ...]:
+    if row is None:
+        return ("",) * 5
+    thresholds = ", ".join(f"{value / HOUR_S:.3g}" for value in row.config.thresholds[:-1])
+    weights = ", ".join(f"{value:.2g}" for value in row.config.rates)
+    return (*(_value(row.parameters[name]) for name in ("T", "W", "zeta_min")), thresholds, weights)
+
+
+def _value(value: object) -> str:
+    if not isinstance(value, int | float):
+        return "-" if value is None else str(value)
+    return f"{value:,.0f}" if abs(value) >= LARGE else number(value, 2)

@@ -1,0 +1,57 @@
+"""Published configurations and runs of PCS's simulator for cluster 0e4a51, beside ours."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jobcast.domain.elastic import Floats
+from jobcast.pipelines.elastic.figures import fair_finish_s
+from jobcast.schedulers.elastic.config import WfqConfig, parse_config
+from papers.pcs.fronts import NAMES
+from papers.pcs.runs import TITLES, Done
+from papers.pcs.tables import percent
+from papers.pcs.workloads import FOLDER
+from papers.sheets import HOUR_S, grid, number
+
+CONFIGURED = "0e4a51"
+THEIRS = tuple(f"{name} (published)" for name in NAMES)
+MEASURED = {"FIFO": TITLES["fifo"], "SRSF": TITLES["srsf"], "PCS_bal": THEIRS[1]}
+"""Published runs, and what they are called here."""
+COLUMNS = ("completion_time_s", "predicted_jct_s", "fair_finish_time_s")
+HEAD = (
+    "run", "mean JCT h", "mean error %", "p99", "completion apart, s", "forecast apart, s", "fair finish apart, s",
+)  # fmt: skip
+
+
+def published_configs(data: Path) -> dict[str, WfqConfig]:
+    """The published configurations for the cluster, by `THEIRS`. Raises ConfigError for a file that holds others."""
+    path = data / FOLDER / f"configs_{CONFIGURED}.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    keys = [f"PCS_config_{CONFIGURED}_{name.removeprefix('PCS-')}" for name in NAMES]
+    return {name: parse_config(told[key], f"{path}, {key}") for name, key in zip(THEIRS, keys, strict=True)}
+
+
+def compared(data: Path, done: Sequence[Done]) -> str:
+    """A table: figures of the published runs, and the largest difference of a job from ours, s."""
+    rows = []
+    for run, name in MEASURED.items():
+        log = next(one.log for one in done if one.name == name)
+        jct, forecast, fair = (_column(data, run, column) for column in COLUMNS)
+        ours = (log.end_s - log.submit_s, log.predicted_end_s - log.submit_s, fair_finish_s(log))
+        apart = [float(np.abs(mine - one).max()) for mine, one in zip(ours, (jct, forecast, fair), strict=True)]
+        errors = 100 * np.abs(forecast - jct) / forecast
+        told = (
+            number(float(jct.mean()) / HOUR_S),
+            percent(float(errors.mean())),
+            percent(float(np.percentile(errors, 99))),
+        )
+        rows.append((name, *told, *(f"{value:.0e}" for value in apart)))
+    return grid(HEAD, rows)
+
+
+def _column(data: Path, run: str, column: str) -> Floats:
+    with (data / FOLDER / f"measured_{CONFIGURED}_{run}.csv").open(encoding="utf-8", newline="") as file:
+        return np.array([float(row[column]) for row in csv.DictReader(file)])

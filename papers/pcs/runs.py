@@ -1,0 +1,124 @@
+"""Policies on workloads of elastic jobs, and the figures of each run."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jobcast.domain.elastic import ElasticJobs, Floats
+from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.elastic.figures import errors_pct, run_log, unfairness_pct
+from jobcast.pipelines.elastic.scene import ElasticScene
+from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.simulator.elastic.run import ElasticLog, ElasticReplay, replay_elastic
+from jobcast.simulator.metrics import summary
+from papers.runs import in_parallel
+
+TITLES = {
+    "fifo": "FIFO", "srsf": "Tiresias (SRSF)", "las": "LAS", "afs": "AFS", "themis": "Themis", "fair": "max-min fair",
+}  # fmt: skip
+"""Policies besides PCS, and what the paper calls them."""
+PAPERS = ("fifo", "srsf", "afs", "themis")
+"""PCS, section 5.1."""
+PERCENTILES = (50, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A policy on a workload.
+
+    Attributes
+    ----------
+    case, label : what the run is called in tables: its workload and its policy; runs of one name are averaged
+    scene : the workload
+    policy : name, without a configuration
+    config : of PCS; then `policy` does not count
+    settings : of the policy
+    whole : whether PCS deals out whole GPUs
+    preempt_s : seconds without progress after a change of a started job's GPUs
+    """
+
+    case: str
+    label: str
+    scene: ElasticScene
+    policy: str = ""
+    config: WfqConfig | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
+    preempt_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """A finished run: its names, its figures, and what happened."""
+
+    case: str
+    name: str
+    figures: Mapping[str, float]
+    log: ElasticLog
+
+
+def policies(case: str, scene: ElasticScene, names: Iterable[str] = PAPERS, preempt_s: float = 0.0) -> list[Task]:
+    """A task for each policy besides PCS."""
+    return [Task(case, TITLES[name], scene, name, preempt_s=preempt_s) for name in names]
+
+
+def replay(task: Task) -> ElasticReplay:
+    """A task's run at its beginning."""
+    scene = task.scene
+    if task.config is None:
+        return prepare(scene, task.policy, {**task.settings, "preempt_s": task.preempt_s})
+    policy = task.config.policy(scene.gpu_types, whole=task.whole)
+    cluster = preempting(scene.cluster, task.preempt_s, placed=policy.integral)
+    return ElasticReplay(scene.jobs, scene.size_s, cluster, policy)
+
+
+def run(task: Task) -> Done:
+    """Simulate one task, with a forecast of each job's completion at its submission."""
+    log = replay_elastic(replay(task), predict=True)
+    return Done(task.case, task.label, figures_of(log, task.label), log)
+
+
+def run_all(tasks: Sequence[Task]) -> list[Done]:
+    """Simulate tasks, two at a time, telling each that is done."""
+    return list(in_parallel(run, tasks, lambda done: f"{done.case} {done.name}"))
+
+
+def figures_of(log: ElasticLog, policy: str = "") -> dict[str, float]:
+    """Means, percentiles and maxima of JCT (s), prediction error (%) and unfairness (%), by both means of contention.
+
+    Then utilisation and preemptions a job.
+    """
+    by_job = {
+        "jct_s": log.end_s - log.submit_s,
+        "error_pct": errors_pct(log),
+        "unfairness_pct": unfairness_pct(log),
+        "unfairness_over_time_pct": unfairness_pct(log, over_time=True),
+    }
+    figures = {f"{measure}_{name}": value for name, of in by_job.items() for measure, value in _measures(of).items()}
+    told = summary(run_log(log, policy))
+    return {**figures, "utilization": told["utilization"], "preemptions_a_job": float(log.preemptions.mean())}
+
+
+def _measures(values: Floats) -> dict[str, float]:
+    found = {f"p{level}": float(np.percentile(values, level)) for level in PERCENTILES}
+    return {"mean": float(values.mean()), **found, "max": float(values.max())}
+
+
+def pooled(done: Sequence[Done], by_job: Callable[[ElasticLog], Floats]) -> dict[str, list[float]]:
+    """Values by job of all runs of a name put together, by name in the order of their first run."""
+    names = list(dict.fromkeys(one.name for one in done))
+    return {name: np.concatenate([by_job(one.log) for one in done if one.name == name]).tolist() for name in names}
+
+
+def cut(jobs: ElasticJobs, count: int) -> ElasticJobs:
+    """The first jobs alone.
+
+    >>> one = np.zeros(2)
+    >>> few = cut(ElasticJobs(one, one, one, one, np.zeros(2, int), np.arange(3), one, one, one, one), 1)
+    >>> len(few.submit_s), len(few.stage_of)
+    (1, 2)
+    """
+    by_job = {name: getattr(jobs, name)[:count] for name in ("submit_s", "size_s", "least", "most", "model")}
+    return jobs._replace(**by_job, stage_of=jobs.stage_of[: count + 1])

@@ -1,0 +1,1 @@
+"""Shockwave's table and figures, made anew."""

@@ -1,0 +1,119 @@
+"""Shockwave, Figure 11 (section 8.7): Pollux, which changes jobs' GPUs, against Shockwave, which does not."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.goodput_runs import goodput_log
+from jobcast.pipelines.rounds import ORACLE
+from jobcast.schedulers.pollux import Pollux
+from jobcast.simulator.fairness import fairness, finish_time_fairness, static_contention
+from jobcast.simulator.goodput import GoodputLog, ScalableWork, replay_goodput
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import summary
+from papers.plotting import bars, distributions, save
+from papers.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, means, run
+from papers.sheets import (
+    Claim,
+    claims,
+    comparison,
+    number,
+    picture,
+    who_is_better,
+    write_page,
+    write_runs,
+)
+from papers.shockwave.pollux_jobs import applications, draw_jobs, scene_of
+from papers.shockwave.workloads import CONTENTION
+
+POLLUX = "pollux"
+JOBS, GPUS = 120, 32
+CASES = {"contention 3": CONTENTION, "contention 1": 1.0}
+"""GPUs that jobs would hold at the widths that they ask for, if nobody waited, over the GPUs that there are."""
+SEEDS = range(2)
+ABOUT = (
+    f"{JOBS} trainings of cifar10, deepspeech2 and bert, from the step times and noise curves that Pollux published, "
+    f"on {GPUS} GPUs; means of {len(SEEDS)} draws of arrivals and widths (Pollux's own trace is not at hand), crowded "
+    "as in the other figures and with room for all. Pollux runs first and chooses GPUs and batch sizes; Shockwave then "
+    "runs the same samples at the batch sizes of that run, on the GPUs that each job asked for. It is told those batch "
+    "sizes; greedy: it takes the one of the moment to stay. FTF is relative to run times on the GPUs asked for at "
+    "those batch sizes, for both."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both schedulers on one draw."""
+
+    case: str
+    seed: int
+    done: tuple[Done, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    data: Path
+
+    def __call__(self, draw: tuple[str, int]) -> Pair:
+        case, seed = draw
+        known = applications(self.data, GPUS)
+        names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
+        log = replay_goodput(works, Pollux(), GPUS)
+        scene = scene_of(names, works, log.stretches, known, GPUS)
+        runs = [run(Task(case, scene, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
+        return Pair(case, seed, (runs[0], _done(case, works, log, runs[0].log), *runs[1:]))
+
+
+def _label(spec: ForecastSpec) -> str:
+    return SHOCKWAVE if spec == ORACLE else f"{SHOCKWAVE}, {spec.label}"
+
+
+def _done(case: str, works: list[ScalableWork], log: GoodputLog, like: RunLog) -> Done:
+    """Pollux's replay in the form of the others, with the run times alone of Shockwave's jobs."""
+    made = goodput_log(POLLUX, like.pools, works, log, like.duration_s)
+    return Done(case, POLLUX, {**summary(made), **fairness(made)}, made)
+
+
+def figure11(data: Path, out: Path) -> None:
+    """Write the figure's page, table and plots into a folder."""
+    draws = [(case, seed) for case in CASES for seed in SEEDS]
+    pairs = list(in_parallel(_Both(data), draws, lambda pair: f"{pair.case}, draw {pair.seed}"))
+    done = [one for pair in pairs for one in pair.done]
+    found = means(done)
+    write_runs(out, "figure11", done)
+    bars(out, "figure11", "Shockwave and Pollux", found)
+    _plot_ftf(out, pairs[0].done)
+    tables = [part for case in CASES for part in (f"## {case}", comparison(found, case), who_is_better(found, case))]
+    parts = ["# Figure 11: Shockwave and Pollux", ABOUT, *tables, picture("figure11", "Shockwave and Pollux")]
+    parts += [picture("figure11-ftf", "Distribution of finish-time fairness"), "## Against the paper"]
+    write_page(out, "figure11", [*parts, claims([claim for case in CASES for claim in _claims(found, done, case)])])
+
+
+def _claims(found: Means, done: list[Done], case: str) -> list[Claim]:
+    mine, theirs = found[case, SHOCKWAVE], found[case, POLLUX]
+    jct, makespan = mine["mean_jct_s"] / theirs["mean_jct_s"], theirs["makespan_s"] / mine["makespan_s"]
+    pollux = [one for one in done if (one.case, one.name) == (case, POLLUX)]
+    asked = sum(float(one.log.gpus @ one.log.duration_s) for one in pollux)
+    held = sum(one.figures["utilization"] * one.figures["makespan_s"] * one.log.total_gpus for one in pollux)
+    shown = f"{mine['worst_ftf']:.2f}, {theirs['worst_ftf']:.2f}"
+    return [
+        Claim(f"{case}: mean JCT of Shockwave / Pollux's", "3", number(jct), jct > 1),
+        Claim(f"{case}: GPU time at the GPUs asked for / what Pollux held", "2.4", number(asked / held), asked > held),
+        Claim(f"{case}: makespan of Pollux / Shockwave's", "about 1", number(makespan), None),
+        Claim(
+            f"{case}: worst FTF of Shockwave and Pollux",
+            "Shockwave's far better",
+            shown,
+            mine["worst_ftf"] < theirs["worst_ftf"],
+        ),
+    ]
+
+
+def _plot_ftf(out: Path, done: tuple[Done, ...]) -> None:
+    values = {one.name: finish_time_fairness(one.log, static_contention(one.log)).tolist() for one in done}
+    save(
+        out,
+        "figure11-ftf",
+        "Finish-time fairness of one draw, contention 3",
+        lambda figure: distributions(figure.subplots(), values, "FTF (above 1 is unfair)"),
+    )

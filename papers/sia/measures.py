@@ -1,0 +1,101 @@
+"""What is measured of runs against FCFS, how it is printed, and spreads over draws."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from papers.sheets import grid, number, write_csv
+from papers.sia.units import Done
+
+UNSTEADY = ("cpu_s", "milp_solve_s")
+"""Seconds of a machine differ from run to run."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure of a run: its name there, its heading, digits to print, and whether an axis of it is logarithmic."""
+
+    key: str
+    title: str
+    digits: int = 2
+    log: bool = True
+
+    def of(self, done: Iterable[Done], case: str, name: str) -> Floats:
+        """(n_draws,) by draw, in the order of seeds."""
+        ours = sorted((one for one in done if (one.case, one.name) == (case, name)), key=lambda one: one.seed)
+        return np.array([one.figures[self.key] for one in ours], dtype=np.float64)
+
+
+GMEAN = Measure("speedup_gmean", "speedup, geometric mean")
+MEAN = Measure("speedup_mean", "speedup, mean", 1)
+RATIO = Measure("jct_ratio", "mean JCT of fcfs / mean JCT")
+P5 = Measure("speedup_p5", "speedup, p5")
+P90, P95, P99 = (Measure(f"speedup_p{at}", f"speedup, p{at}", 1) for at in (90, 95, 99))
+SLOWED = Measure("slowed_pct", "slowed, %", log=False)
+TOTAL = Measure("slowdown_total_min", "slowdown, min in all", 0)
+WORST = Measure("slowdown_max_min", "worst slowdown, min", 1)
+SHOWN = (RATIO, GMEAN, MEAN, P5, P95, SLOWED, TOTAL, WORST)
+
+
+def spread(values: Floats, digits: int) -> str:
+    """Median and range over draws.
+
+    >>> spread(np.array([1.0, 4.0, 2.0]), 1)
+    '2.0 (1.0 to 4.0)'
+    """
+    if len(values) == 1 or values.min() == values.max():
+        return number(float(values[0]), digits)
+    return f"{number(float(np.median(values)), digits)} ({values.min():.{digits}f} to {values.max():.{digits}f})"
+
+
+def table(done: Sequence[Done], head: str, measures: Sequence[Measure] = SHOWN) -> str:
+    """Medians and ranges over draws: a row a case and policy."""
+    keys = list(dict.fromkeys((one.case, one.name) for one in done))
+    rows = ((case, name, *(spread(one.of(done, case, name), one.digits) for one in measures)) for case, name in keys)
+    return grid((head, "policy", *(one.title for one in measures)), rows)
+
+
+def median(measure: Measure, done: Sequence[Done], case: str, name: str) -> float:
+    """Median over draws."""
+    return float(np.median(measure.of(done, case, name)))
+
+
+def mean(measure: Measure, done: Sequence[Done], case: str, name: str) -> float:
+    """Mean over draws."""
+    return float(measure.of(done, case, name).mean())
+
+
+def times_less(ours: float, theirs: float) -> float:
+    """How many times less ours is than theirs: infinite where there is nothing of ours, 1 where of neither.
+
+    >>> times_less(2.0, 8.0), times_less(0.0, 8.0), times_less(0.0, 0.0)
+    (4.0, inf, 1.0)
+    """
+    if ours > 0:
+        return theirs / ours
+    return float("inf") if theirs > 0 else 1.0
+
+
+def times_text(times: float) -> str:
+    """In words.
+
+    >>> times_text(1234.5), times_text(float("inf"))
+    ('1,234', 'all of it')
+    """
+    return f"{times:,.0f}" if np.isfinite(times) else "all of it"
+
+
+def write_runs(out: Path, name: str, done: Sequence[Done]) -> None:
+    """Write `NAME.csv`: a row a run, the figures that all runs have but those of the machine."""
+    keys = [key for key in done[0].figures if key not in UNSTEADY and all(key in one.figures for one in done)]
+    rows = [(one.case, one.name, one.seed, *(f"{one.figures[key]:.6g}" for key in keys)) for one in done]
+    write_csv(out, name, ("case", "policy", "seed", *keys), rows)
+
+
+def draws_text(count: int) -> str:
+    """How many there were."""
+    return f"{count} draws" if count > 1 else "one draw"

@@ -1,0 +1,202 @@
+"""Plots of SIA's figures: spreads over draws by case, distributions over draws, and lines."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jobcast.pipelines.plots import PALETTE, WIDE, plain_ticks, styles, thin_cdf
+from papers.plotting import save
+from papers.sia.measures import Measure
+from papers.sia.units import SIA_EXACT, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Done
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TALL_PANEL = 2.7
+FLOORS = {"slowdown_total_min": 1.0, "slowdown_max_min": 1.0}
+"""Below this a logarithmic axis goes linearly to 0: a minute."""
+NESTED = ((12.5, 87.5, 0.5), (25.0, 75.0, 0.9))
+"""Boxes of Figure 14: percentiles, and width as a share of a group's."""
+NEARLY = 1e-9
+MOST_TICKS = 5
+"""On an axis that begins at 0."""
+MOST_LABELS = 5
+"""Of places on a narrow axis; with more of them every second one is labelled."""
+HOME = {
+    "sia": 0, SIA_EXACT.title: 0, "mmfs": 1, "fcfs": 2, "hived": 2, "gssf": 3, SIA_RANDOM.title: 3,
+    "ssf": 4, SIA_RANDOM_ARRIVALS.title: 4, "sia_vc": 5, "themis_np": 5, "milp": 6, "sjf": 6,
+}  # fmt: skip
+"""Colours in the palette by which a policy looks alike in all figures; those that share one rarely meet."""
+
+
+def _colors(names: Sequence[str]) -> dict[str, str]:
+    """A colour each: a policy's own, else the last one that is free. At most as many names as colours."""
+    taken: dict[int, str] = {}
+    for name in names:
+        if name in HOME:
+            taken.setdefault(HOME[name], name)
+    free = [place for place in range(len(PALETTE)) if place not in taken]
+    for name in names:
+        if name not in taken.values():
+            taken[free.pop()] = name
+    return {name: PALETTE[place] for place, name in taken.items()}
+
+
+def _names(done: Sequence[Done]) -> tuple[list[str], list[str]]:
+    return list(dict.fromkeys(one.case for one in done)), list(dict.fromkeys(one.name for one in done))
+
+
+def _scale(axes: "Axes", measure: Measure, which: str = "y") -> None:
+    """Make an axis of a plot logarithmic where the measure's is, with plain numbers; call it when all is drawn."""
+    axis, scale = getattr(axes, f"{which}axis"), getattr(axes, f"set_{which}scale")
+    if measure.key in FLOORS:
+        floor = FLOORS[measure.key]
+        scale("symlog", linthresh=floor)
+        top = max(axis.get_view_interval()[1], floor)
+        getattr(axes, f"set_{which}lim")(0.0, top)
+        _decades(axis, floor, top)
+    elif measure.log:
+        scale("log")
+        plain_ticks(axis)
+
+
+def _decades(axis: Any, floor: float, top: float) -> None:
+    """Ticks at 0 and at powers of ten from `floor` on, the same number of decades apart."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    decades = int(np.log10(top / floor) + NEARLY)
+    step = max(1, -(-(decades + 1) // (MOST_TICKS - 1)))
+    axis.set_major_locator(FixedLocator([0.0, *(floor * 10.0 ** np.arange(0, decades + 1, step))]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}"))
+
+
+def ranges(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
+    """Draw `NAME.svg`: a panel a measure; by case a bar a policy from least to most over draws, a dot at the median."""
+    cases, names = _names(done)
+    color = _colors(names)
+
+    def paint(figure: "Figure") -> None:
+        panels = np.atleast_1d(figure.subplots(len(measures), 1, sharex=True))
+        for axes, measure in zip(panels, measures, strict=True):
+            for place, label in enumerate(names):
+                at = np.arange(len(cases)) + 0.8 * ((place + 0.5) / len(names) - 0.5)
+                values = [measure.of(done, case, label) for case in cases]
+                low, high = [each.min() for each in values], [each.max() for each in values]
+                axes.vlines(at, low, high, color=color[label], linewidth=5, alpha=0.45)
+                middle = [float(np.median(each)) for each in values]
+                axes.plot(at, middle, "o", ms=4, color=color[label], label=label, clip_on=False)
+            axes.set_title(measure.title, loc="left")
+            _scale(axes, measure)
+        panels[-1].set_xticks(range(len(cases)), [case.replace(" ", "\n") for case in cases], fontsize=8)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+
+    save(out, name, title, paint, (WIDE[0], TALL_PANEL * len(measures)))
+
+
+def boxes(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
+    """Draw `NAME.svg`: nested boxes of percentiles over draws, by case and policy, a panel a measure."""
+    cases, names = _names(done)
+    color, wide = _colors(names), 0.8 / len(names)
+
+    def paint(figure: "Figure") -> None:
+        panels = np.atleast_1d(figure.subplots(len(measures), 1, sharex=True))
+        for axes, measure in zip(panels, measures, strict=True):
+            for place, label in enumerate(names):
+                at = np.arange(len(cases)) + wide * (place + 0.5) - 0.4
+                values = [measure.of(done, case, label) for case in cases]
+                for low, high, share in NESTED:
+                    ends = np.array([np.percentile(each, (low, high)) for each in values])
+                    axes.bar(at, ends[:, 1] - ends[:, 0], wide * share, ends[:, 0], color=color[label], alpha=0.5)
+                middle = [float(np.median(each)) for each in values]
+                axes.plot(at, middle, "_", ms=7, mew=2, color=color[label], label=label, clip_on=False)
+            axes.set_title(measure.title, loc="left")
+            axes.grid(axis="x", visible=False)
+            _scale(axes, measure)
+        panels[-1].set_xticks(range(len(cases)), cases)
+        panels[-1].set_xlabel(x)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+
+    save(out, name, title, paint, (WIDE[0], TALL_PANEL * len(measures)))
+
+
+def over_draws(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure]) -> None:
+    """Draw `NAME.svg`: distributions over draws, a panel a measure, a line a policy."""
+    cases, names = _names(done)
+    color = _colors(names)
+
+    def paint(figure: "Figure") -> None:
+        panels = figure.subplots(2, -(-len(measures) // 2)).ravel()
+        for axes, measure in zip(panels, measures, strict=False):
+            for label in names:
+                x, share = thin_cdf(np.concatenate([measure.of(done, case, label) for case in cases]))
+                at, up = np.append(x[:1], x), np.append(0.0, share)
+                axes.step(at, up, where="post", label=label, color=color[label])
+            axes.set(xlabel=measure.title, ylabel="share of draws", ylim=(0, 1.02))
+            _scale(axes, measure, "x")
+        for axes in panels[len(measures) :]:
+            axes.set_visible(False)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+
+    save(out, name, title, paint, (WIDE[0], 2 * TALL_PANEL))
+
+
+def lines(out: Path, name: str, title: str, done: Sequence[Done], measures: Sequence[Measure], x: str) -> None:
+    """Draw `NAME.svg`: a panel a measure, a line a policy over cases that are numbers."""
+    cases, names = _names(done)
+    color, at = _colors(names), [float(case.partition(",")[0]) for case in cases]
+
+    def paint(figure: "Figure") -> None:
+        panels = np.atleast_1d(figure.subplots(1, len(measures)))
+        for axes, measure in zip(panels, measures, strict=True):
+            for label in names:
+                values = [float(np.median(measure.of(done, case, label))) for case in cases]
+                axes.plot(at, values, marker="o", ms=3, label=label, color=color[label], clip_on=False)
+            axes.set_title(measure.title, loc="left")
+            axes.set_xlabel(x)
+            _label_places(axes, at)
+            _scale(axes, measure)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+
+    save(out, name, title, paint, (WIDE[0], 1.2 * TALL_PANEL))
+
+
+def _label_places(axes: "Axes", at: Sequence[float]) -> None:
+    every = 1 if len(at) <= MOST_LABELS else 2
+    axes.set_xticks(at, [f"{place:g}" if not i % every else "" for i, place in enumerate(at)])
+
+
+def over_shares(
+    out: Path,
+    name: str,
+    title: str,
+    done: Sequence[Done],
+    measures: Sequence[Measure],
+    shares: Sequence[float],
+    curves: Mapping[str, Sequence[str]],
+) -> None:
+    """Draw `NAME.svg`: a panel a measure, a line a curve over shares, means over draws of one case.
+
+    Parameters
+    ----------
+    shares : (n,) of the x axis
+    curves : label of a line -> (n,) names of its runs
+    """
+    case, style = done[0].case, styles(list(curves))
+
+    def paint(figure: "Figure") -> None:
+        panels = np.atleast_1d(figure.subplots(1, len(measures)))
+        for axes, measure in zip(panels, measures, strict=True):
+            for label, names in curves.items():
+                values = [float(measure.of(done, case, one).mean()) for one in names]
+                axes.plot(shares, values, marker="o", ms=3, label=label, **style[label].line)
+            axes.set_title(measure.title, loc="left")
+            axes.set(xlabel="share that may be stopped", ylim=(0, None))
+            axes.yaxis.set_major_formatter("{x:,.6g}")
+            _label_places(axes, shares)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+
+    save(out, name, title, paint, (WIDE[0], 1.2 * TALL_PANEL))

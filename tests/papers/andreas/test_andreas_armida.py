@@ -1,0 +1,100 @@
+"""The eight jobs of Table V: what calls expect, what is real, who is together, lanes of the chart."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.energy import Deployment
+from jobcast.simulator.energy.log import Segments
+from papers.andreas.armida import (
+    PERIOD_S,
+    armida_scene,
+    energy_eur,
+    expected_eur,
+    real_eur,
+    session,
+)
+from papers.andreas.figure4 import shared
+from papers.andreas.instances import small
+from papers.andreas.plotting import lanes_of
+from papers.andreas.table3 import Compared, compare
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return armida_scene()
+
+
+@pytest.fixture(scope="module")
+def plan(scene):
+    return session(scene, "edf")
+
+
+def test_eight_jobs_on_three_nodes_of_four_gpus(scene):
+    # ANDREAS, Table V and section V.C
+    assert scene.job_ids == ("J6", "J9", "J10", "J7", "J8", "J1", "J2", "J3")
+    assert scene.nodes.names == ("armida-05", "armida-06", "armida-07")
+    assert scene.nodes.gpus == 4
+
+
+def test_calls_are_five_minutes_apart(plan):
+    since_s = np.array([one.now_s for one in plan.calls]) - plan.log.submit_s[0]
+    assert since_s[0] == 0.0
+    assert np.allclose(since_s % PERIOD_S, 0.0)
+    assert len(plan.calls) == plan.log.decisions
+
+
+def test_where_times_are_right_calls_expect_what_happens(scene, plan):
+    cluster = scene.nodes.cluster
+    for one in plan.calls:
+        assert one.eur == pytest.approx(real_eur(plan.log, cluster, one.now_s, one.now_s + PERIOD_S), abs=1e-9)
+    assert sum(one.eur for one in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
+
+
+def test_a_call_expects_less_of_a_job_that_ends_before_the_next():
+    view = small(0)
+    node = int(view.cluster.kind_of[0])
+    active, left = view.active[:1], np.full_like(view.left, 1.0)
+    epoch_s = np.full_like(view.jobs.epoch_s, 60.0)
+    waits = view.node_of * 0 - 1
+    view = view._replace(
+        active=active, jobs=view.jobs._replace(epoch_s=epoch_s), left_saved=left, left=left, node_of=waits
+    )
+    found = expected_eur(view, Deployment(np.array([0]), np.array([1])))
+    watts = view.cluster.power_w[node, 1]
+    assert found == pytest.approx(watts * 60.0 / 3.6e6 * 0.172 * 1.33)
+
+
+def test_without_noise_and_restarts_nothing_deviates(scene, plan):
+    found = compare(plan, scene.nodes.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
+    assert (found.plan_pct, found.calls_pct, found.per_call_pct) == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
+
+
+def test_deviations_are_shares_of_the_prediction():
+    # ANDREAS, Table III: 12.29 % of the predicted cost
+    found = Compared(0.1, 60.0, 0, 1.08438, 0.95111, 1.08438, 10.81, 0.0)
+    assert found.plan_pct == pytest.approx(12.29, abs=0.005)
+
+
+def test_noise_changes_what_is_real_and_its_seed_tells_which(scene, plan):
+    one, same, other = (session(scene, "edf", noise=0.1, seed=seed) for seed in (1, 1, 2))
+    assert one.log.end_s.tolist() == same.log.end_s.tolist()
+    assert one.log.end_s.tolist() != other.log.end_s.tolist()
+    assert energy_eur(one.log) != pytest.approx(energy_eur(plan.log), rel=1e-6)
+
+
+def stretches(*rows):
+    return Segments(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def test_lanes_are_those_that_are_free():
+    told = stretches((0, 1, 1, 0.0, 10.0), (1, 1, 1, 5.0, 20.0), (2, 1, 1, 10.0, 20.0), (3, 1, 2, 20.0, 30.0))
+    assert lanes_of(told, [1, 2]) == [(0, 1, 0), (1, 1, 1), (2, 1, 0), (3, 1, 0), (3, 1, 1)]
+
+
+def test_who_is_together_on_a_node(scene, plan):
+    held = {"J7": (0.0, 600.0), "J6": (300.0, 900.0), "J9": (600.0, 700.0)}
+    jobs = [plan.log.job_ids.index(name) for name in held]
+    told = stretches(*((job, 1, 1, *held[name]) for job, name in zip(jobs, held, strict=True)))
+    log = type("Log", (), {"segments": told, "job_ids": plan.log.job_ids})()
+    assert shared(scene, log, "armida-06") == [("J6", "J7", 300.0), ("J6", "J9", 100.0)]
+    assert shared(scene, log, "armida-05") == []

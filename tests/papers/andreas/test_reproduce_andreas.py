@@ -1,0 +1,140 @@
+"""The command that makes ANDREAS's figures anew, on campaigns of a few nodes."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from jobcast.domain.errors import ConfigError
+from papers.andreas import __main__ as command
+from papers.andreas import campaign, effects, openb, units
+from papers.andreas.__main__ import DEFAULT_NODES, ITEMS, RUNS, main, read_nodes, reproduce
+from papers.andreas.units import Row, Unit, run_unit
+from papers.andreas.workloads import NODES, Workload, read_workload, scenario
+
+FEW = (("epochs", "2,5"), ("jobs", 6))
+QUICK = (Row("ANDREAS", settings=(("max_iterations", "5"),)), *units.ROWS[1:])
+OPENB = "sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,1,A10\nc,1,1,8,G2\nd,1,1,2,T4\n"
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Six short jobs, few schedules a call."""
+    monkeypatch.delenv("JOBCAST_DATA", raising=False)
+    for module in (campaign, effects):
+        monkeypatch.setattr(module, "scenario", lambda number, nodes: scenario(number, nodes, *FEW))
+    monkeypatch.setattr(campaign, "ROWS", QUICK)
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_every_item_has_a_function_of_its_name():
+    for name in ITEMS:
+        assert callable(getattr(command.import_module(f"papers.andreas.{name}"), name))
+
+
+def test_nodes():
+    assert read_nodes(DEFAULT_NODES) == NODES
+    for wrong in ("", "ten", "1,10", "10;20"):
+        with pytest.raises(ConfigError, match=r"--nodes .*: whole numbers of at least 2 are expected, such as 10,20"):
+            read_nodes(wrong)
+
+
+def test_scenarios_by_gpus_a_node(tmp_path):
+    # ANDREAS, section V.B
+    for number, (v100, t4) in {1: (2, 1), 2: (4, 2)}.items():
+        scene = read_workload(scenario(number, 4), 0, tmp_path)
+        cluster = scene.nodes.cluster
+        held = [(scene.nodes.gpu_types[kind], int(cluster.kind_gpus[kind])) for kind in cluster.kind_of]
+        assert held == [("v100", v100)] * 2 + [("t4", t4)] * 2
+        assert len(scene) == 40
+
+
+def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
+    few_jobs = scenario(1, 2, *FEW)
+    plain, off = Row("EDF", "edf"), Row("off", "edf", noise=0.5)
+    key, sharp = run_unit(Unit(few_jobs, 1, plain), tmp_path)
+    other, blurred = run_unit(Unit(few_jobs, 1, off), tmp_path)
+    assert key != other
+    assert sharp.figures["jobs"] == blurred.figures["jobs"] == 6
+    first, again = (read_workload(few_jobs, 1, tmp_path).jobs for _ in range(2))
+    assert first.submit_s.tolist() == again.submit_s.tolist()
+    assert sharp.figures["total_eur"] != blurred.figures["total_eur"]
+
+
+def test_titles_and_names_tell_no_runs_apart():
+    one, two = Unit(Workload("a"), 0, Row("x", "edf")), Unit(Workload("b"), 0, Row("y", "edf"))
+    assert one.key == two.key
+    assert one.key != Unit(Workload("a", (("nodes", 3),)), 0, Row("x", "edf")).key
+    assert one.key != Unit(Workload("a", openb=True), 0, Row("x", "edf")).key
+
+
+def test_a_figure_goes_on_where_it_stopped(few, tmp_path):
+    out = tmp_path / "out"
+    words = ("figure3", "--out", out, "--seeds", 2, "--nodes", "2,4", "--jobs", 1)
+    answer = run(*words)
+    assert answer.exit_code == 0, answer.output
+    page = (out / "results.md").read_text()
+    assert page.startswith(
+        "# ANDREAS: what came out\n\nWritten by `make reproduce-andreas`.\n\n## Figure 3: nodes of two"
+    )
+    assert "| total cost reduced on average by | 62 % |" in page
+    assert len((out / "figure3" / "figure3.csv").read_text().splitlines()) == 1 + 2 * 4 * 2
+    assert (out / "figure3" / "figure3.svg").read_text().startswith("<svg ")
+    kept = (out / RUNS).read_text().splitlines(keepends=True)
+    assert len({json.loads(line)["key"] for line in kept}) == 16
+    (out / RUNS).write_text("".join(kept[:15]) + kept[15][:40])  # a line that was cut
+    table = (out / "figure3" / "figure3.csv").read_text()
+    answer = run(*words, "--resume")
+    assert "  1/1 4, seed 1, PS" in answer.output
+    assert (out / "figure3" / "figure3.csv").read_text() == table
+
+
+def test_effects(few, tmp_path, monkeypatch):
+    groups = {"Iterations": (Row("MaxIt 1", settings=(("max_iterations", "1"),)),), "Others": units.ROWS[1:2]}
+    monkeypatch.setattr(effects, "GROUPS", groups)
+    monkeypatch.setattr(effects, "WHOLE", Row("as it is", settings=(("max_iterations", "20"),)))
+    monkeypatch.setattr(effects, "NODES", 2)
+    answer = run("effects", "--out", tmp_path, "--seeds", 9, "--jobs", 1)
+    assert answer.exit_code == 0, answer.output
+    page = (tmp_path / "effects" / "effects.md").read_text()
+    assert "5 draws" in page
+    assert page.count("| as it is |") == 2
+    assert "## Others" in page
+
+
+def test_openb_with_and_without_rare_nodes(few, tmp_path, monkeypatch):
+    (tmp_path / "data" / "openb").mkdir(parents=True)
+    (tmp_path / "data" / "openb" / "openb_node_list_gpu_node.csv").write_text(OPENB)
+    assert run("openb", "--out", tmp_path / "out").output.startswith("Error: JOBCAST_DATA is not set")
+    monkeypatch.setenv("JOBCAST_DATA", str(tmp_path / "data"))
+    cases = [Workload(one.name, FEW, openb=True, least=least) for one, least in ((openb.WHOLE, 1), (openb.LARGEST, 2))]
+    monkeypatch.setattr(openb, "WHOLE", cases[0])
+    monkeypatch.setattr(openb, "LARGEST", cases[1])
+    types = [read_workload(case, 0, tmp_path / "data").nodes.gpu_types for case in cases]
+    assert types == [("T4", "A10", "G2"), ("T4",)]
+    answer = run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
+    assert answer.exit_code == 0, answer.output
+    page = (tmp_path / "out" / "openb" / "openb.md").read_text()
+    assert "## What ANDREAS saves, large groups" in page
+    assert "one draw" in page
+
+
+def test_the_eight_jobs_pages(few, tmp_path):
+    answer = run("table3", "figure4", "--out", tmp_path, "--seeds", 1)
+    assert answer.exit_code == 0, answer.output
+    page = (tmp_path / "results.md").read_text()
+    assert "| deviation (s = 0.1, restart 60 s) | 12.29 % |" in page
+    assert "| due dates missed | none |" in page
+    assert "](figure4/figure5.svg)" in page
+    chart = (tmp_path / "figure4" / "figure4.svg").read_text()
+    assert all(name in chart for name in ("armida-05", "armida-06, GPU 2", "armida-07"))
+    assert (tmp_path / "figure4" / "figure4.csv").read_text().startswith("job,node,gpus,from_s,until_s\nJ6,")
+
+
+def test_an_unknown_item_stops_before_anything_is_run(tmp_path):
+    with pytest.raises(ConfigError, match="figure1: no such figure; choose from figure3, figure2, table3"):
+        reproduce(("figure1",), tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,85 @@
+"""Orders and relative changes of the paper."""
+
+import pytest
+
+from papers.confidence import HOLDS, OPEN, REVERSED, Interval, interval_of
+from papers.mlfs.intervals import apart, relative
+from papers.mlfs.measures import (
+    DEADLINE,
+    JCT,
+    ORDERS,
+    PRINTED,
+    PRINTED_LEAST,
+    PRINTED_MS,
+    compare_order,
+    gain_pct,
+    order_text,
+)
+from papers.mlfs.rows import BASELINES
+from papers.mlfs.tables import gain_claims, order_claim
+from papers.mlfs.units import Done
+
+OURS = {"MLFS", "MLF-RL", "MLF-H"}
+
+
+def done(name, seed, jct_s=60.0, deadline=0.5):
+    return Done("x = 1", name, seed, {"mean_jct_s": jct_s, "deadline_ratio": deadline}, (jct_s,))
+
+
+def test_each_order_ranks_all_policies_of_the_paper_once():
+    for groups in ORDERS.values():
+        named = [name for group in groups for name in group]
+        assert sorted(named) == sorted({*OURS, *BASELINES})
+    known = OURS | set(BASELINES)
+    assert {name for one in (*PRINTED, *PRINTED_LEAST) for name in (one.better, one.worse)} <= known
+    assert set(PRINTED_MS) <= known
+
+
+def test_changes_are_relative_to_the_worse_one():
+    # MLFS, section 4.1: |y - z| / z
+    assert gain_pct(JCT, {"mean_jct_s": 66.0}, {"mean_jct_s": 100.0}) == pytest.approx(34.0)
+    assert gain_pct(DEADLINE, {"deadline_ratio": 0.9}, {"deadline_ratio": 0.6}) == pytest.approx(50.0)
+    assert gain_pct(JCT, {"mean_jct_s": 120.0}, {"mean_jct_s": 100.0}) == pytest.approx(-20.0)
+
+
+def test_an_order_counts_pairs_of_different_groups_that_were_run():
+    found = {name: {"mean_jct_s": jct} for name, jct in {"MLFS": 5.0, "MLF-H": 3.0, "Tiresias": 4.0, "RL": 9.0}.items()}
+    told = compare_order(JCT, ORDERS[JCT], found)
+    assert told.pairs == 5  # Tiresias and RL are of one group
+    assert set(told.reversed) == {("MLFS", "MLF-H"), ("MLFS", "Tiresias")}
+    assert order_text(JCT, ORDERS[JCT], list(found)) == "MLFS < MLF-H < Tiresias ~ RL"
+    claim = order_claim("x = 3", JCT, ORDERS[JCT], found)
+    assert claim.here == "3 of 5 pairs; not: MLF-H before MLFS, Tiresias before MLFS"
+    assert claim.holds is False
+    assert order_claim("x = 3", JCT, ORDERS[JCT], {"RL": {"mean_jct_s": 1.0}}) is None
+
+
+def test_claims_are_made_of_policies_that_were_run():
+    found = {"MLFS": {"mean_jct_s": 1.0}, "SLAQ": {"mean_jct_s": 2.0}}
+    printed = [one for one in PRINTED if one.measure is JCT]
+    claims = gain_claims("x = 3", printed, found, real=True)
+    assert [(one.text, one.paper, one.here, one.holds) for one in claims] == [
+        ("x = 3: MLFS improves SLAQ in mean JCT by", "53 %", "50.0 %", True)
+    ]
+    assert gain_claims("x = 2", printed, found, real=False)[0].paper == "47 %"
+
+
+def test_intervals_are_of_differences_draw_by_draw():
+    runs = [done("a", seed, 60.0 * 2**seed, 0.9) for seed in range(3)]
+    runs += [done("b", seed, 120.0 * 2**seed, 0.8 - 0.01 * seed) for seed in range(3)]
+    half = relative(JCT, runs, "x = 1", "a", "b")
+    assert (half.mean, half.low, half.high) == pytest.approx((50.0, 50.0, 50.0))
+    points = apart(DEADLINE, runs, "x = 1", "a", "b")
+    assert points.mean == pytest.approx(11.0)
+    assert points.high - points.mean == pytest.approx(4.303 / 3**0.5, abs=1e-3)  # t of two degrees of freedom
+    assert points.verdict == HOLDS
+    assert apart(DEADLINE, runs, "x = 1", "b", "a").verdict == REVERSED
+    assert relative(JCT, runs, "x = 1", "b", "a").mean == pytest.approx(-100.0)
+
+
+def test_a_single_draw_and_zeros_leave_it_open():
+    assert interval_of([3.0]).verdict == OPEN
+    assert interval_of([3.0]).text() == "3.0"
+    unknown = relative(JCT, [done("a", 0, 0.0), done("b", 0)], "x = 1", "a", "b")
+    assert (unknown.verdict, unknown.text()) == (OPEN, "-")
+    assert Interval(1.0, 0.5, 2.0).negative == Interval(-1.0, -2.0, -0.5)

@@ -1,0 +1,85 @@
+"""Who is compared with MLFS, by what the registry holds."""
+
+import types
+
+import pytest
+
+from jobcast.domain.errors import RegistryError
+from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
+from papers.mlfs import rows
+from papers.mlfs.rows import (
+    BASELINES,
+    BY_EARLIER,
+    EXACT,
+    MLFS_EXACT,
+    MLFS_HOPEFUL,
+    MLFS_STRANGE,
+    POLICIES,
+    ROWS,
+    rows_of,
+)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Makes a registry with champions: predictor -> (version, whether it was measured to be better)."""
+
+    def holds(champions):
+        def resolve(name):
+            if name not in champions:
+                raise RegistryError(f"no {name}")
+            return types.SimpleNamespace(version=champions[name][0])
+
+        registry = types.SimpleNamespace(resolve=resolve)
+        monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: registry)
+        monkeypatch.setattr(
+            "jobcast.pipelines.sources.loaded_version",
+            lambda home, name, version: types.SimpleNamespace(better_=champions[name][1]),
+        )
+
+    return holds
+
+
+def test_rows_name_policies_with_settings_that_they_know():
+    assert set(POLICIES) == set(TASK_POLICIES)
+    assert set(BASELINES) < {row.title for row in ROWS}
+    for row in ROWS:
+        if row.policy not in rows.LEARNED or row.policy == "mlfs":
+            find_task_policy(row.policy)(dict(row.settings))
+
+
+def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(tmp_path):
+    found, notes = rows_of(tmp_path)
+    titles = [row.title for row in found]
+    assert titles[:5] == ["MLFS", MLFS_EXACT, MLFS_STRANGE, MLFS_HOPEFUL, "MLF-H"]
+    assert "RL" not in titles
+    assert [note.partition(":")[0] for note in notes] == [
+        "MLF-RL is left out",
+        "RL is left out",
+        "MLFS schedules by MLF-H",
+    ]
+    assert "`jobcast train mlf-policy`" in notes[0]
+    assert [row.forecasts for row in found[:2]] == [BY_EARLIER, EXACT]
+
+
+def test_a_better_policy_is_run_by_mlfs(registered, tmp_path):
+    registered({"mlf-policy": (3, True), "device-rl": (2, False)})
+    found, notes = rows_of(tmp_path)
+    versions = {row.title: row.versions for row in found}
+    assert versions["MLFS"] == versions["MLF-RL"] == (("mlf-policy", 3),)
+    assert versions["RL"] == (("device-rl", 2),)
+    assert versions["MLF-H"] == versions["MLF-H with MLF-C"] == ()
+    assert notes == ()
+
+
+def test_mlfs_waits_for_a_policy_that_is_better(registered, tmp_path):
+    registered({"mlf-policy": (3, False)})
+    found, notes = rows_of(tmp_path, ("mlfs", "mlf_rl", "mlf_c"))
+    assert {row.title: row.versions for row in found} == {
+        "MLFS": (),
+        MLFS_EXACT: (),
+        MLFS_STRANGE: (),
+        MLFS_HOPEFUL: (),
+        "MLF-RL": (("mlf-policy", 3),),
+    }
+    assert len(notes) == 1

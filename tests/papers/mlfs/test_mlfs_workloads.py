@@ -1,0 +1,91 @@
+"""Workloads of MLFS's figures."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobcast.pipelines.tasks.learned import Learned
+from jobcast.pipelines.tasks.servers import servers
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.generators import generate
+from papers.mlfs import units
+from papers.mlfs.rows import EXACT, Row
+from papers.mlfs.units import QUANTILES, UNDER, Unit, run_unit
+from papers.mlfs.workloads import (
+    SCALES,
+    Workload,
+    philly_week,
+    read_workload,
+    scaled,
+    write_arrivals,
+    write_workload,
+)
+
+FEW = Workload("few", 8, ((2, 4),), (("widths", "1,2"), ("epochs", "3,6"), ("load", 0.05)))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mlfs")
+    write_trace(generate("mlfs", 9, {"jobs": 50})[0], folder / "arrivals.parquet")
+    return write_workload(FEW, 3, folder / "arrivals.parquet", folder / "few")
+
+
+def test_the_papers_clusters():
+    # section 4.1: 620x jobs on 20 servers of 4 GPUs; 117,325x jobs of 18 weeks on 550 servers with 2,474 GPUs
+    assert [int(620 * Fraction(x)) for x in SCALES] == list(SCALES.values())
+    place, default = scaled("3").place().cluster, servers().cluster
+    np.testing.assert_array_equal(place.capacity, default.capacity)
+    np.testing.assert_array_equal(place.server_of, default.server_of)
+    large = philly_week("1", 1.0)
+    assert (large.gpus, len(large.place().cluster.capacity)) == (2474, 550)
+    assert large.jobs == round(117_325 / 18)
+    assert large.place().cluster.capacity[-1].tolist() == [8.0, 64.0, 488.0, 2500.0]
+
+
+def test_files_hold_the_draw(files):
+    scene = read_workload(FEW, files)
+    assert len(scene) == 8
+    assert len(scene.cluster.server_of) == 8
+    assert [path.name for path in files.parent.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_unit_is_a_replay_whatever_it_is_called(files, tmp_path):
+    row = Row("MLFS, exact forecasts", "mlfs", EXACT)
+    key, kept = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)
+    assert key == Unit(FEW, 3, Row("another title", "mlfs", EXACT)).key
+    assert key != Unit(FEW, 3, Row(row.title, "mlfs", EXACT, (("give_up", "false"),))).key
+    assert key != Unit(FEW, 4, row).key
+    assert kept.figures["jobs"] == 8
+    assert len(kept.jct_s) == len(QUANTILES)
+    assert 0.0 <= kept.figures[UNDER] <= 1.0
+    assert kept.jct_s[0] <= kept.figures["mean_jct_s"] <= kept.jct_s[-1]
+    assert run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path)[1].jct_s == kept.jct_s
+    assert run_unit(Unit(FEW, 3, Row("MLF-H", "mlf_h")), files, tmp_path, tmp_path)[1].figures["stopped_early"] == 0
+
+
+def test_what_was_learned_is_the_version_that_the_row_pins(files, tmp_path, monkeypatch):
+    asked = []
+
+    def learned(policy, spec, window, *, home, allow_overlap):
+        asked.append((policy, dict(spec.versions), len(window), home, allow_overlap))
+        return Learned(None, {"mlf-policy": 7})
+
+    monkeypatch.setattr(units, "learned_policy", learned)
+    row = Row("MLFS", "mlfs", EXACT, versions=(("mlf-policy", 7),))
+    key, _ = run_unit(Unit(FEW, 3, row), files, tmp_path, tmp_path / "home")
+    assert asked == [("mlfs", {"mlf-policy": 7}, 8, tmp_path / "home", False)]
+    assert '"versions": {"mlf-policy": 7}' in key
+
+
+def test_arrivals_are_phillys(tmp_path):
+    if not os.environ.get("JOBCAST_DATA"):
+        pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
+    arrivals = tmp_path / "arrivals.parquet"
+    write_arrivals(Path(os.environ["JOBCAST_DATA"]), arrivals)
+    scene = read_workload(scaled("1/4"), write_workload(scaled("1/4"), 0, arrivals, tmp_path / "drawn"))
+    assert len(scene) == 155
+    assert np.ptp(scene.jobs.submit_s) <= 7 * 86400.0

@@ -1,0 +1,116 @@
+"""The command that makes MLFS's figures anew, on workloads of a few jobs."""
+
+import json
+import types
+
+import pytest
+from click.testing import CliRunner
+
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.generators import generate
+from papers.mlfs import __main__ as command
+from papers.mlfs import bars, bench, figure4, parts
+from papers.mlfs.__main__ import ITEMS, RUNS, main, reproduce
+from papers.mlfs.workloads import Workload
+
+SETTINGS = (("widths", "1,2"), ("epochs", "3,6"), ("longest_h", 6), ("load", 0.05))
+JOBS = {"1/4": 4, "1": 6, "3": 12}
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    folder = tmp_path / "data"
+    (folder / "philly").mkdir(parents=True)
+    monkeypatch.setenv("JOBCAST_DATA", str(folder))
+    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
+    return folder
+
+
+@pytest.fixture
+def small(data, monkeypatch):
+    """Few jobs on two servers, whose arrivals are drawn, in place of Philly's."""
+    drawn = generate("mlfs", 9, {"jobs": 200})[0]
+    monkeypatch.setattr(bench, "write_arrivals", lambda data, out: write_trace(drawn, out))
+    for module in (figure4, bars, parts):
+        monkeypatch.setattr(module, "scaled", lambda x: Workload(f"x = {x}", JOBS[x], ((2, 4),), SETTINGS))
+    for module in (figure4, parts):
+        monkeypatch.setattr(module, "SCALES", JOBS)
+    return data
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_every_item_has_a_function_of_its_name():
+    for name in ITEMS:
+        assert callable(getattr(command.import_module(f"papers.mlfs.{name}"), name))
+
+
+def test_orders_with_confidence_from_the_command(small, tmp_path):
+    out = tmp_path / "out"
+    answer = run("bars", "--out", out, "--seeds", 2, "--policies", "mlf_h,tiresias", "--jobs", 1)
+    assert answer.exit_code == 0, answer.output
+    page = (out / "results.md").read_text()
+    assert page.startswith("# MLFS: what came out\n\nWritten by `make reproduce-mlfs`.\n\n## Orders of policies")
+    assert "2 draws" in page
+    assert "| MLF-H better than Tiresias |" in page
+    assert "MLFS better than" not in page
+    lines = [json.loads(line) for line in (out / RUNS).read_text().splitlines()]
+    assert len(lines) == len({line["key"] for line in lines}) == 8
+    assert len((out / "bars" / "bars.csv").read_text().splitlines()) == 9
+
+
+def test_figures_share_runs_and_go_on_where_they_stopped(small, tmp_path):
+    out = tmp_path / "out"
+    words = ("--out", out, "--seeds", 1, "--policies", "mlf_h", "--jobs", 1)
+    assert run("bars", *words).exit_code == 0
+    begun = (out / RUNS).read_text()
+    (out / RUNS).write_text(begun + begun[:100])  # a line that was cut
+    answer = run("figure4", "figure7", *words, "--resume")
+    assert answer.exit_code == 0, answer.output
+    assert [line for line in answer.output.splitlines() if "seed" in line] == [
+        "  1/1 x = 1/4, seed 0, MLF-H",
+        *(f"  {at}/3 x = {x}, seed 0, without bandwidth" for at, x in enumerate(JOBS, 1)),
+    ]
+    told = (out / RUNS).read_text()
+    assert told.startswith(begun)
+    assert len([json.loads(line) for line in told.splitlines()]) == 6
+    assert "| with bandwidth: mean JCT better by | 5 to 15 % |" in (out / "figure7" / "figure7.md").read_text()
+    assert (out / "figure4" / "figure4-jct.svg").is_file()
+    answer = run("bars", *words)
+    assert "  2/2 x = 3, seed 0, MLF-H" in answer.output  # without --resume all is run anew
+    assert len((out / RUNS).read_text().splitlines()) == 2
+
+
+def test_an_unknown_name_stops_before_anything_is_run(data, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / RUNS).write_text("{}\n")
+    with pytest.raises(ConfigError, match="figure3: no such figure; choose from figure4, figure5"):
+        reproduce(("figure3",), out, data)
+    with pytest.raises(ConfigError, match="--policies fifo: no such policy; choose from mlfs, "):
+        reproduce(("bars",), out, data, policies=("fifo",))
+    assert (out / RUNS).read_text() == "{}\n"
+
+
+def test_parts_reach_the_figures(data, tmp_path, monkeypatch):
+    seen = []
+
+    def figure(bench, out):
+        seen.append((bench.seeds, [row.title for row in bench.rows], bench.jobs, bench.data))
+        out.mkdir(parents=True)
+        (out / "bars.md").write_text("# bars\n")
+
+    monkeypatch.setattr(command, "import_module", lambda name: types.SimpleNamespace(bars=figure))
+    answer = run("bars", "--seeds", 3, "--policies", "slaq, mlf_h", "--jobs", 4, "--out", tmp_path / "out")
+    assert answer.exit_code == 0, answer.output
+    assert seen == [((0, 1, 2), ["MLF-H", "SLAQ"], 4, data)]
+
+
+def test_the_folder_of_traces_must_be_named(monkeypatch, tmp_path):
+    monkeypatch.delenv("JOBCAST_DATA", raising=False)
+    answer = run("bars", "--out", tmp_path / "out")
+    assert answer.exit_code == 1
+    assert answer.output == "Error: JOBCAST_DATA is not set: point it at the folder that holds philly/, curves/\n"

@@ -1,0 +1,56 @@
+"""Which configurations of a front the figures take."""
+
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.search.front import Front, Row, write_front
+from jobcast.pipelines.search.objectives import parse_objectives
+from jobcast.schedulers.elastic.config import WfqConfig
+from papers.pcs.fronts import SEARCHES, configs, front_of, picks
+
+INF = float("inf")
+ONE = WfqConfig()
+TOLD = {"T": 1.0, "W": 1.0, "zeta_min": 0.5, "delta": 0.1}
+
+
+def two(threshold):
+    return WfqConfig((threshold, INF), (0.9, 0.1))
+
+
+def front(*values, config=two):
+    rows = [Row(pick, config(pick + 1.0), TOLD, one, one, True) for pick, one in enumerate(values)]
+    rows.append(Row(len(rows), ONE, TOLD, (1000.0, 0.0), (1000.0, 0.0), True))
+    return Front(parse_objectives("jct:mean,error:mean"), tuple(rows), {"fifo": (1000.0, 0.0), "srsf": (99.0, 50.0)})
+
+
+def test_least_error_within_a_share_of_the_way_to_fifo():
+    # lowest 100, FIFO 1000: 5 %, 20 %, 60 % of the way are 112, 158 and 398
+    found = front((100.0, 40.0), (112.0, 30.0), (113.0, 20.0), (158.0, 10.0), (159.0, 8.0), (398.0, 5.0), (399.0, 1.0))
+    assert {name: row.pick for name, row in picks(found).items()} == {"PCS-jct": 1, "PCS-bal": 3, "PCS-pred": 5}
+
+
+def test_fifo_itself_is_no_choice():
+    found = front((990.0, 40.0))
+    assert {row.pick for row in picks(found).values()} == {0}
+
+
+def test_rows_that_others_beat_on_fresh_samples_are_no_choice():
+    good = front((100.0, 40.0), (101.0, 1.0))
+    beaten = Row(1, two(2.0), TOLD, (101.0, 1.0), (101.0, 1.0), False)
+    found = Front(good.objectives, (good.rows[0], beaten, good.rows[2]), good.references)
+    assert {row.pick for row in picks(found).values()} == {0}
+
+
+def test_fronts_are_read_back(tmp_path):
+    found = front((100.0, 40.0), (120.0, 2.0))
+    write_front(found, tmp_path / "workload-1.parquet")
+    assert configs(front_of(tmp_path, "workload-1")) == configs(found)
+    with pytest.raises(ConfigError, match=r"workload-3\.parquet: no such front; make the figure `fronts` first"):
+        front_of(tmp_path, "workload-3")
+
+
+def test_requests_differ_by_space_and_seed_alone():
+    one = SEARCHES["workload-1"]
+    assert one.request("raw", 3).to_json() == {**one.request().to_json(), "space": "raw", "seed": 3}
+    assert one.request().sampling.load == 0.8  # PCS, section 5.4
+    assert SEARCHES["workload-3"].request().to_json()["objectives"] == ["jct:mean", "error:p99"]  # PCS, section 3.2

@@ -1,0 +1,122 @@
+"""Runs and their figures, windows of a trace, and the tables made of them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobcast.pipelines.elastic.figures import errors_pct
+from jobcast.schedulers.elastic.config import WfqConfig
+from papers.pcs.aims import aims_table, reaches, window
+from papers.pcs.measured import THEIRS, compared, published_configs
+from papers.pcs.runs import Done, Task, figures_of, policies, pooled, run
+from papers.pcs.tables import by_policy, write_runs
+from papers.pcs.toy import play_toy
+from papers.pcs.workloads import automl, gavel, published
+from papers.runs import means
+
+INF = float("inf")
+
+
+@pytest.fixture
+def data():
+    if not os.environ.get("JOBCAST_DATA"):
+        pytest.skip("JOBCAST_DATA is not set: no published traces")
+    return Path(os.environ["JOBCAST_DATA"])
+
+
+def test_figures_of_the_toy():
+    figures = figures_of(play_toy("srsf"))
+    assert figures["mean_jct_s"] == 11.5
+    assert figures["mean_error_pct"] == pytest.approx((170 + 12.5) / 4)
+    assert figures["max_error_pct"] == pytest.approx(170.0)
+    assert figures["utilization"] == pytest.approx(1.0)  # 27 units of work in 27 units of time
+    assert figures["preemptions_a_job"] == 0.5  # J1 and J2, once each
+
+
+def test_one_queue_without_caps_is_fifo():
+    scene = automl(0, 40)
+    fifo, pcs = (run(task) for task in (*policies("c", scene, ["fifo"]), Task("c", "p", scene, config=WfqConfig())))
+    assert pcs.log.end_s == pytest.approx(fifo.log.end_s)
+    assert fifo.figures["max_error_pct"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_preemption_costs_time_and_whole_gpus_are_whole():
+    scene, config = automl(0, 60), WfqConfig((900.0, INF), (0.7, 0.3))
+    free, dear = (run(Task("c", "p", scene, config=config, whole=True, preempt_s=cost)) for cost in (0.0, 60.0))
+    assert dear.figures["mean_jct_s"] > free.figures["mean_jct_s"]
+    assert dear.figures["preemptions_a_job"] > 0
+
+
+def test_seeds_are_averaged_and_jobs_pooled():
+    done = [one for seed in (0, 1) for one in map(run, policies("c", automl(seed, 30), ["srsf"]))]
+    found = means(done)
+    assert found["c", "Tiresias (SRSF)"]["mean_jct_s"] == pytest.approx(
+        np.mean([one.figures["mean_jct_s"] for one in done])
+    )
+    assert len(pooled(done, errors_pct)["Tiresias (SRSF)"]) == 60
+
+
+def test_declared_sizes_may_be_wrong_while_work_is_not():
+    right, wrong = automl(3, 30), automl(3, 30, noise=0.4)
+    assert np.array_equal(right.size_s, wrong.size_s)
+    ratio = wrong.jobs.size_s / right.size_s
+    assert ((ratio >= 0.6) & (ratio <= 1.4)).all()
+    assert not np.allclose(ratio, 1.0)
+
+
+def test_run_times_at_a_jobs_width_are_more_work():
+    narrow, wide = gavel(0, 50, at_width=False), gavel(0, 50)
+    assert wide.size_s == pytest.approx(narrow.size_s * narrow.jobs.most, rel=1e-6)  # linear speedup
+
+
+def done(case, name, error, jct):
+    figures = dict.fromkeys(figures_of(play_toy("fifo")), 1.0)
+    return Done(case, name, {**figures, "mean_error_pct": error, "mean_jct_s": jct}, play_toy("fifo"))
+
+
+def test_a_row_a_policy_relative_to_the_lowest(tmp_path):
+    runs = [done("c", "a", 12.34, 7200.0), done("c", "b", 0.5, 3600.0)]
+    lines = by_policy(means(runs), "c").splitlines()
+    assert lines[2].startswith("| a | 2.00 | 2.00 | 0.00 | 0.00 | 12.3 | 1.00 |")
+    assert lines[3].startswith("| b | 1.00 | 1.00 |")
+    write_runs(tmp_path, "t", runs)
+    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith("case,policy,mean_jct_s,p50_jct_s")
+
+
+def test_aims_by_hindsight_are_those_of_the_first_window():
+    first, second = window("ee9e8c"), window("ee9e8c", 301)
+    runs = [done(case, "Tiresias (SRSF)", 8.0, 100.0) for case in (first, second)]
+    runs += [done(case, name, 4.0, 110.0) for case in (first, second) for name in ("PCS-jct", "PCS-bal", "PCS-pred")]
+    rows = {
+        "row 0": ((2.0, 130.0), (4.0, 100.0)),
+        "row 1": ((1.0, 131.0), (1.0, 100.0)),
+        "row 2": ((1.8, 120.0), (2.0, 120.0)),
+    }
+    for name, pairs in rows.items():
+        runs += [done(f"front, {case}", name, *pair) for case, pair in zip((first, second), pairs, strict=True)]
+    lines = aims_table(means(runs), ["ee9e8c"]).splitlines()[2:]
+    assert lines[0].endswith("| 0.50 at 1.10 | 2 of 3 | row 2: 0.23 at 1.20 |")  # row 1 takes too long
+    assert lines[1].endswith("| 2 of 3 | row 2: 0.25 at 1.20 |")
+    assert reaches((0.25, 1.3))
+    assert not reaches((0.26, 1.0))
+
+
+def test_windows_of_a_trace_follow_one_another(data):
+    whole, second = published(data, "0e4a51", jobs=400), published(data, "0e4a51", 301, 99)
+    assert second.job_ids == whole.job_ids[301:]
+    assert second.size_s == pytest.approx(whole.size_s[301:])
+    assert second.jobs.submit_s[0] == 0.0
+
+
+def test_published_runs_come_out_to_the_millisecond(data):
+    scene = published(data, "0e4a51")
+    tasks = [
+        *policies("c", scene, ("fifo", "srsf")),
+        Task("c", THEIRS[1], scene, config=published_configs(data)[THEIRS[1]]),
+    ]
+    rows = [line.split(" | ") for line in compared(data, [run(task) for task in tasks]).splitlines()[2:]]
+    assert [row[2] for row in rows] == ["0.00", "23.3", "1.49"]  # mean errors as published, %
+    for row in rows:
+        assert all(float(cell.strip(" |")) < 1e-3 for cell in row[4:])

@@ -1,0 +1,40 @@
+"""The toy of PCS, Figure 1: golden values worked out by hand, and the text's statements."""
+
+import numpy as np
+import pytest
+
+from jobcast.pipelines.elastic.figures import errors_pct
+from papers.pcs.toy import expected_ends, play_toy
+
+
+def test_tiresias_puts_the_first_job_off_by_eight_twice():
+    # J1 (10) runs 0-1, J2 (8) at once from 1, J3 (1) from 7 to 8, J2 until 10; J4 (8) from 10, as 8 < 9 left of J1.
+    assert expected_ends("srsf") == [[10], [18, 9], [19, 10, 8], [27, 10, 8, 18]]
+
+
+def test_themis_shares_by_leases():
+    ends = expected_ends("themis")
+    assert ends[1][0] - ends[0][0] == 8  # the text: J1 put off by eight units when J2 arrives
+    assert ends == [[10], [18, 16], [19, 17, 10], [19, 17, 10, 27]]
+
+
+def test_fifo_keeps_what_it_forecasts():
+    assert expected_ends("fifo") == [[10], [10, 18], [10, 18, 19], [10, 18, 19, 27]]
+
+
+@pytest.mark.parametrize(("policy", "printed"), [("srsf", 46), ("themis", 24), ("fifo", 0)])
+def test_mean_errors_are_the_printed_ones(policy, printed):
+    assert round(float(errors_pct(play_toy(policy)).mean())) == printed  # PCS, section 2.2
+
+
+def test_errors_of_tiresias_by_job():
+    # J1: forecast 10, took 27; J2: forecast 8, took 9; the others as forecast
+    assert errors_pct(play_toy("srsf")) == pytest.approx([170.0, 12.5, 0.0, 0.0])
+
+
+def test_mean_jcts_are_ordered_as_the_text_says():
+    mean = {
+        policy: float(np.mean(play_toy(policy).end_s - play_toy(policy).submit_s))
+        for policy in ("srsf", "themis", "fifo")
+    }
+    assert mean == {"srsf": 11.5, "themis": 14.0, "fifo": 14.25}

@@ -1,0 +1,47 @@
+"""Shockwave, Figure 2: a job that doubles its batch size three times."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.pipelines.rounds import ORACLE
+from papers.runs import GREEDY
+from papers.shockwave.figure2 import AGNOSTIC, Agnostic, Watched, doubling_job, watch
+from papers.shockwave.workloads import TACC, published
+
+
+def test_the_agnostic_rule_keeps_the_first_batch_size():
+    job = Job(0, "a", "all", 0.0, 1, training=Training("LM", 10, 40, "gns", {10: 60.0, 20: 40.0}))
+    left = Agnostic().regimes(job, Progress(25.0, (Regime(10, 20.0), Regime(20, 5.0))))
+    assert left == (Regime(10, 15.0),)
+    with pytest.raises(ValueError, match="no training job"):
+        Agnostic().regimes(Job(0, "a", "all", 0.0, 1), Progress(0.0, (Regime(10, 0.0),)))
+
+
+def test_fairness_is_by_the_contention_of_the_whole_trace():
+    assert Watched("p", "f", [0.0], [100.0], 750.0, 100.0).ftf == pytest.approx(2.0)  # 120 jobs / 32 GPUs = 3.75
+
+
+@pytest.fixture(scope="module")
+def scene():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: the published trace is needed")
+    return published(Path(os.environ["JOBCAST_DATA"]), 120, 32, TACC)
+
+
+def test_the_job_is_the_one_of_the_trace_that_doubles_from_32_to_256(scene):
+    job = scene.workload.jobs[doubling_job(scene)]
+    assert (job.training.model, job.training.batch_size, job.training.mode) == ("ResNet-18", 32, "gns")
+
+
+def test_estimates_at_submission_and_at_the_end(scene):
+    seq = doubling_job(scene)
+    training, exclusive_s = scene.workload.jobs[seq].training, scene.workload.outcomes[seq].duration_s
+    exact = watch(scene, seq, "srpt", ORACLE)
+    assert exact.total_s == pytest.approx([exclusive_s] * len(exact.total_s))
+    assert exact.exclusive_s == exclusive_s <= exact.jct_s
+    for spec in (GREEDY, AGNOSTIC):  # neither expects the batch size to grow
+        assert watch(scene, seq, "srpt", spec).total_s[0] == pytest.approx(training.epochs * training.epoch_s[32])

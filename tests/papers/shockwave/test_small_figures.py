@@ -1,0 +1,64 @@
+"""Figures that compare policies, on a few jobs: pages, tables and claims are whole."""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+from papers.shockwave import figure7, figure10, figure11, figure13, figure16, figure17
+from papers.shockwave.workloads import drawn, philly
+
+
+@pytest.fixture(scope="module")
+def data():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: throughputs and traces are needed")
+    return Path(os.environ["JOBCAST_DATA"])
+
+
+def few(data, seed=0, static=0.5, **other):
+    return drawn(data, seed, jobs=8, gpus=8, longest_h=0.5, mode_shares=f"{static:g},0,{1 - static:g}")
+
+
+def rows_of(out, name):
+    return list(csv.DictReader((out / f"{name}.csv").open()))
+
+
+def test_figure7(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(figure7, "published", lambda data, *args: few(data))
+    figure7.figure7(data, tmp_path)
+    rows = rows_of(tmp_path, "figure7")
+    assert len({(row["case"], row["policy"]) for row in rows}) == len(rows) == 9 + 3 + 5 + 7
+    page = (tmp_path / "figure7.md").read_text()
+    assert page.count("| shockwave |") == 5  # a table a case, and the authors' own results
+    assert {path.name for path in tmp_path.iterdir()} >= {"figure7.svg", "figure7-ftf.svg"}
+
+
+@pytest.mark.parametrize("figure", [figure10, figure13, figure16])
+def test_figures_of_several_draws(data, tmp_path, monkeypatch, figure):
+    name = figure.__name__.rpartition(".")[2]
+    monkeypatch.setattr(figure, "SEEDS", (0, 1))
+    monkeypatch.setattr(figure, "drawn" if figure is figure16 else "mix", few)
+    getattr(figure, name)(data, tmp_path)
+    rows = rows_of(tmp_path, name)
+    runs = {figure10: 4 * 2 * 6, figure13: 2 * (1 + 5 * 2), figure16: 3 * 2 * 6}[figure]
+    assert len(rows) == runs
+    assert all(float(row["makespan_s"]) > 0 for row in rows)
+    assert "## Against the paper" in (tmp_path / f"{name}.md").read_text()
+
+
+def test_pollux_and_shockwave_run_the_same_jobs(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(figure11, "JOBS", 6)
+    made = figure11._Both(data)(("contention 1", 0)).done
+    assert [one.name for one in made] == ["shockwave", "pollux", "shockwave, greedy"]
+    for one in made[1:]:
+        assert one.log.submit_s.tolist() == made[0].log.submit_s.tolist()
+        assert one.log.duration_s.tolist() == made[0].log.duration_s.tolist()
+    assert 0 < made[1].figures["utilization"] <= 1
+
+
+def test_figure17(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(figure17, "philly", lambda data, jobs, gpus: philly(data, 8, gpus))
+    figure17.figure17(data, tmp_path)
+    assert len(rows_of(tmp_path, "figure17")) == 9

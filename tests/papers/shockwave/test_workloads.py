@@ -1,0 +1,54 @@
+"""Workloads of Shockwave's evaluation."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobcast.traces.table import Trace
+from papers.shockwave.figure10 import mix
+from papers.shockwave.workloads import LONGEST_S, SHORTEST_S, WISR, nearest_window, philly, published
+
+
+def test_the_window_is_the_one_whose_demand_is_nearest_three():
+    # windows of 2 jobs on one GPU, from the job after the first: GPU-time / time from the job before to its last
+    submit = [0.0, 100.0, 200.0, 210.0, 220.0, 1000.0]
+    duration = [10.0, 10.0, 150.0, 180.0, 10.0, 10.0]
+    frame = pl.DataFrame(
+        {"job_id": list("abcdef"), "pool": ["p"] * 6, "submit_time": submit, "duration": duration, "gpus": [1] * 6}
+    )
+    # (b, c): 160 / 200; (c, d): 330 / 110 = 3; (d, e): 190 / 20; (e, f): 20 / 790
+    assert nearest_window(Trace.from_frame(frame, name="t"), 2, 1) == 2
+
+
+@pytest.fixture(scope="module")
+def data():
+    if "JOBCAST_DATA" not in os.environ:
+        pytest.skip("JOBCAST_DATA is not set: published traces are needed")
+    return Path(os.environ["JOBCAST_DATA"])
+
+
+def test_the_published_trace_trains(data):
+    scene = published(data, 220, 64, WISR)
+    assert len(scene.workload.jobs) == 220
+    assert scene.workload.total_gpus == 64
+    assert all(job.training is not None for job in scene.workload.jobs)
+
+
+def test_mixes_differ_in_nothing_but_the_modes(data):
+    none, all_ = (mix(data, 1, static, jobs=30, gpus=16).workload for static in (1.0, 0.0))
+    assert {job.training.mode for job in none.jobs} == {"static"}
+    assert {job.training.mode for job in all_.jobs} == {"accordion", "gns"}
+    assert [(j.submit_s, j.gpus, j.training.epochs) for j in none.jobs] == [
+        (j.submit_s, j.gpus, j.training.epochs) for j in all_.jobs
+    ]
+    assert all(len(outcome.regimes) == 1 for outcome in none.outcomes)
+    assert any(len(outcome.regimes) > 1 for outcome in all_.outcomes)
+
+
+def test_philly_is_cut_to_jobs_like_shockwaves(data):
+    workload = philly(data, 50, 32).workload
+    assert len(workload.jobs) == 50
+    assert max(job.gpus for job in workload.jobs) <= 8
+    assert all(SHORTEST_S <= outcome.duration_s <= LONGEST_S for outcome in workload.outcomes)

@@ -1,0 +1,109 @@
+"""The command that makes SIA's figures anew, on a workload of a few jobs."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from jobcast.domain.errors import ConfigError
+from papers.sia import __main__ as command
+from papers.sia import figure13, figure15b
+from papers.sia.__main__ import ITEMS, NEED_DATA, RUNS, main, reproduce
+from papers.sia.units import MMFS, SIA_EXACT, Row
+from papers.sia.workloads import PoolDraw, Synthetic
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Hours of two queues, told no folder of traces."""
+    monkeypatch.delenv("JOBCAST_DATA", raising=False)
+    monkeypatch.setattr(figure15b, "SMALL", Synthetic("less_queues", 900.0, days=0.2))
+    monkeypatch.setattr(figure15b, "SMALL_DRAWS", 2)
+
+
+def test_a_figure_from_the_command(small, tmp_path):
+    out = tmp_path / "out"
+    answer = run("figure15b", "--seeds", 1, "--jobs", 1, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    assert [line for line in answer.output.splitlines() if "seed" in line] == [
+        "  1/2 less queues, seed 0: 2 runs",
+        "  2/2 less queues, seed 1: 2 runs",
+    ]
+    page = (out / "results.md").read_text()
+    assert page.startswith("# SIA: what came out\n\nWritten by `make reproduce-sia`.\n\n## Figure 15b")
+    assert "](figure15b/figure15b.svg)" in page
+    assert "2 draws of one day" in page
+    assert {path.name for path in (out / "figure15b").iterdir()} == {
+        f"figure15b.{kind}" for kind in ("md", "csv", "svg")
+    }
+    lines = [json.loads(line) for line in (out / RUNS).read_text().splitlines()]
+    assert len({line["key"] for line in lines}) == 4
+    assert all(line["figures"]["slowed_pct"] == 0.0 for line in lines)  # both know the future, section 4.1
+    again = run("figure15b", "--seeds", 1, "--jobs", 1, "--out", out, "--resume")
+    assert again.exit_code == 0
+    assert "seed" not in again.output  # all is on file
+    assert (out / "results.md").read_text() == page
+
+
+def test_draws_of_philly_from_the_command(philly, monkeypatch, tmp_path):
+    # nothing is trained: the row that asks the registry is told the truth
+    class Three(PoolDraw):
+        __slots__ = ()
+        name = "4"
+
+    monkeypatch.setenv("JOBCAST_DATA", str(philly))
+    exact = Row("sia", SIA_EXACT.policy)
+    monkeypatch.setattr(figure13, "ROWS", tuple(exact if row.title == "sia" else row for row in figure13.ROWS))
+    monkeypatch.setattr(figure13, "PoolDraw", lambda queues: Three(3))
+    out = tmp_path / "out"
+    answer = run("figure13", "--draws", 2, "--jobs", 1, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    page = (out / "figure13" / "figure13.md").read_text()
+    assert "2 draws of four pools of Philly" in page
+    assert "| draws in which SIA slows nobody | most | 100 % |  |" in page
+    assert f"| 4 | {MMFS.title} |" in page
+
+
+def test_an_unknown_item_is_one_line_and_nothing_is_run(small, tmp_path):
+    answer = run("figure15b", "figure99", "--out", tmp_path / "out")
+    assert answer.exit_code == 1
+    assert answer.output == f"Error: figure99: no such figure; choose from {', '.join(ITEMS)}\n"
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="figure1: no such figure"):
+        reproduce(("figure1",), tmp_path / "out", tmp_path)
+
+
+@pytest.mark.parametrize("name", NEED_DATA)
+def test_replays_of_philly_need_the_folder_of_traces(small, name, tmp_path):
+    answer = run("figure15b", name, "--out", tmp_path / "out")
+    assert answer.exit_code == 1
+    assert answer.output == "Error: JOBCAST_DATA is not set: point it at the folder that holds philly/\n"
+
+
+def test_too_few_pools_are_one_line(philly, monkeypatch, tmp_path):
+    monkeypatch.setenv("JOBCAST_DATA", str(philly))
+    monkeypatch.setattr(figure13, "ROWS", (MMFS,))
+    answer = run("figure13", "--draws", 1, "--jobs", 1, "--out", tmp_path / "out")
+    assert answer.exit_code == 1
+    told = answer.output.splitlines()[-1]
+    assert told.startswith("Error: ")
+    assert told.endswith("4 pools are to be drawn, 3 have at least 100 jobs from 2017-11-06 to 2017-11-20; draw fewer")
+
+
+def test_options_reach_the_figures(small, monkeypatch, tmp_path):
+    seen = []
+
+    def figure(bench, out):
+        seen.append((bench.seeds, bench.draws, bench.jobs, bench.home, bench.file.path))
+        out.mkdir(parents=True)
+
+    monkeypatch.setattr(command, "import_module", lambda name: SimpleNamespace(figure5=figure, figure24=figure))
+    out = tmp_path / "out"
+    answer = run("figure5", "figure24", "--seeds", 3, "--draws", 7, "--jobs", 4, "--out", out)
+    assert answer.exit_code == 0, answer.output
+    assert seen == [(3, 7, 4, out / ".home", out / ".runs.jsonl")] * 2

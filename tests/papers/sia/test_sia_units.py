@@ -1,0 +1,130 @@
+"""One replay and what is kept of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.simulation import Simulated
+from jobcast.schedulers.policies import find_factory
+from jobcast.simulator.log import RunLog, Spans
+from papers.sia import figure15b, potential, preemption, units
+from papers.sia.units import (
+    FCFS,
+    HIVED,
+    MMFS,
+    SIA,
+    SIA_EXACT,
+    SIA_RANDOM,
+    SIA_RANDOM_ARRIVALS,
+    SIA_VC,
+    SSF,
+    Row,
+    Unit,
+    figures_of,
+    run_draw,
+)
+from papers.sia.workloads import PoolDraw, Synthetic
+
+FEW = Synthetic("less_queues", days=0.3)
+EVERY = [value for value in vars(units).values() if isinstance(value, Row)]
+
+
+def log_of(jct_s, preemptions=(0, 0, 0, 0)):
+    """Four jobs submitted at 0, 10, 20, 30 s that complete after so long."""
+    submit_s, count = np.arange(4) * 10.0, len(jct_s)
+    end_s, ones = submit_s + jct_s, np.ones(count, dtype=np.int64)
+    spans = Spans(np.arange(count), submit_s, end_s)
+    stops = np.array(preemptions, dtype=np.int64)
+    return RunLog("p", (Pool("a", 4),), submit_s, submit_s, end_s, 50.0 * ones, ones, 0 * ones, stops,
+                  ones.astype(bool), spans, 8)  # fmt: skip
+
+
+BASE = Simulated(log_of(np.array([100.0, 200.0, 400.0, 50.0])), 1.0, 1.0)
+MADE = Simulated(log_of(np.array([50.0, 200.0, 100.0, 100.0]), (2, 0, 1, 1)), 0.25, 1.0, own={"milp_gap": 0.1})
+
+
+def test_figures_by_hand():
+    told = figures_of(MADE, BASE, None)
+    assert told["jct_ratio"] == pytest.approx(187.5 / 112.5)
+    # speedups 2, 1, 4, 1/2
+    assert told["speedup_mean"] == 1.875
+    assert told["speedup_gmean"] == pytest.approx(2**0.5)
+    tails = [told[f"speedup_p{at}"] for at in (50, 75, 90, 99)]
+    assert tails == pytest.approx([1.5, 2.5, 3.4, 3.94])
+    assert (told["slowed_pct"], told["slowdown_total_min"], told["slowdown_max_min"]) == (25.0, 50 / 60, 50 / 60)
+    assert (told["jobs"], told["preemptions"], told["cpu_s"], told["milp_gap"]) == (4, 4.0, 0.25, 0.1)
+
+
+def test_jobs_of_the_warm_up_do_not_count():
+    told = figures_of(MADE, BASE, 15.0)
+    assert told["jobs"] == 2
+    assert told["jct_ratio"] == pytest.approx(225.0 / 100.0)
+    assert told["speedup_p50"] == 2.25
+    assert told["speedup_gmean"] == pytest.approx(2**0.5)
+    assert told["preemptions"] == 2.0
+
+
+def test_keys_stay_as_they_are_and_titles_do_not_count():
+    # outcomes lie on file under these keys
+    assert Unit(PoolDraw(4), 0, SIA).key == (
+        '{"forecasts": "registry", "kind": "pools", "locality": false, "policy": "sia", "queues": 4, "seed": 0, '
+        '"set": {}}'
+    )
+    assert Unit(Synthetic("base", 600.0), 2, potential.MILP).key == (
+        '{"days": 3.0, "forecasts": "oracle", "grid_s": 600.0, "kind": "synthetic", "policy": "milp", "seed": 2, '
+        '"set": {"exact": "true", "grid_s": "600", "time_limit_s": "30"}, "variant": "base"}'
+    )
+    assert Unit(FEW, 0, Row("another title", "mmfs")).key == Unit(FEW, 0, MMFS).key
+    settings = [Unit(FEW, 0, row).key for row in (SIA, SIA_EXACT, SIA_RANDOM, SIA_RANDOM_ARRIVALS)]
+    assert len(set(settings)) == 4
+    assert Unit(FEW, 1, MMFS).key != Unit(FEW, 0, MMFS).key
+
+
+def test_rows_name_policies_settings_and_forecasts_that_there_are():
+    rows = [*EVERY, potential.MILP, figure15b.MILP, *(one for cost in (0, 3600) for one in preemption.rows_of(cost))]
+    assert len({row.title for row in EVERY}) == len(EVERY) == 12
+    for row in rows:
+        assert set(dict(row.settings)) <= set(find_factory(row.policy).known)
+        parse_forecasts(row.forecasts)
+    assert [one.title for one in preemption.rows_of(300)][1:3] == ["0.25, 300 s", "0.5, 300 s"]
+
+
+def test_a_draw_is_replayed_by_each_row_against_fcfs(tmp_path):
+    rows = (MMFS, FCFS, SIA_VC, SSF)
+    made = run_draw([Unit(FEW, 3, row) for row in rows], Path("nowhere"), tmp_path)
+    assert [key for key, _ in made] == [Unit(FEW, 3, row).key for row in rows]
+    of = {json.loads(key)["policy"]: outcome.figures for key, outcome in made}
+    base = of["fcfs"]
+    assert (base["jct_ratio"], base["speedup_gmean"], base["slowed_pct"], base["slowdown_max_min"]) == (1, 1, 0, 0)
+    assert {figures["jobs"] for figures in of.values()} == {base["jobs"]}
+    assert of["sia_vc"]["slowed_pct"] == 0.0  # SIA, section 5.1
+    assert of["sia_vc"]["speedup_gmean"] > 1.0
+    assert of["mmfs"]["jct_ratio"] == pytest.approx(base["mean_jct_s"] / of["mmfs"]["mean_jct_s"])
+
+
+def test_a_run_is_the_same_whoever_else_is_run(tmp_path):
+    def steady(rows):
+        made = dict(run_draw([Unit(FEW, 1, row) for row in rows], Path("nowhere"), tmp_path))
+        return {key: value for key, value in made[Unit(FEW, 1, MMFS).key].figures.items() if key != "cpu_s"}
+
+    assert steady([MMFS]) == steady([SSF, FCFS, MMFS])
+
+
+def test_jobs_of_philly_in_the_first_two_days_do_not_count(philly, tmp_path):
+    (_, fcfs), (_, mmfs) = run_draw([Unit(PoolDraw(3), 0, row) for row in (FCFS, MMFS)], philly, tmp_path)
+    submitted = [job.submit_s for job in PoolDraw(3).scene(0, philly).workload.jobs]
+    later = sum(at >= 1_509_926_400.0 + 2 * 86400.0 for at in submitted)  # 2017-11-06
+    assert fcfs.figures["jobs"] == mmfs.figures["jobs"] == later
+    assert 250 < later < 265
+
+
+def test_locality_is_replayed_on_servers(philly, tmp_path):
+    rows = (SIA_EXACT, HIVED, FCFS)
+    made = run_draw([Unit(PoolDraw(2, locality=True), 1, row) for row in rows], philly, tmp_path)
+    exact, _, fcfs = (outcome.figures for _, outcome in made)
+    assert fcfs["speedup_gmean"] == 1.0
+    assert exact["slowed_pct"] == 0.0

@@ -1,0 +1,167 @@
+"""What SIA's figures replay."""
+
+import os
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.times import parse_time
+from jobcast.traces.readers import read_trace
+from papers.sia import workloads
+from papers.sia.figure14 import QUEUES
+from papers.sia.figure16 import QUEUES as LOCAL_QUEUES
+from papers.sia.workloads import (
+    LOADS,
+    THREE_WEEKS,
+    TWO_WEEKS,
+    PoolDraw,
+    PoolWork,
+    Synthetic,
+    WholePhilly,
+    names_of,
+    pool_work,
+)
+
+NOWHERE = Path("nowhere")
+
+
+def quotas(scene):
+    return {pool.name: pool.quota for pool in scene.workload.pools}
+
+
+def test_names_and_what_tells_them_apart():
+    some = [Synthetic("more_queues", 600.0), PoolDraw(8, locality=True), WholePhilly(1.0), WholePhilly(0.85, 2)]
+    assert names_of(some) == ["more queues", "8", "1", "0.85, without 2 donors"]
+    assert [dict(one.drawn) for one in some] == [
+        {"kind": "synthetic", "variant": "more_queues", "grid_s": 600.0, "days": 3.0},
+        {"kind": "pools", "queues": 8, "locality": True},
+        {"kind": "whole", "scale": 1.0, "without_donors": 0},
+        {"kind": "whole", "scale": 0.85, "without_donors": 2},
+    ]
+    assert [one.warmup_days for one in some] == [0.0, 2.0, 0.0, 0.0]  # SIA, section 6.1
+
+
+def test_submissions_and_durations_are_rounded_up_to_the_grid():
+    raw = Synthetic(days=0.5).scene(1, NOWHERE).workload
+    on_grid = Synthetic(grid_s=600.0, days=0.5).scene(1, NOWHERE).workload
+    outcome = {job.job_id: (job, one.duration_s) for job, one in zip(on_grid.jobs, on_grid.outcomes, strict=True)}
+    assert len(outcome) == len(raw.jobs) > 20
+    for job, one in zip(raw.jobs, raw.outcomes, strict=True):
+        rounded, duration_s = outcome[job.job_id]
+        assert rounded.submit_s == 600.0 * ceil(job.submit_s / 600.0)
+        assert duration_s == 600.0 * ceil(one.duration_s / 600.0)
+        assert (rounded.gpus, rounded.pool) == (job.gpus, job.pool)
+    assert any(job.submit_s % 600.0 for job in raw.jobs)
+
+
+def test_synthetic_draws_differ_by_seed_alone():
+    first, again, other = (Synthetic("less_queues", days=0.3).scene(seed, NOWHERE).workload for seed in (3, 3, 4))
+    assert first == again
+    assert first.jobs != other.jobs
+    assert len(first.pools) == 2
+
+
+def test_work_of_pools_by_hand(philly):
+    trace = read_trace(philly / "philly" / "philly_jobs.csv", format="philly")
+    work = pool_work(trace, *map(parse_time, TWO_WEEKS))
+    assert list(work.values()) == [PoolWork("a", 2.0, 1), PoolWork("b", 10.0, 2), PoolWork("c", 1.0, 8)]
+    assert list(pool_work(trace, *map(parse_time, THREE_WEEKS))) == ["a", "b", "c", "few"]  # 100 jobs by then
+
+
+def test_a_pool_at_a_load_by_hand():
+    work = PoolWork("a", 9.0, 4)
+    assert work.pool(0.8).quota == 12  # 11.25
+    assert work.pool(1.1).quota == 9  # 8.18
+    assert work.pool(0.8, 0.9).quota == 11  # 10.8
+    assert PoolWork("a", 8.0, 1).pool(0.8, 1.1).quota == 11  # 1.1 x 10, where floats give 11.000000000000002
+    assert work.pool(0.8, 0.1).quota == 4  # its widest job
+    assert work.idle_gpus == 3.0
+
+
+def test_a_draw_of_pools_by_hand(philly):
+    seen = set()
+    for seed in range(12):
+        scene = PoolDraw(2).scene(seed, philly)
+        found = quotas(scene)
+        assert len(found) == 2
+        assert all({"a": 2 <= q <= 4, "b": 10 <= q <= 17, "c": q == 8}[name] for name, q in found.items())
+        assert len(scene.workload.jobs) == 200
+        assert scene.dropped["of pools without capacity"] == 199
+        seen.add(tuple(found.items()))
+    assert {name for one in seen for name, _ in one} == {"a", "b", "c"}
+    assert len(seen) > 4
+    assert scene.from_s == parse_time("2017-11-06")
+    assert len(scene.earlier) == 5
+    assert {outcome.duration_s for outcome in scene.workload.outcomes} <= {24192.0, 60480.0, 12096.0, 1512.0}
+
+
+def test_loads_lie_where_the_paper_draws_them(philly, monkeypatch):
+    # section 6.1: uniform in [0.6, 1.1]; with 6,000 GPUs in the mean a quota is 6,000 / load
+    monkeypatch.setattr(workloads, "pool_work", lambda *_: {name: PoolWork(name, 6000.0, 1) for name in "abc"})
+    found = [PoolDraw(3).scene(seed, philly) for seed in range(40)]
+    loads = np.array([6000.0 / quota for scene in found for quota in quotas(scene).values()])
+    assert LOADS == (0.6, 1.1)
+    assert loads.min() > 0.599
+    assert loads.max() <= 1.1
+    assert loads.mean() == pytest.approx(0.85, abs=0.05)
+    assert loads.std() == pytest.approx(0.5 / 12**0.5, abs=0.02)
+
+
+def test_a_draw_is_told_by_seed_and_number_of_pools(philly):
+    assert PoolDraw(2).scene(5, philly).workload == PoolDraw(2).scene(5, philly).workload
+    assert len({tuple(quotas(PoolDraw(3).scene(seed, philly)).items()) for seed in range(8)}) > 4
+
+
+def test_more_pools_than_there_are_cannot_be_drawn(philly):
+    with pytest.raises(
+        ConfigError, match=r"philly_jobs.csv: 4 pools are to be drawn, 3 have at least 100 jobs from 20"
+    ):
+        PoolDraw(4).scene(0, philly)
+
+
+def test_with_locality_jobs_fit_cells_of_their_pools(philly, monkeypatch):
+    # section 6.4: servers of eight; jobs of 1, 2, 4 GPUs or whole servers
+    for seed in range(8):
+        scene = PoolDraw(3, locality=True).scene(seed, philly)
+        found = quotas(scene)
+        assert found["a"] in (2, 4)
+        assert found["b"] in (16, 24)
+        assert found["c"] == 8
+        assert scene.workload.servers == (8,) * ceil(sum(found.values()) / 8)
+        assert scene.cells["b"] == (8,) * (found["b"] // 8)
+    monkeypatch.setattr(workloads, "TWO_WEEKS", ("2017-10-02", "2017-11-20"))
+    loose, tight = (PoolDraw(3, locality).scene(0, philly) for locality in (False, True))
+    assert {job.gpus for job in loose.workload.jobs} == {1, 2, 3, 8}
+    assert {job.gpus for job in tight.workload.jobs} == {1, 2, 8}
+
+
+def test_all_pools_by_hand(philly):
+    # GPUs in the mean over three weeks: a 4/3, b 20/3, c 2/3; at load 0.8: 1.67, 8.33, 0.83 and c's widest job 8
+    assert quotas(WholePhilly().scene(0, philly)) == {"a": 2, "b": 9, "c": 8, "few": 1}
+    assert quotas(WholePhilly(0.8).scene(0, philly)) == {"a": 2, "b": 8, "c": 8, "few": 1}
+    assert quotas(WholePhilly(1.1).scene(0, philly)) == {"a": 3, "b": 10, "c": 8, "few": 2}
+    assert len(WholePhilly().scene(0, philly).workload.jobs) == 400
+    assert WholePhilly().scene(0, philly).workload == WholePhilly().scene(1, philly).workload
+
+
+def test_donors_are_those_with_most_idle_gpus(philly):
+    # idle: c 8 - 0.67, b 9 - 6.67, few 1 - 0.2, a 2 - 1.33
+    assert quotas(WholePhilly(without_donors=1).scene(0, philly)) == {"a": 2, "b": 9, "few": 1}
+    assert quotas(WholePhilly(without_donors=2).scene(0, philly)) == {"a": 2, "few": 1}
+    assert quotas(WholePhilly(without_donors=3).scene(0, philly)) == {"a": 2}
+
+
+def test_philly_has_as_many_pools_as_the_figures_draw():
+    if not os.environ.get("JOBCAST_DATA"):
+        pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
+    data = Path(os.environ["JOBCAST_DATA"])
+    everybody = PoolDraw(QUEUES[-1]).scene(0, data)
+    assert len(everybody.workload.pools) == max(QUEUES) == 8
+    with pytest.raises(ConfigError, match="9 pools are to be drawn, 8 have"):
+        PoolDraw(9).scene(0, data)
+    tight = PoolDraw(LOCAL_QUEUES[-1], locality=True).scene(0, data)
+    assert {job.gpus for job in tight.workload.jobs} == {1, 2, 4, 8, 16, 32}
+    assert len(WholePhilly().scene(0, data).workload.pools) == 10
