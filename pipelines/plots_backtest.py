@@ -168,17 +168,17 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
 
     Parameters
     ----------
-    gains : each `a`, `b`, `speedup`, `speedup_low`, `speedup_high` (see `gains.Gains.to_dict`)
+    gains : each `label`, `against`, `ratio`, `low`, `high` (see `backtest_results.gains_between`)
     """
-    rows = [gain for gain in gains if gain.get("speedup")]
-    names = [f"{wrapped(gain['a'])}\nover {wrapped(gain['b'])}" for gain in rows]
+    rows = [gain for gain in gains if gain["ratio"]]
+    names = [f"{wrapped(gain['label'])}\nover {wrapped(gain['against'])}" for gain in rows]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
         for row, gain in enumerate(rows):
-            value = gain["speedup"]
-            low, high = gain.get("speedup_low") or value, gain.get("speedup_high") or value
+            value = gain["ratio"]
+            low, high = gain["low"] or value, gain["high"] or value
             clear = low > 1 or high < 1
             axes.plot([low, high], [row, row], color=PALETTE[0] if clear else INK, linewidth=2.4, alpha=0.8)
             axes.plot([value], [row], "o", color=PALETTE[0] if clear else INK, markersize=6)

@@ -1,13 +1,13 @@
 """Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest_results import BacktestFiles, read_results
+from jobcast.pipelines.backtest_results import BacktestFiles, read_results, read_tables
 from jobcast.pipelines.files import read_json, write_text
 from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.report import ReportInput, render_report
@@ -44,8 +44,13 @@ def report_run(root: Path) -> Path:
     pools = read_pools(root / "raw/pools.csv").at(split["train_until_s"])
     page = root / "processed" / REPORT
     name = split["name"]
+    folder = root / "processed/backtest"
+    told = read_results(folder)
+    if receipt.is_file():
+        told["rows"] = _timed(told["rows"], read_json(receipt)["runs"])
     results = _input(
-        root / "processed/backtest",
+        folder,
+        told,
         title=f"What forecasts are worth on {name}",
         trace={
             "name": name,
@@ -75,8 +80,10 @@ def report_backtest(folder: Path) -> Path:
     """The page of a backtest from the command line."""
     told = read_json(folder / "inputs.json")
     page = folder / REPORT
+    read_results(folder)
     results = _input(
         folder,
+        read_json(folder / "figures.json"),
         title=f"Backtest on {told['trace']['name']}",
         trace=told["trace"],
         split={"train_until_s": told["from_s"], "test_until_s": told["until_s"]},
@@ -89,18 +96,29 @@ def report_backtest(folder: Path) -> Path:
     return page
 
 
-def _input(folder: Path, **parts: Any) -> ReportInput:
-    told, jobs, utilization = read_results(folder)
-    seed = min(row["seed"] for row in told["rows"])
-    shown = pl.col("seed") == seed
+def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with the versions and CPU times that a receipt keeps of them."""
+    kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
+    found = []
+    for row in rows:
+        run = kept[row["label"], row["window"], row["seed"]]
+        found.append({**row, "versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}})
+    return found
+
+
+def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
+    jobs, utilization = read_tables(folder)
+    first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
         rows=told["rows"],
-        jobs=_columns(jobs.filter(shown)),
+        jobs=_columns(jobs.filter(first & pl.col("counted"))),
         baseline_label=told["baseline"],
         gains=told["gains"],
+        skipped=told["skipped"],
+        assumptions=told["assumptions"],
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
-            for (label,), frame in utilization.filter(shown).group_by("label", maintain_order=True)
+            for (label,), frame in utilization.filter(first).group_by("label", maintain_order=True)
         },
         **parts,
     )
@@ -113,6 +131,7 @@ def _columns(jobs: pl.DataFrame) -> Mapping[str, Mapping[str, Any]]:
             "jct_s": (frame["end_s"] - frame["submit_s"]).to_numpy(),
             "wait_s": (frame["start_s"] - frame["submit_s"]).to_numpy(),
             "pool": frame["pool"].to_list(),
+            "user": frame["user"].to_list(),
         }
         for (label,), frame in jobs.group_by("label", maintain_order=True)
     }
