@@ -109,7 +109,7 @@ def _slowed_jobs(lead: Summary, slowed: Slowed | None) -> str:
     if slowed is None or not slowed.jobs:
         return f"It slows {percent(pct)} of the jobs."
     hit = [f"{who} {named_counts(names)}" for who, names in (("pool", slowed.pools), ("user", slowed.users)) if names]
-    where = f"; most of them of {', and of '.join(hit)}" if hit else ""
+    where = f"; hit most: {'; '.join(hit)}" if hit else ""
     who = f"{number(slowed.jobs)} of {counted(slowed.of, 'job')} ({share(slowed.jobs / slowed.of)})"
     late = f"by {duration(slowed.median_s)} in the median and {duration(slowed.worst_s)} at worst"
     return f"It slows {who}, {late}{where}."

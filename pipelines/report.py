@@ -14,11 +14,13 @@ from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.report_tables import (
+    LAWS_IN_WORDS,
     Jobs,
     gains_table,
     instant,
     jct_of,
     main_tables,
+    marks_of,
     models_table,
     named_policy,
     pool_tables,
@@ -112,7 +114,7 @@ def render_report(results: ReportInput) -> str:
         facts=_facts(results),
         pools_table=pools_table(results.pools, jobs, baseline),
         gain_figures=_gain_figures(results, rows, jobs),
-        slowed_table=slowed_table(rows, jobs, baseline),
+        slowed_table=slowed_table(jobs, baseline),
         versions_table=versions_table(rows, results.gains),
         gains_table=gains_table(results.gains, baseline),
         forest=_forest(results.gains, baseline),
@@ -322,12 +324,14 @@ def _caveats(results: ReportInput) -> list[str]:
 
 def summary_table(rows: Sequence[Mapping[str, Any]], baseline: str) -> str:
     """Policies and forecasts for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
-    return "\n\n".join(
-        filter(None, (_law_table(law, group) for law, group in by_law(summaries(rows), baseline).items()))
-    )
+    laws = by_law(summaries(rows), baseline)
+    tables = [_law_table(known) for known in laws.values()]
+    if len(laws) > 1:
+        tables = [f"law {law}, {LAWS_IN_WORDS.get(law, law)}\n{text}" for law, text in zip(laws, tables, strict=True)]
+    return "\n\n".join([*tables, *marks_of([one for known in laws.values() for one in known])])
 
 
-def _law_table(law: str, known: Sequence[Summary]) -> str:
+def _law_table(known: Sequence[Summary]) -> str:
     from rich import box
     from rich.table import Table
 
@@ -337,10 +341,10 @@ def _law_table(law: str, known: Sequence[Summary]) -> str:
         "policy": [named_policy(one) for one in known],
         "forecasts": [source_of(one) for one in known],
         f"mean JCT ({unit})": [number(_over(one.get("mean_jct_s"), unit_s)) for one in known],
-        "saved (h/week)": [signed(one.get("saved_h_week")) for one in known],
-        "speedup (gmean)": [number(one.get("speedup_gmean")) for one in known],
+        "saved h/week": [signed(one.get("saved_h_week")) for one in known],
+        "speedup": [number(one.get("speedup_gmean")) for one in known],
         "slowed": [percent(one.get("slowed_pct")) for one in known],
-        "slowdown (min)": [number(one.get("slowdown_total_min")) for one in known],
+        "by (min)": [number(one.get("slowdown_total_min")) for one in known],
     }
     shown = {name: cells for name, cells in columns.items() if set(cells) != {UNKNOWN}}
     for name in shown:

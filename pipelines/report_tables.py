@@ -48,6 +48,11 @@ def named_policy(one: Summary) -> str:
     return one.policy + PREEMPTS * one.preempts + NO_QUOTAS * (one.scope == CLUSTER)
 
 
+def marks_of(known: Sequence[Summary]) -> list[str]:
+    """What the marks of some configurations mean."""
+    return [meaning for mark, meaning in MARKS.items() if any(mark in named_policy(one) for one in known)]
+
+
 def source_of(one: Summary) -> str:
     """Its forecasts, with the versions that answered; what reads the future is called so."""
     open_ones = [f"{name} {version}" for name, version in one.versions.items() if f"{name}=" not in one.forecasts]
@@ -103,7 +108,7 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
         if baseline
         else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
         "compared with itself.",
-        *(MARKS[mark] for mark in MARKS if any(mark in named_policy(one) for one in known)),
+        *marks_of(known),
         "The future: forecasts read off the trace; a bound, nothing that can be had."
         if any(one.future for one in known)
         else "",
@@ -207,17 +212,17 @@ def slowed_of(jobs: Jobs, label: str, baseline: str) -> Slowed | None:
     return Slowed(int(slowed.sum()), ran, float(np.median(late_s)), float(late_s.max()), most("pool"), most("user"))
 
 
-def slowed_table(known: Sequence[Summary], jobs: Jobs, baseline: str) -> Table | None:
+def slowed_table(jobs: Jobs, baseline: str) -> Table | None:
     """Who is slowed, a row a configuration that slows any."""
     rows = []
-    for one in known:
-        told = slowed_of(jobs, one.label, baseline) if one.label != baseline else None
+    for label in jobs:
+        told = slowed_of(jobs, label, baseline)
         if told and told.jobs:
             figures = (number(told.jobs), number(told.median_s / 60.0), number(told.worst_s / 60.0))
-            rows.append((one.label, named_counts(told.pools) or UNKNOWN, named_counts(told.users) or UNKNOWN, *figures))
+            rows.append((label, named_counts(told.pools) or UNKNOWN, named_counts(told.users) or UNKNOWN, *figures))
     pools, users = (f"{who} hit most (jobs)" for who in ("pools", "users"))
     head = ("configuration", pools, users, "jobs slowed", "median (min)", "worst (min)")
-    note = "Where forecasts draw, of the first seed." if any(one.runs > 1 for one in known) else ""
+    note = "Of forecasts that draw, the first seed."
     return Table(f"Who ends later than under {baseline}", head, rows, words=3, note=note) if rows else None
 
 
