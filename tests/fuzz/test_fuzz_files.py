@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 from jobcast.traces.canonical import write_trace
+from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.job_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.tasks import write_tasks
@@ -142,7 +142,7 @@ def originals(folder: Path) -> Path:
     write_trace(generate("andreas", 3, ENERGY)[0], folder / "energy.jobs.parquet")
     for ending in ("csv", "parquet", "sqlite"):
         write_profiles(generate_profiles("andreas", ENERGY), folder / f"profiles.{ending}")
-    write_gpu_nodes(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
+    write_cluster(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
     write_trace(generate("mlfs", 3, TASKS)[0], folder / "tasks.jobs.parquet")
     tasks, curves = generate_tasks("mlfs", 3, TASKS)
     for ending in ("csv", "parquet"):
