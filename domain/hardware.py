@@ -136,7 +136,7 @@ class Cluster:
     pue : power usage effectiveness, >= 1
     tariff : (hour of the day in UTC, EUR a kWh from then on), the first at hour 0
     origin : where this comes from, in words
-    notes : what a reader of results should know of it
+    notes : what else the file tells that it comes from
     """
 
     groups: tuple[NodeGroup, ...] = ()

@@ -57,7 +57,8 @@ def cluster_of(
         return Cluster(quotas=read_pools(pools), at_s=at_s, origin=f"pools file {pools}")
     read = read_cluster(Path(str(cluster)))
     types = ", ".join(f"{count:,} {name}".strip() for name, count in read.by_type.items())
-    return replace(read, at_s=at_s, origin=f"cluster file {cluster}: {types} GPUs on {len(read.names):,} nodes")
+    told = (f"cluster file {cluster}: {types} GPUs on {len(read.names):,} nodes", *read.notes)
+    return replace(read, at_s=at_s, origin=", ".join(told))
 
 
 def _derived(trace: Trace) -> Cluster:

@@ -26,8 +26,7 @@ def read_openb_nodes(path: Path) -> Cluster:
         NodeGroup(str(model), int(gpus), (), tuple(rows["sn"].to_list()))
         for (model, gpus), rows in held.group_by("model", "gpu", maintain_order=True)
     )
-    left_out = f", {bare} without GPUs left out" if bare else ""
-    return Cluster(groups, notes=(f"{path}: {held.height:,} nodes{left_out}",))
+    return Cluster(groups, notes=(f"{bare} without GPUs left out",) if bare else ())
 
 
 def _frame(path: Path) -> pl.DataFrame:

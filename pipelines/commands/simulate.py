@@ -37,7 +37,9 @@ from jobcast.pipelines.forecast_specs import HELP
     "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
-@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
+@click.option(
+    "--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML of nodes, pools, watts, prices."
+)
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option(
     "--forecasts",

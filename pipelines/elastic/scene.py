@@ -98,7 +98,7 @@ def elastic_scene(
     jobs, size_s, rigid = _columns(window, table, models, place)
     if noise:
         jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed))
-    notes = [*trace.notes, f"GPUs: {place.together}", *place.notes, *table_notes]
+    notes = [*trace.notes, f"GPUs: {place.together}", *table_notes]
     if rigid:
         notes.append(f"{rigid} jobs without min_gpus hold all their GPUs or none")
     if noise:

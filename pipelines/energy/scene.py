@@ -117,7 +117,7 @@ def energy_scene(
         batch_sizes=batch_sizes,
         trace=window,
         profiles=table,
-        notes=(*trace.notes, place.together, *place.notes, *assumed_power(place), *table.notes, *_missing(window)),
+        notes=(*trace.notes, place.together, *assumed_power(place), *table.notes, *_missing(window)),
         dropped=dict(trace.dropped),
     )
     scene.workload().check()

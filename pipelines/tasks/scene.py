@@ -110,7 +110,7 @@ def task_scene(
         trace=window,
         earlier=trace.between(None, float(window.submit_s[0]) if from_s is None else from_s),
         files={"tasks": _said(all_tasks), "curves": _said(all_curves)},
-        notes=(*trace.notes, f"servers: {place.together}", *place.notes, *_missing(window)),
+        notes=(*trace.notes, f"servers: {place.together}", *_missing(window)),
         dropped=dict(trace.dropped),
     )
     scene.workload.check()

@@ -207,7 +207,7 @@ def test_openbs_nodes_are_a_cluster_and_those_without_gpus_are_left_out(tmp_path
         (0.0, 170.0, 240.0),
         (0.0, *(100.0 + GPU_TYPES["g2"].power_w * used for used in range(1, 9))),
     ]
-    assert "3 nodes, 1 without GPUs left out" in nodes.notes[0]
+    assert (len(nodes.names), nodes.notes) == (3, ("1 without GPUs left out",))
 
 
 @pytest.mark.parametrize(
