@@ -198,7 +198,8 @@ class Cluster:
     @property
     def node_type(self) -> Ints:
         """(n_nodes,) index of each node's type in `gpu_types`."""
-        return self.by_node([self.gpu_types.index(group.gpu_type) for group in self.groups])
+        index = {name: at for at, name in enumerate(self.gpu_types)}
+        return self.by_node([index[group.gpu_type] for group in self.groups])
 
     def by_node(self, of_group: list[int]) -> Ints:
         """(n_nodes,) what is told of each group."""

@@ -40,8 +40,10 @@ def read_cluster(path: Path) -> Cluster:
         return read_openb_nodes(path)
     raw = _raw(path)
     groups: list[NodeGroup] = []
+    before = 0
     for row, group in enumerate(raw["nodes"], 1):
-        groups.append(_group(group, f"{path}, node group {row}", sum(each.count for each in groups)))
+        groups.append(_group(group, f"{path}, node group {row}", before))
+        before += groups[-1].count
     _refuse_twins(groups, path)
     pue, tariff = _price(raw.get("energy"), f"{path}, energy")
     cluster = Cluster(tuple(groups), _quotas(raw.get("pools"), path), pue=pue, tariff=tariff)

@@ -87,7 +87,7 @@ KINDS = {
         (
             f"{PROFILED} --policy edf --cluster {{}}",
             f"{ELASTIC} --policy srsf --cluster {{}}",
-            "simulate --trace jobs.csv --policy fcfs --cluster {}",
+            "simulate --trace jobs.csv --policy fcfs --drop-too-wide --cluster {}",
         ),
     ),
     "pools": Kind(
