@@ -213,7 +213,7 @@ def test_missing_files_are_one_line(shell, campaign):
     simulate = ("simulate", *trace, "--policy", "andreas")
     assert "--set profiles=FILE is missing" in shell.refuses(*simulate, *cluster)
     assert "--cluster FILE is missing" in shell.refuses(*simulate, profiles)
-    assert "--gpus: schedulers of energy need nodes" in shell.refuses(*simulate, profiles, "--gpus", "3")
+    assert "schedulers of energy need nodes" in shell.refuses(*simulate, profiles, "--gpus", "3")
     assert "no.csv: no such file" in shell.refuses(*simulate, *cluster, "--set=profiles=no.csv")
     assert "no.yaml: cannot be read" in shell.refuses(*simulate, profiles, "--cluster", "no.yaml")
 
