@@ -64,7 +64,7 @@ def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def mechanism(settings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings as `replay_energy` and as `EnergyNodes.priced` take them. Raises ConfigError for a wrong value."""
+    """Settings as `replay_energy` and as `Cluster.priced` take them. Raises ConfigError for a wrong value."""
     read = read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
     return {key: read[key] for key in REPLAY if key in read}, {key: read.get(key) for key in PRICES}
 
@@ -152,11 +152,11 @@ def write_energy_table(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
 
 def segments_table(scene: EnergyScene, log: EnergyLog) -> pl.DataFrame:
     """Stretches in which jobs held GPUs of a node: job_id, node, gpus, from, until; seconds from the epoch."""
-    told = log.segments
+    told, names = log.segments, scene.place.names
     return pl.DataFrame(
         {
             "job_id": [log.job_ids[job] for job in told.job.tolist()],
-            "node": [scene.nodes.names[node] for node in told.node.tolist()],
+            "node": [names[node] for node in told.node.tolist()],
             "gpus": told.gpus,
             "from": told.from_s,
             "until": told.until_s,
