@@ -20,32 +20,12 @@ from jobcast.simulator.metrics import utilization_over_time
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import read_parquet, write_parquet
 
+RESULTS, JOBS, UTILIZATION = "results.json", "jobs.parquet", "utilization.parquet"
+"""Files of a backtest: figures by simulation and gains; who ran when; shares of all GPUs in use by hour."""
 UTILIZATION_STEP_S = 3600.0
 CDF_POINTS = 201
 BOOTSTRAP_SEED = 0
 AGAIN = "run the backtest again"
-
-
-@dataclass(frozen=True, slots=True)
-class BacktestFiles:
-    """Names of the files of a backtest in its folder."""
-
-    folder: Path
-
-    @property
-    def results(self) -> Path:
-        """Figures by simulation, and gains: JSON."""
-        return self.folder / "results.json"
-
-    @property
-    def jobs(self) -> Path:
-        """When each job started and ended in each simulation: Parquet."""
-        return self.folder / "jobs.parquet"
-
-    @property
-    def utilization(self) -> Path:
-        """Share of all GPUs in use by hour in each simulation: Parquet."""
-        return self.folder / "utilization.parquet"
 
 
 def results_of(
@@ -98,10 +78,9 @@ def write_results(
     """Write the files of a backtest; `told` is what `results_of` gave."""
     with replacing(folder) as draft:
         draft.mkdir()
-        files = BacktestFiles(draft)
-        write_json(files.results, told)
-        write_parquet(pl.concat(_jobs(result, scenes[result.cell.window]) for result in results), files.jobs)
-        write_parquet(_utilization(results), files.utilization)
+        write_json(draft / RESULTS, told)
+        write_parquet(pl.concat(_jobs(result, scenes[result.cell.window]) for result in results), draft / JOBS)
+        write_parquet(_utilization(results), draft / UTILIZATION)
 
 
 def _jobs(result: CellResult, scene: Scene) -> pl.DataFrame:
@@ -233,14 +212,12 @@ def speedup_table(results: Sequence[CellResult]) -> str:
 
 def read_results(folder: Path) -> dict[str, Any]:
     """Content of results.json. Raises ConfigError for one of an older jobcast."""
-    files = BacktestFiles(folder)
-    told = read_json(files.results)
+    told: dict[str, Any] = read_json(folder / RESULTS)
     if not all("figures" in row for row in told["rows"]):
-        raise ConfigError(f"{files.results}: was written by an older jobcast; {AGAIN}")
-    return dict(told)
+        raise ConfigError(f"{folder / RESULTS}: was written by an older jobcast; {AGAIN}")
+    return told
 
 
 def read_tables(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The jobs, the utilisation."""
-    files = BacktestFiles(folder)
-    return read_parquet(files.jobs, AGAIN), read_parquet(files.utilization, AGAIN)
+    return read_parquet(folder / JOBS, AGAIN), read_parquet(folder / UTILIZATION, AGAIN)

@@ -25,7 +25,7 @@ def _show_results(context: Context) -> None:
 
     told = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")
-    lines = [summary_table(told["rows"], told["baseline"]), "", "registered model versions"]
+    lines = [summary_table(told), "", "registered model versions"]
     for model in promotion["models"]:
         aliases = ", ".join(model["aliases"]) or "no alias"
         lines.append(f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})")

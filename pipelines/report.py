@@ -14,7 +14,6 @@ from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.report_tables import (
-    LAWS_IN_WORDS,
     Jobs,
     gains_table,
     instant,
@@ -33,11 +32,12 @@ from jobcast.pipelines.report_tables import (
 )
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.summaries import Summary, by_law, summaries
-from jobcast.pipelines.wording import UNKNOWN, counted, listed, number, percent, signed, unit_for
+from jobcast.pipelines.wording import UNKNOWN, listed, number
 from jobcast.schedulers.policy_facts import told_of
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 TERMINAL_COLUMNS = 100
+TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved (h", "speedup", "slowed", "slowed by")
 SECONDS_A_MINUTE = 60.0
 MOST_DRAWN = 8
 """Configurations in a plot; more curves are told apart by nobody."""
@@ -146,15 +146,11 @@ def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
 
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
-    policies = list(dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label))
-    kinds = list(dict.fromkeys(one.source for one in rows if one.kind))
-    asked = f"How much sooner do jobs finish than under {results.baseline_label}, and how many are slowed"
-    owned = f"when the GPUs of {counted(len(results.pools), 'pool')} are scheduled"
-    many = counted(len(policies), "other policy").replace("policys", "policies")
+    others = dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label)
+    named = listed(list(others)) if len(others) <= MOST_DRAWN else f"{len(others)} policies"
     return (
-        f"{asked}, {owned} by {(listed(policies) if len(policies) <= MOST_DRAWN else many) or 'nothing'}"
-        + (f", with forecasts from {listed(kinds)}? " if kinds else "? ")
-        + f"Measured by replaying the trace {results.trace['name']} in a simulated cluster."
+        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and how "
+        f"many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
 
 
@@ -208,12 +204,6 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> 
                 f"slows no job has none.{some}",
             ),
         ]
-    known = [one for one in rows if one.label in drawn and one.get("slowed_pct") is not None]
-    if known:
-        slowed = {one.label: one.get("slowed_pct") or 0.0 for one in known}
-        total = {one.label: one.get("slowdown_total_min") or 0.0 for one in known}
-        told = f"Against {baseline}; means over runs. What lends GPUs too boldly shows here."
-        found.append(Drawing(plots_backtest.slowed_bars(slowed, total, looks), told))
     used = {label: series for label, series in results.utilisation.items() if label in looks}
     if used:
         drawing = plots_backtest.utilisation(used, looks)
@@ -322,41 +312,22 @@ def _caveats(results: ReportInput) -> list[str]:
     ]
 
 
-def summary_table(rows: Sequence[Mapping[str, Any]], baseline: str) -> str:
-    """Policies and forecasts for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
-    laws = by_law(summaries(rows), baseline)
-    tables = [_law_table(known) for known in laws.values()]
-    if len(laws) > 1:
-        tables = [f"law {law}, {LAWS_IN_WORDS.get(law, law)}\n{text}" for law, text in zip(laws, tables, strict=True)]
-    return "\n\n".join([*tables, *marks_of([one for known in laws.values() for one in known])])
-
-
-def _law_table(known: Sequence[Summary]) -> str:
+def summary_table(told: Mapping[str, Any]) -> str:
+    """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
     from rich import box
     from rich.table import Table
 
-    unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    columns = {
-        "policy": [named_policy(one) for one in known],
-        "forecasts": [source_of(one) for one in known],
-        f"mean JCT ({unit})": [number(_over(one.get("mean_jct_s"), unit_s)) for one in known],
-        "saved h/week": [signed(one.get("saved_h_week")) for one in known],
-        "speedup": [number(one.get("speedup_gmean")) for one in known],
-        "slowed": [percent(one.get("slowed_pct")) for one in known],
-        "by (min)": [number(one.get("slowdown_total_min")) for one in known],
-    }
-    shown = {name: cells for name, cells in columns.items() if set(cells) != {UNKNOWN}}
-    for name in shown:
-        words = name in ("policy", "forecasts")
-        table.add_column(name, overflow="fold", justify="left" if words else "right")
-    for cells in zip(*shown.values(), strict=True):
-        table.add_row(*cells)
-    return in_terminal(table)
-
-
-def _over(value: float | None, unit: float) -> float | None:
-    return None if value is None else value / unit
+    known = summaries(told["rows"])
+    found, tables = [], main_tables(known, (), told["baseline"])
+    for one in tables:
+        kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place in kept:
+            table.add_column(one.head[place], overflow="fold", justify="left" if place < one.words else "right")
+        for row in one.rows:
+            table.add_row(*(row[place] for place in kept))
+        found.append("\n".join([*([one.caption] if len(tables) > 1 else []), in_terminal(table)]))
+    return "\n\n".join([*found, *marks_of(known)])
 
 
 def in_terminal(table: Any) -> str:

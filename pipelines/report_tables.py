@@ -79,15 +79,15 @@ def _main_table(
         "policy": [named_policy(one) + " (baseline)" * (one.label == baseline) for one in known],
         "forecasts": [source_of(one) for one in known],
         f"mean JCT ({unit})": column("mean_jct_s", scale=unit_s),
-        "saved a week (h)": column("saved_h_week", signed),
-        "saved a week (GPU-h)": column("saved_gpu_h_week", signed),
+        "saved (h/week)": column("saved_h_week", signed),
+        "saved (GPU-h/week)": column("saved_gpu_h_week", signed),
         "speedup (×)": column("speedup_gmean"),
         f"{100 * CONFIDENCE:g} % interval": [
             between(gain.get("low"), gain.get("high")) for gain in (interval.get(one.label, {}) for one in known)
         ],
-        "jobs slowed": column("slowed_pct", percent),
-        "slowed by, in all (h)": column("slowdown_total_min", scale=60.0),
-        "worst (h)": column("slowdown_max_min", scale=60.0),
+        "slowed": column("slowed_pct", percent),
+        "slowed by (h)": column("slowdown_total_min", scale=60.0),
+        "at worst (h)": column("slowdown_max_min", scale=60.0),
         **{head: column(figure, show) for figure, (head, show) in OWN_FIGURES.items()},
         "utilisation": column("utilization", share),
         "CPU (s)": column("cpu_s"),
@@ -239,10 +239,7 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
     """Quotas, and how the pools fare under the baseline."""
     if not pools:
         return None
-    base = jobs.get(baseline)
-    if base is None:
-        rows = [(str(pool["name"]), number(pool["gpus"])) for pool in pools]
-        return Table("Pools", ("pool", "quota (GPUs)"), rows)
+    base = jobs.get(baseline, {"pool": (), "wait_s": ()})
     of_pool, waits = np.asarray(base["pool"]).astype(str), np.asarray(base["wait_s"], dtype=float)
     told = []
     for pool in pools:

@@ -109,4 +109,4 @@ def command(
     )
     console = console_of(ctx)
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
-    table_or_json(result, json_to, summary_table(result["rows"], result["baseline"]), console)
+    table_or_json(result, json_to, summary_table(result), console)

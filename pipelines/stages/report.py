@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest_results import BacktestFiles, read_results, read_tables
+from jobcast.pipelines.backtest_results import RESULTS, read_results, read_tables
 from jobcast.pipelines.files import read_json, write_text
 from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.report import ReportInput, render_report
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.pools import read_pools
 
-RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", "processed/backtest/results.json")
+RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", f"processed/backtest/{RESULTS}")
 REPORT = "report.html"
 
 
@@ -29,7 +29,7 @@ def report_folder(folder: Path) -> Path:
     """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
     if all((folder / part).is_file() for part in RUN_PARTS):
         return report_run(folder)
-    if BacktestFiles(folder).results.is_file() and (folder / "inputs.json").is_file():
+    if (folder / RESULTS).is_file() and (folder / "inputs.json").is_file():
         return report_backtest(folder)
     raise ConfigError(f"{folder}: holds no finished run or backtest; name the --out folder of one")
 
@@ -100,9 +100,11 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
     """Rows with the versions and CPU times that a receipt keeps of them."""
     kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
     found = []
-    for row in rows:
-        run = kept[row["label"], row["window"], row["seed"]]
-        found.append({**row, "versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}})
+    for row in map(dict, rows):
+        run = kept.get((row["label"], row["window"], row["seed"]))
+        if run is not None:  # no receipt of another run, which a checkout of the results alone leaves behind
+            row |= {"versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}}
+        found.append(row)
     return found
 
 
