@@ -35,7 +35,9 @@ from jobcast.pipelines.forecast_specs import HELP
     help="One of those below, or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
-@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
+@click.option(
+    "--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML of nodes, pools, watts, prices."
+)
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option(
     "--forecasts",
@@ -102,10 +104,9 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cells import asks_for_locality, check_locality, placed
     from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
-    from jobcast.pipelines.elastic.cluster import hardware
     from jobcast.pipelines.energy import asking as energy
-    from jobcast.pipelines.energy.cluster import energy_nodes
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
@@ -119,7 +120,7 @@ def command(
         write_run_record,
     )
     from jobcast.pipelines.scaling_jobs import read_scaling
-    from jobcast.pipelines.scenes import build_scene, capacity
+    from jobcast.pipelines.scenes import build_scene
     from jobcast.pipelines.simulation import (
         check_baseline,
         figures,
@@ -165,9 +166,9 @@ def command(
     )
     for note in taken:
         console.note(note)
+    where: dict[str, Any] = {"pools": pools_path, "cluster": cluster_path, "gpus": gpus, "from_s": from_s}
     if rule.kind == ELASTIC:
-        place_of = hardware(trace(), gpus=gpus, cluster=cluster_path, pools=pools_path)
-        simulate_and_tell(trace(), place_of, asked, spec, console, out=out, json_to=json_to)
+        simulate_and_tell(trace(), cluster_of(trace(), **where), asked, spec, console, out=out, json_to=json_to)
         return
     if predict:
         raise ConfigError(
@@ -175,11 +176,11 @@ def command(
             "them"
         )
     if rule.kind == ENERGY:
-        nodes = energy_nodes(gpus=gpus, cluster=cluster_path, pools=pools_path)
-        energy.simulate_and_tell(trace(), nodes, asked, spec, console, home=find_home(), out=out, json_to=json_to)
+        place = cluster_of(trace(), **where)
+        energy.simulate_and_tell(trace(), place, asked, spec, console, home=find_home(), out=out, json_to=json_to)
         return
     if rule.kind == TASKS:
-        servers = tasks.servers_of(gpus, cluster_path, pools_path)
+        servers = cluster_of(trace(), **where, otherwise=TASK_GPUS)
         tasks.simulate_and_tell(trace(), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to)
         return
     base_name = check_baseline(baseline) if baseline is not None else "fcfs"
@@ -190,7 +191,7 @@ def command(
     split_settings(rule, loaded(settings), local)
     own = dict(settings_for(policy, settings, local))
     scaling = read_scaling(settings)
-    place = capacity(trace(), pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
+    place = cluster_of(trace(), **where)
     scene = build_scene(
         trace(),
         place.pools,

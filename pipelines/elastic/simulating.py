@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.figures import all_figures, fair_finish_s, run_log
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.job_table import write_table

@@ -132,11 +132,11 @@ def write_energy_table(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
 
 def segments_table(scene: EnergyScene, log: EnergyLog) -> pl.DataFrame:
     """Stretches in which jobs held GPUs of a node: job_id, node, gpus, from, until; seconds from the epoch."""
-    told = log.segments
+    told, names = log.segments, scene.place.names
     return pl.DataFrame(
         {
             "job_id": [log.job_ids[job] for job in told.job.tolist()],
-            "node": [scene.nodes.names[node] for node in told.node.tolist()],
+            "node": [names[node] for node in told.node.tolist()],
             "gpus": told.gpus,
             "from": told.from_s,
             "until": told.until_s,
