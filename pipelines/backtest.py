@@ -16,8 +16,7 @@ from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import DAY_S, Simulated, figures, simulate, warmup_end
-from jobcast.schedulers.policies import uses_forecasts
-from jobcast.schedulers.policy_facts import told_of
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
 
@@ -72,7 +71,7 @@ class CellResult:
 
     def row(self) -> dict[str, Any]:
         """What is the same whenever the cell is run again: what ran, hours saved against the baseline, figures."""
-        known, log, cell = told_of(self.cell.policy), self.log, self.cell
+        known, log, cell = find_policy(self.cell.policy), self.log, self.cell
         return {
             "label": cell.label,
             "policy": cell.policy,
@@ -105,7 +104,7 @@ def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None)
     >>> label_of("sia", ForecastSpec("random"))
     'sia random'
     """
-    return f"{policy} {registry_label or spec.label}" if uses_forecasts(policy) else policy
+    return f"{policy} {registry_label or spec.label}" if find_policy(policy).asks else policy
 
 
 def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: int, base: int = 0) -> list[Cell]:
@@ -119,7 +118,7 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     """
     unique: dict[str, tuple[str, ForecastSpec]] = {}
     for policy, spec, label in pairs:
-        unique.setdefault(label, (policy, spec if uses_forecasts(policy) else ORACLE))
+        unique.setdefault(label, (policy, spec if find_policy(policy).asks else ORACLE))
     return [
         Cell(policy, spec, label, window, base + seed)
         for label, (policy, spec) in unique.items()
@@ -190,7 +189,8 @@ def run_matrix(
 
 
 def _is_baseline(cell: Cell, baseline: str) -> bool:
-    return cell.policy == baseline and not cell.settings and (cell.spec == ORACLE or not uses_forecasts(baseline))
+    plain = cell.spec == ORACLE or not find_policy(baseline).asks
+    return cell.policy == baseline and not cell.settings and plain
 
 
 def _replay_all(
@@ -215,7 +215,7 @@ def _replay_all(
 
 
 def _weight(cell: Cell) -> int:
-    return uses_forecasts(cell.policy) + cell.spec.asks_registry
+    return bool(find_policy(cell.policy).asks) + cell.spec.asks_registry
 
 
 def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> tuple[int, Simulated]:

@@ -8,7 +8,7 @@ from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.report_tables import Slowed, named_counts
 from jobcast.pipelines.summaries import Summary
 from jobcast.pipelines.wording import between, counted, duration, forecasts_in_words, listed, number, percent, share
-from jobcast.schedulers.policy_facts import CLUSTER
+from jobcast.schedulers.policies import CLUSTER
 
 REGISTRY = "registry"
 FOR_COMPARISON = ("random", "conservative")

@@ -27,13 +27,12 @@ from jobcast.pipelines.report_tables import (
     skipped_table,
     slowed_of,
     slowed_table,
-    source_of,
     versions_table,
 )
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.summaries import Summary, by_law, summaries
 from jobcast.pipelines.wording import UNKNOWN, listed, number
-from jobcast.schedulers.policy_facts import told_of
+from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 TERMINAL_COLUMNS = 100
@@ -149,8 +148,8 @@ def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
     others = dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label)
     named = listed(list(others)) if len(others) <= MOST_DRAWN else f"{len(others)} policies"
     return (
-        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and how "
-        f"many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
+        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and "
+        f"how many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
 
 
@@ -283,7 +282,6 @@ SOURCES_IN_WORDS = {
 def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
     kinds = {one.source for one in rows}
     policies = {one.policy: one for one in rows}
-    summary = {policy: told_of(policy).summary or "a policy of another package" for policy in policies}
     return [
         ("JCT", "job completion time, from submission to end"),
         (
@@ -292,9 +290,14 @@ def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
             "dominate the plain mean.",
         ),
         ("slowed", f"ended later than under {baseline}, by however little; the slowdown is by how much"),
-        *((named_policy(policies[policy]), told) for policy, told in summary.items()),
+        *((named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
+
+
+def _summary_of(policy: str) -> str:
+    """Of a policy's package, which need not be installed where a page is written again, only that it is one."""
+    return (policy in POLICIES and POLICIES[policy].summary) or "a policy of another package"
 
 
 def _caveats(results: ReportInput) -> list[str]:

@@ -12,7 +12,7 @@ from jobcast.pipelines.page import Table
 from jobcast.pipelines.summaries import Summary, by_law
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, percent, share, signed, unit_for
-from jobcast.schedulers.policy_facts import CLUSTER
+from jobcast.schedulers.policies import CLUSTER
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 Jobs = Mapping[str, Mapping[str, Any]]

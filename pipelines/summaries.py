@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from jobcast.schedulers.policy_facts import POOL
-from jobcast.simulator.log import RUNTIME
+from jobcast.domain.laws import RUNTIME
+from jobcast.schedulers.policies import POOL
 
 PLAIN_POLICY = ""
 SAVED = ("saved_h_week", "saved_gpu_h_week")

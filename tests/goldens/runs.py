@@ -18,10 +18,10 @@ from typing import Any
 from unittest.mock import patch
 
 import polars as pl
-from tests.goldens.cases import Case
-from tests.goldens.inputs import TEXTS
 
 from jobcast.pipelines.cli import main
+from tests.goldens.cases import Case
+from tests.goldens.inputs import TEXTS
 
 FILE = Path(__file__).with_name("runs.parquet")
 DATA = "JOBCAST_DATA"

@@ -4,6 +4,7 @@
 """
 
 import pytest
+
 from tests.goldens.cases import CASES, Case
 from tests.goldens.runs import Bench, differences, read_goldens
 
