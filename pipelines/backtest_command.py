@@ -12,7 +12,6 @@ import joblib
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import (
-    ORACLE,
     Cell,
     CellResult,
     label_of,
@@ -103,7 +102,7 @@ def run_backtest(
             warmup_days=request.warmup_days,
             progress=step,
         )
-    told = results_of(results, baseline=label_of(request.baseline, ORACLE), draws=DRAWS, against=against)
+    told = results_of(results, baseline=request.baseline, draws=DRAWS, against=against)
     result: dict[str, Any] = {
         **told,
         "rows": [_full_row(one, scenes[one.cell.window]) for one in results],

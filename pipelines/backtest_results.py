@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import CellResult
+from jobcast.pipelines.backtest import ORACLE, CellResult, label_of
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.scenes import Scene
@@ -41,16 +41,17 @@ def results_of(
 
     Parameters
     ----------
-    baseline, against : labels of the rows that all others are compared with
+    baseline : policy that all rows are compared with
+    against : labels of rows that they are compared with too
     draws : of the bootstrap
     skipped : `policy` and, in words, what it `lacks`, of those that cannot run
     assumptions : what the trace rests on, in sentences
     """
-    rows, gains = [result.row() for result in results], gains_between(results, [baseline, *against], draws=draws)
+    label = label_of(baseline, ORACLE)
     return {
-        "baseline": baseline,
-        "rows": rows,
-        "gains": gains,
+        "baseline": label,
+        "rows": [result.row() for result in results],
+        "gains": gains_between(results, [label, *against], draws=draws),
         "skipped": list(skipped),
         "assumptions": list(assumptions),
     }

@@ -9,7 +9,6 @@ from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.pipelines.backtest import (
-    ORACLE,
     Cell,
     CellResult,
     label_of,
@@ -54,7 +53,7 @@ def work(context: Context, item: str = "") -> None:
     lacking = [cell for cell in gate if not any(same_run(cell, one) for one in cells)]
     every = replayed(context, scenes, [*cells, *lacking])
     results = every[: len(cells)]
-    told = results_of(results, baseline=label_of(params.baseline, ORACLE), draws=params.draws)
+    told = results_of(results, baseline=params.baseline, draws=params.draws)
     write_results(context.root / "processed/backtest", told, results, scenes)
     write_json(context.root / "processed/gate.json", evidence(every, gate, params.draws))
     write_json(context.root / "processed/metrics/backtest.json", _headlines(told["rows"]))
