@@ -7,7 +7,17 @@ from typing import Any
 from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.report_tables import Slowed, named_counts
 from jobcast.pipelines.summaries import Summary
-from jobcast.pipelines.wording import between, counted, duration, forecasts_in_words, listed, number, percent, share
+from jobcast.pipelines.wording import (
+    between,
+    counted,
+    duration,
+    forecasts_in_words,
+    listed,
+    number,
+    percent,
+    share,
+    unit_for,
+)
 from jobcast.schedulers.policies import CLUSTER
 
 REGISTRY = "registry"
@@ -84,8 +94,11 @@ def _lead_sentence(lead: Summary, base: Summary | None, baseline: str, gains: Se
     ratio = lead.get("speedup_gmean") or 1.0
     speedup = f"{'slower, ' * (ratio < 1)}{number(ratio)} × as fast (geometric mean{known})"
     before, after = (one.get("mean_jct_s") if one else None for one in (base, lead))
-    means = f"after {duration(after)} on average instead of {duration(before)} under {baseline}: "
-    return f"Under {named(lead)}, jobs end {means if before and after else f'beside {baseline} '}{speedup}."
+    if before is None or after is None:
+        return f"Under {named(lead)}, jobs end beside {baseline} {speedup}."
+    unit, unit_s = unit_for([before])
+    means = f"after {number(after / unit_s)} {unit} on average instead of {number(before / unit_s)} {unit}"
+    return f"Under {named(lead)}, jobs end {means} under {baseline}: {speedup}."
 
 
 def _hours(one: Summary, baseline: str) -> str:
@@ -108,7 +121,7 @@ def _slowed_jobs(lead: Summary, slowed: Slowed | None) -> str:
         return "It slows no job."
     if slowed is None or not slowed.jobs:
         return f"It slows {percent(pct)} of the jobs."
-    hit = [f"{who} {named_counts(names)}" for who, names in (("pool", slowed.pools), ("user", slowed.users)) if names]
+    hit = [f"{who} {named_counts(names)}" for who, names in (("pools", slowed.pools), ("users", slowed.users)) if names]
     where = f"; hit most: {'; '.join(hit)}" if hit else ""
     who = f"{number(slowed.jobs)} of {counted(slowed.of, 'job')} ({share(slowed.jobs / slowed.of)})"
     late = f"by {duration(slowed.median_s)} in the median and {duration(slowed.worst_s)} at worst"

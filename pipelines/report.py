@@ -330,7 +330,7 @@ def summary_table(told: Mapping[str, Any]) -> str:
         for row in one.rows:
             table.add_row(*(row[place] for place in kept))
         found.append("\n".join([*([one.caption] if len(tables) > 1 else []), in_terminal(table)]))
-    return "\n\n".join([*found, *marks_of(known)])
+    return "\n\n".join(filter(None, [*found, "\n".join(marks_of(known))]))
 
 
 def in_terminal(table: Any) -> str:

@@ -18,11 +18,12 @@ from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 Jobs = Mapping[str, Mapping[str, Any]]
 
 
-PREEMPTS, NO_QUOTAS = "†", "‡"
-"""Marks of policies in tables."""
+PREEMPTS, NO_QUOTAS, FUTURE = "†", "‡", "*"
+"""Marks of policies and forecasts in tables."""
 MARKS = {
     PREEMPTS: f"{PREEMPTS} stops jobs that run, or takes GPUs from them.",
     NO_QUOTAS: f"{NO_QUOTAS} ignores quotas: all GPUs are one pool.",
+    FUTURE: f"{FUTURE} reads the future off the trace: a bound, which cannot be had.",
 }
 LAWS_IN_WORDS = {
     "runtime": "each runs its time on the GPUs that it asked for",
@@ -50,14 +51,15 @@ def named_policy(one: Summary) -> str:
 
 def marks_of(known: Sequence[Summary]) -> list[str]:
     """What the marks of some configurations mean."""
-    return [meaning for mark, meaning in MARKS.items() if any(mark in named_policy(one) for one in known)]
+    shown = "".join(named_policy(one) + FUTURE * one.future for one in known)
+    return [meaning for mark, meaning in MARKS.items() if mark in shown]
 
 
 def source_of(one: Summary) -> str:
-    """Its forecasts, with the versions that answered; what reads the future is called so."""
+    """Its forecasts, with the mark of those that read the future, and the versions that answered."""
     open_ones = [f"{name} {version}" for name, version in one.versions.items() if f"{name}=" not in one.forecasts]
     versions = f" ({', '.join(open_ones)})" if open_ones else ""
-    return f"{one.forecasts or UNKNOWN}{versions}" + " (the future)" * one.future
+    return f"{one.forecasts or UNKNOWN}{FUTURE * one.future}{versions}"
 
 
 def main_tables(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Table]:
@@ -109,9 +111,6 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
         else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
         "compared with itself.",
         *marks_of(known),
-        "The future: forecasts read off the trace; a bound, nothing that can be had."
-        if any(one.future for one in known)
-        else "",
         "Runs are windows × seeds of forecasts that draw; figures are means over them, the worst is the worst of all."
         if any(one.runs > 1 for one in known)
         else "",

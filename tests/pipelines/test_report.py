@@ -252,7 +252,8 @@ def test_the_headline_holds_the_computed_figures():
     finding = find(summaries(results.rows), results.gains, "fcfs", slowed_of(results.jobs, "sia registry", "fcfs"))
     champion, base = (rows[label]["figures"] for label in ("sia registry", "fcfs"))
     gain = next(one for one in results.gains if (one["label"], one["against"]) == ("sia registry", "fcfs"))
-    after, before = (duration(one["mean_jct_s"]) for one in (champion, base))
+    unit, unit_s = unit_for([base["mean_jct_s"]])
+    after, before = (f"{number(one['mean_jct_s'] / unit_s)} {unit}" for one in (champion, base))
     assert finding.lead == (
         f"Under sia with the champion's forecasts, jobs end after {after} on average instead of {before} under fcfs: "
         f"{champion['speedup_gmean']:.3g} × as fast (geometric mean; 95 % interval "
@@ -266,8 +267,8 @@ def test_the_headline_holds_the_computed_figures():
     late_s = results.jobs["sia registry"]["jct_s"] - results.jobs["fcfs"]["jct_s"]
     slowed = late_s[late_s > 0]
     assert f"It slows {len(slowed)} of 3,000 jobs ({100 * len(slowed) / 3000:.3g} %)" in told
-    assert f"{duration(np.median(slowed))} in the median and {duration(slowed.max())} at worst; hit most: pool" in told
-    assert "; user ann (" in told
+    assert f"{duration(np.median(slowed))} in the median and {duration(slowed.max())} at worst; hit most: pools" in told
+    assert "; users ann (" in told
     assert "tell good forecasts" not in told
 
 
@@ -368,13 +369,13 @@ def test_the_main_table_by_hand():
     )  # fmt: skip
     assert [row[:3] for row in table.rows] == [
         ("las†‡", "–", "1.00"),
-        ("sia", "oracle (the future)", "1.50"),
+        ("sia", "oracle*", "1.50"),
         ("sia", "registry:new-load=2 (job-duration 4)", "2.00"),
         ("fcfs (baseline)", "–", "10.0"),
     ]
     assert table.rows[2][3:] == ("+12.0", "11.2", "–", "0.183 %", "83.8", "2.72", "53.4 %", "1.50")
     assert table.rows[0][5] == "9.00 to 12.0"
-    for told in ("† stops jobs", "‡ ignores quotas", "The future: forecasts read off the trace"):
+    for told in ("† stops jobs", "‡ ignores quotas", "* reads the future off the trace"):
         assert told in table.note
 
 
