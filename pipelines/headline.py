@@ -92,7 +92,7 @@ def _lead_sentence(lead: Summary, base: Summary | None, baseline: str, gains: Se
     interval = between(gain.get("low"), gain.get("high"))
     known = f"; {100 * CONFIDENCE:g} % interval {interval}" if gain.get("low") else ""
     ratio = lead.get("speedup_gmean") or 1.0
-    speedup = f"{'slower, ' * (ratio < 1)}{number(ratio)} × as fast (geometric mean{known})"
+    speedup = f"{'slower, ' * (ratio < 1)}{number(ratio)} times as fast (geometric mean{known})"
     before, after = (one.get("mean_jct_s") if one else None for one in (base, lead))
     if before is None or after is None:
         return f"Under {named(lead)}, jobs end beside {baseline} {speedup}."

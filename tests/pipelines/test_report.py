@@ -256,7 +256,7 @@ def test_the_headline_holds_the_computed_figures():
     after, before = (f"{number(one['mean_jct_s'] / unit_s)} {unit}" for one in (champion, base))
     assert finding.lead == (
         f"Under sia with the champion's forecasts, jobs end after {after} on average instead of {before} under fcfs: "
-        f"{champion['speedup_gmean']:.3g} × as fast (geometric mean; 95 % interval "
+        f"{champion['speedup_gmean']:.3g} times as fast (geometric mean; 95 % interval "
         f"{between(gain['low'], gain['high'])})."
     )
     told = " ".join(finding.sentences)
@@ -304,7 +304,7 @@ def test_the_lead_is_the_first_that_can_be_had():
     assert lead() == ""
     assert found([]).lead == "Nothing was measured against a baseline."
     told = found(rows_like(oracle=(2.0, 0.0)))
-    assert told.lead == "Under sia with exact coarse forecasts, jobs end beside fcfs 2.00 × as fast (geometric mean)."
+    assert told.lead == "Under sia with exact coarse forecasts, jobs end beside fcfs 2.00 times as fast (geometric mean)."
     assert told.sentences[1].startswith("Its forecasts are read off the trace")
 
 
