@@ -52,7 +52,6 @@ class Simulated:
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
-    exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
     replaced : since when which of them were replaced
@@ -64,7 +63,6 @@ class Simulated:
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
     own: Mapping[str, float] = field(default_factory=dict)
-    exclusive_s: Floats | None = None
     nodes: Mapping[int, Sequence[int]] | None = None
     trust: Mapping[str, Any] = field(default_factory=dict)
     replaced: Sequence[Replaced] = ()
@@ -143,7 +141,9 @@ def _by_rounds(
     own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, **_trust(chosen))
+    if scene.planned_s:
+        log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scene)})
+    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
     return replace(run, trust=work.trust())
 
 
@@ -161,10 +161,8 @@ def _by_goodput(
     return Simulated(log, cpu_s, wall_s, own=own)
 
 
-def _planned_s(scene: Scene) -> Floats | None:
-    """(n_jobs,) run times alone as planned, as executed for jobs without; None where no courses were planned."""
-    if not scene.planned_s:
-        return None
+def _planned_s(scene: Scene) -> Floats:
+    """(n_jobs,) run times alone as planned, as executed for jobs without: what fairness is measured by."""
     rows = zip(scene.workload.jobs, scene.workload.outcomes, strict=True)
     return np.array([scene.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
 
@@ -207,23 +205,19 @@ def figures(
     run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
 ) -> dict[str, Any]:
     """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    from jobcast.simulator.fairness import fairness
-    from jobcast.simulator.metrics import against_baseline, ends_against_baseline, summary
+    from jobcast.simulator import metrics
 
     result: dict[str, Any] = {
         "policy": policy,
         "forecasts": spec.label if uses_forecasts(policy) else None,
-        **summary(run.log, warmup_until_s),
-        **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUNDS in run.own else {}),
+        **metrics.figures(run.log, warmup_until_s),
         **run.own,
         **run.trust,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
     if base is not None:
-        result |= against_baseline(run.log, base.log, warmup_until_s)
-        if run.log.trace_submit_s is not None:
-            result |= ends_against_baseline(run.log, base.log, warmup_until_s)
+        result |= metrics.against(run.log, base.log, warmup_until_s)
     return finite_or_none(result)
 
 

@@ -123,7 +123,7 @@ def command(
     from jobcast.pipelines.energy.cluster import energy_nodes
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
-    from jobcast.pipelines.job_table import check_job_table, write_job_table
+    from jobcast.pipelines.job_table import check_job_table, listed, write_job_table
     from jobcast.pipelines.policy_settings import check_forecasts
     from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.run_record import (
@@ -263,7 +263,8 @@ def command(
         "jobcast": __version__,
     }
     if out:
-        write_job_table(run.log, scene.workload, out, run.nodes, bin_names(recording, scene.workload))
+        jobs, told_base = listed(scene.workload), None if base is None else base.log
+        write_job_table(run.log, jobs, out, told_base, run.nodes, bin_names(recording, scene.workload))
         write_run_record(
             out, record_of(scene.workload, policy, result, own, recording), run.log, recording, run.replaced
         )

@@ -13,7 +13,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines import run_record
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.job_table import write_job_table
+from jobcast.pipelines.job_table import listed, write_job_table
 from jobcast.pipelines.run_record import read_run_record, record_folder, record_of, write_run_record
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
@@ -35,7 +35,7 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     assert (told["pools"], told["horizons_min"], told["mechanism"]) == ({"a": 2, "b": 2}, [5, 60, 720], "pools")
     assert told["inputs"]["trace"]["rows"] == 4
     rows = pl.read_csv("log.csv", infer_schema=False)
-    assert rows.columns[-2:] == ["dedicated", "duration_bin"]
+    assert rows.columns[8:] == ["dedicated", "duration_bin", "waited_s", "slowed", "baseline_end_time"]
     assert dict(rows.select("job_id", "duration_bin").iter_rows()) == {
         "b1": "60-720min",
         "b2": "5-60min",
@@ -53,7 +53,7 @@ def test_a_policy_that_asks_nothing_leaves_no_answers_and_no_bins(shell, two_poo
     for policy in ("sia", "fcfs"):
         shell.works(*two_pools, policy, "--out", "log.csv")
     assert sorted(path.name for path in Path("log.csv.run").iterdir()) == ["run.json"]
-    assert pl.read_csv("log.csv").columns[-1] == "dedicated"
+    assert "duration_bin" not in pl.read_csv("log.csv").columns
     record = read_run_record(Path("log.csv"))
     assert (record.told["policy"], record.answers, record.quotas) == ("fcfs", None, {"a": 2, "b": 2})
 
@@ -180,7 +180,7 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         trace_submit_s=np.array([0.0, 1.0]),
     )  # fmt: skip
     path = tmp_path / "log.csv"
-    write_job_table(log, workload, path)
+    write_job_table(log, listed(workload), path)
     write_run_record(path, record_of(workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
     held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)

@@ -156,6 +156,12 @@ def check_same(first, second, *, but=()):
             continue
         if hasattr(one, "__dataclass_fields__") and not isinstance(one, type):
             check_same(one, two)
+        elif isinstance(one, dict):
+            kept = [{name: value for name, value in of.items() if name not in but} for of in (one, two)]
+            assert kept[0].keys() == kept[1].keys()
+            for name in kept[0]:
+                first_of, second_of = (np.array(of[name]).tobytes() for of in kept)
+                assert first_of == second_of, f"{name} differs between two runs"
         elif isinstance(one, np.ndarray):
             assert one.tobytes() == two.tobytes(), f"{each.name} differs between two runs"
         else:
