@@ -129,7 +129,7 @@ def command(
     from jobcast.pipelines.run_record import (
         bin_names,
         check_record,
-        record_of,
+        pool_record_of,
         simulate_recorded,
         write_run_record,
     )
@@ -265,9 +265,8 @@ def command(
     if out:
         jobs, told_base = listed(scene.workload), None if base is None else base.log
         write_job_table(run.log, jobs, out, told_base, run.nodes, bin_names(recording, scene.workload))
-        write_run_record(
-            out, record_of(scene.workload, policy, result, own, recording), run.log, recording, run.replaced
-        )
+        told = pool_record_of(run.log, scene.workload, policy, result, own, recording)
+        write_run_record(out, told, run.log, recording, run.replaced)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)

@@ -20,6 +20,7 @@ from jobcast.pipelines.elastic.simulating import (
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.job_table import write_job_table
+from jobcast.pipelines.run_record import record_of, write_run_record
 from jobcast.pipelines.simulation import counted_from, figures_table
 from jobcast.schedulers.elastic.policies import find_elastic
 from jobcast.traces.table import Trace
@@ -112,6 +113,7 @@ def simulate_and_tell(
     }
     if out:
         write_job_table(run.log, scene.listed(), out, None if base is None else base.log)
+        write_run_record(out, record_of(run.log, asked.policy, result), run.log)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *_placing_notes(scene, asked.policy, own), *dropped_lines(scene.dropped)):
         console.note(line)
