@@ -14,7 +14,7 @@ from jobcast.pipelines.tasks.learned import learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.pipelines.tasks.simulating import simulate_tasks
 from jobcast.schedulers.tasks.policies import find_task_policy
-from jobcast.simulator.tasks.log import TaskLog
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.tasks.metrics import task_metrics
 from papers.mlfs.rows import BY_MODEL, EXACT, Row
 from papers.mlfs.workloads import Workload, read_workload
@@ -81,7 +81,7 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> tuple[str, Ou
     return unit.key, outcome(made.log, made.cpu_s)
 
 
-def outcome(log: TaskLog, cpu_s: float) -> Outcome:
+def outcome(log: RunLog, cpu_s: float) -> Outcome:
     """Figures of `simulate`, the share of jobs done within 100 minutes, and seconds of CPU of the whole replay."""
     figures = {**task_metrics(log), UNDER: float((log.jct_s < SHORT_S).mean()), "cpu_s": cpu_s}
     quantiles = np.quantile(log.jct_s, QUANTILES).tolist()

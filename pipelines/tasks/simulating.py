@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from jobcast.domain.bad_answers import BadAnswers
@@ -18,8 +19,8 @@ from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.settings import at_least_zero, delay, read_settings, seconds, share
 from jobcast.schedulers.tasks.policies import TaskFactory, find_task_policy
-from jobcast.simulator.tasks.log import TaskLog
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.tasks.metrics import queued_s, task_metrics
 from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
@@ -33,7 +34,7 @@ class TaskRun:
     """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window, and
     what they answered that could not be."""
 
-    log: TaskLog
+    log: RunLog
     cpu_s: float
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
@@ -117,26 +118,26 @@ def figures(
     return finite_or_none(result)
 
 
-def write_task_table(scene: TaskScene, log: TaskLog, path: Path) -> None:
+def write_task_table(scene: TaskScene, log: RunLog, path: Path) -> None:
     """One row a job: the columns of `simulate --out`, then deadline, accuracy and what its tasks cost."""
-    trace = scene.trace
+    trace, columns = scene.trace, log.columns
     table = pl.DataFrame(
         {
-            "job_id": list(log.job_ids),
+            "job_id": list(scene.job_ids),
             "pool": trace.jobs["pool"],
             "submit_time": log.submit_s,
             "start_time": log.start_s,
             "end_time": log.end_s,
-            "gpus": trace.jobs["gpus"],
-            "duration": trace.jobs["duration"],
+            "gpus": log.gpus,
+            "duration": log.duration_s,
             "preemptions": log.preemptions,
-            "waited_s": log.waited_s,
-            "deadline_met": log.end_s <= log.deadline_s,
-            "accuracy": log.accuracy,
-            "accuracy_by_deadline": log.deadline_accuracy,
-            "iterations_done": log.done / log.iterations,
-            "migrations": log.migrations,
-            "bandwidth_mb": log.edge_mb + log.moved_mb,
+            "waited_s": queued_s(log),
+            "deadline_met": log.end_s <= columns["due_s"],
+            "accuracy": columns["accuracy"],
+            "accuracy_by_deadline": columns["deadline_accuracy"],
+            "iterations_done": columns["done"] / columns["iterations"],
+            "migrations": columns["migrations"].astype(np.int64),
+            "bandwidth_mb": columns["edge_mb"] + columns["moved_mb"],
         }
     )
     write_table(table.with_columns(pl.col("start_time", "end_time").fill_nan(None)), path)

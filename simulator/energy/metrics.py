@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from jobcast.domain.energy import Floats
-from jobcast.simulator.energy.log import EnergyLog
+from jobcast.domain.energy import HOUR_S, Floats
+from jobcast.simulator.log import RunLog
 
 LATE_DUST_S = 1e-3
 """A due date is met that is missed by less than this: dust of adding floats up differently is less."""
@@ -12,7 +12,7 @@ MS_PER_S = 1e3
 EnergyFigures = dict[str, float]
 
 
-def energy_metrics(log: EnergyLog, warmup_until_s: float | None = None) -> EnergyFigures:
+def energy_metrics(log: RunLog, warmup_until_s: float | None = None) -> EnergyFigures:
     """Figures of a run, over the jobs submitted at or after the end of the warm-up (seconds from the epoch).
 
     Of these jobs: `jobs`; `makespan_s` from the first submission to the last completion; `mean_jct_s`, `p50_jct_s`,
@@ -25,40 +25,52 @@ def energy_metrics(log: EnergyLog, warmup_until_s: float | None = None) -> Energ
     one. NaN where there is nothing to take the mean of.
     """
     counted = np.ones(len(log), dtype=np.bool_) if warmup_until_s is None else log.submit_s >= warmup_until_s
-    whole = warmup_until_s is None
-    energy_kwh = float((log.node_energy_kwh if whole else log.energy_kwh[counted]).sum())
-    energy_eur = float((log.node_energy_eur if whole else log.energy_eur[counted]).sum())
-    tardiness_eur = float(log.tardiness_eur[counted].sum())
-    due = counted & np.isfinite(log.due_s)
-    tardiness_s = log.tardiness_s[due]
+    whole, totals = warmup_until_s is None, log.totals
+    energy_kwh, energy_eur = (
+        totals[name] if whole else float(log.columns[name][counted].sum()) for name in ("energy_kwh", "energy_eur")
+    )
+    late_eur = float(tardiness_eur(log)[counted].sum())
+    late_s = tardiness_s(log)[counted & np.isfinite(log.columns["due_s"])]
     return (
         {"jobs": int(counted.sum())}
         | _times(log, np.flatnonzero(counted))
         | {
-            "events": log.decisions,
+            "events": log.events,
             "energy_kwh": energy_kwh,
             "energy_eur": energy_eur,
-            "tardiness_eur": tardiness_eur,
-            "total_eur": energy_eur + tardiness_eur,
-            "late_pct": 100.0 * _mean((tardiness_s > LATE_DUST_S).astype(np.float64)),
-            "tardiness_mean_s": _mean(tardiness_s),
+            "tardiness_eur": late_eur,
+            "total_eur": energy_eur + late_eur,
+            "late_pct": 100.0 * _mean((late_s > LATE_DUST_S).astype(np.float64)),
+            "tardiness_mean_s": _mean(late_s),
             "preemptions": int(log.preemptions[counted].sum()),
-            "migrations": int(log.migrations[counted].sum()),
-            "decision_ms_mean": MS_PER_S * log.decision_s / log.decisions if log.decisions else np.nan,
-            "decision_ms_max": MS_PER_S * log.decision_max_s,
+            "migrations": int(log.columns["migrations"][counted].sum()),
+            "decision_ms_mean": MS_PER_S * totals["decision_s"] / log.events if log.events else np.nan,
+            "decision_ms_max": MS_PER_S * totals["decision_max_s"],
         }
     )
+
+
+def tardiness_s(log: RunLog) -> Floats:
+    """tau_j: by how much jobs end after their due dates, (n_jobs,) seconds; 0 without a due date."""
+    late_s: Floats = np.maximum(0.0, log.end_s - log.columns["due_s"])
+    return late_s
+
+
+def tardiness_eur(log: RunLog) -> Floats:
+    """omega_j tau_j: what being late costs, (n_jobs,) EUR. ANDREAS, equation 1."""
+    cost_eur: Floats = log.columns["weight"] * (tardiness_s(log) / HOUR_S)
+    return cost_eur
 
 
 _TIMES = ("makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "utilization")
 
 
-def _times(log: EnergyLog, jobs: np.ndarray) -> EnergyFigures:
+def _times(log: RunLog, jobs: np.ndarray) -> EnergyFigures:
     if not len(jobs):
         return dict.fromkeys(_TIMES, np.nan)
     begin_s, end_s = float(log.submit_s[jobs].min()), float(log.end_s[jobs].max())
-    jct_s, segments, makespan_s = log.jct_s[jobs], log.segments, end_s - begin_s
-    held_s = np.clip(segments.until_s, begin_s, end_s) - np.clip(segments.from_s, begin_s, end_s)
+    jct_s, spans, makespan_s = log.jct_s[jobs], log.spans, end_s - begin_s
+    held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
     median, tail = np.percentile(jct_s, (50.0, 99.0))
     values = (
         makespan_s,
@@ -66,7 +78,7 @@ def _times(log: EnergyLog, jobs: np.ndarray) -> EnergyFigures:
         median,
         tail,
         (log.start_s - log.submit_s)[jobs].mean(),
-        held_s @ segments.gpus / (log.gpus * makespan_s) if makespan_s > 0.0 else np.nan,
+        held_s @ spans.gpus / (log.total_gpus * makespan_s) if makespan_s > 0.0 else np.nan,
     )
     return dict(zip(_TIMES, map(float, values), strict=True))
 

@@ -6,33 +6,44 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from jobcast.simulator.tasks.log import TaskLog
+from jobcast.domain.jobs import Pool
+from jobcast.simulator.log import TASKS, RunLog, Spans
 from jobcast.simulator.tasks.metrics import task_metrics
 
-LOG = TaskLog(
+LOG = RunLog(
     policy="by hand",
-    job_ids=["a", "b", "c", "d"],
+    pools=(Pool("all", 4),),
     submit_s=np.array([1000.0, 1000.0, 1100.0, 1300.0]),
     start_s=np.array([1000.0, 1060.0, 1120.0, nan]),
     end_s=np.array([1200.0, 1400.0, 1200.0, 1500.0]),
-    deadline_s=np.array([1200.0, 1300.0, inf, 1500.0]),
-    urgency=np.array([9.0, 10.0, 9.0, 8.0]),
-    target=np.array([0.5, 0.8, nan, 0.2]),
-    iterations=np.array([100.0, 100.0, 200.0, 100.0]),
-    done=np.array([100.0, 60.0, 200.0, 0.0]),
-    waited_s=np.array([0.0, 60.0, 20.0, 200.0]),
-    ran_s=np.array([200.0, 340.0, 80.0, 0.0]),
-    gpu_s=np.array([200.0, 100.0, 100.0, 0.0]),
-    accuracy=np.array([0.6, 0.9, 0.7, 0.1]),
-    deadline_accuracy=np.array([0.5, 0.7, 0.7, 0.1]),
-    edge_mb=np.array([1e6, 0.0, 5e5, 0.0]),
-    moved_mb=np.array([0.0, 5e5, 0.0, 0.0]),
-    migrations=np.array([0, 3, 1, 0]),
+    duration_s=np.full(4, 100.0),
+    gpus=np.ones(4, dtype=np.int64),
+    pool=np.zeros(4, dtype=np.int64),
     preemptions=np.array([1, 0, 0, 0]),
-    gpus=4,
-    overloads=7,
-    decisions=10,
-    decision_s=0.02,
+    dedicated=np.ones(4, dtype=np.bool_),
+    spans=Spans(  # a on two servers, b beside itself for a while, d never
+        np.array([0, 0, 2, 1, 1]),
+        np.array([1000.0, 1050.0, 1120.0, 1060.0, 1200.0]),
+        np.array([1100.0, 1200.0, 1200.0, 1300.0, 1400.0]),
+        np.array([1.0, 0.5, 1.0, 1.0, 1.0]),
+        np.array([0, 1, 1, 0, 1]),
+    ),
+    events=10,
+    law=TASKS,
+    columns={
+        "due_s": np.array([1200.0, 1300.0, inf, 1500.0]),
+        "weight": np.array([9.0, 10.0, 9.0, 8.0]),
+        "target": np.array([0.5, 0.8, nan, 0.2]),
+        "iterations": np.array([100.0, 100.0, 200.0, 100.0]),
+        "done": np.array([100.0, 60.0, 200.0, 0.0]),
+        "used_gpu_s": np.array([200.0, 100.0, 100.0, 0.0]),
+        "accuracy": np.array([0.6, 0.9, 0.7, 0.1]),
+        "deadline_accuracy": np.array([0.5, 0.7, 0.7, 0.1]),
+        "edge_mb": np.array([1e6, 0.0, 5e5, 0.0]),
+        "moved_mb": np.array([0.0, 5e5, 0.0, 0.0]),
+        "migrations": np.array([0.0, 3.0, 1.0, 0.0]),
+    },
+    totals={"overloads": 7, "decisions": 10, "decision_s": 0.02},
 )
 
 
@@ -79,7 +90,8 @@ def test_figures_of_no_job_are_no_numbers():
 
 
 def test_dust_misses_neither_deadline_nor_accuracy():
-    log = replace(LOG, end_s=LOG.end_s + 1e-5, deadline_accuracy=LOG.deadline_accuracy - 1e-12)
+    accuracy = LOG.columns["deadline_accuracy"] - 1e-12
+    log = replace(LOG, end_s=LOG.end_s + 1e-5, columns={**LOG.columns, "deadline_accuracy": accuracy})
     for name in ("deadline_ratio", "accuracy_ratio"):
         assert task_metrics(log)[name] == task_metrics(LOG)[name]
     assert task_metrics(replace(LOG, end_s=LOG.end_s + 0.1))["deadline_ratio"] == 0.0
