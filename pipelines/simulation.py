@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,6 +39,7 @@ ROUNDS = "rounds"
 """What policies of rounds tell, and no other."""
 TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Wrap = Callable[[ForecastSource], ForecastSource]
 
 
@@ -205,14 +207,38 @@ def figures(
     run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
 ) -> dict[str, Any]:
     """The figures of `simulate --json`: the run's own, then those against the baseline."""
+    label, own = spec.label if uses_forecasts(policy) else None, {**run.own, **run.trust}
+    return told_figures(run, base, policy=policy, forecasts=label, warmup_until_s=warmup_until_s, own=own)
+
+
+class Finished(Protocol):
+    """A finished replay of any engine, and what it cost: CPU and wall seconds of it alone."""
+
+    @property
+    def log(self) -> RunLog: ...  # noqa: D102
+    @property
+    def cpu_s(self) -> float: ...  # noqa: D102
+    @property
+    def wall_s(self) -> float: ...  # noqa: D102
+
+
+def told_figures(
+    run: Finished,
+    base: Finished | None,
+    *,
+    policy: str,
+    forecasts: str | None,
+    warmup_until_s: float | None = None,
+    own: Mapping[str, Any] = NOTHING,
+) -> dict[str, Any]:
+    """The figures of a run of any engine, those that it tells of itself, then those against the baseline."""
     from jobcast.simulator import metrics
 
     result: dict[str, Any] = {
         "policy": policy,
-        "forecasts": spec.label if uses_forecasts(policy) else None,
+        "forecasts": forecasts,
         **metrics.figures(run.log, warmup_until_s),
-        **run.own,
-        **run.trust,
+        **own,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }

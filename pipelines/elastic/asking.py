@@ -14,14 +14,13 @@ from jobcast.pipelines.elastic.cluster import Hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import (
     demand_settings,
-    figures,
     own_settings,
     simulate_elastic,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.run_record import record_of, write_run_record
-from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.simulation import counted_from, figures_table, told_figures
 from jobcast.schedulers.elastic.policies import find_elastic
 from jobcast.traces.table import Trace
 
@@ -107,7 +106,7 @@ def simulate_and_tell(
     last_s = scene.origin_s + float(scene.jobs.submit_s[-1])
     warmup_until_s = counted_from(scene.origin_s, last_s, asked.warmup_days)
     result = {
-        **figures(run, base, policy=asked.policy, warmup_until_s=warmup_until_s),
+        **told_figures(run, base, policy=asked.policy, forecasts="oracle", warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance()),
     }

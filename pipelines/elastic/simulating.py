@@ -9,10 +9,8 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.elastic.scene import ElasticScene
-from jobcast.pipelines.simulation import finite_or_none
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 from jobcast.schedulers.policies import POLICIES
-from jobcast.simulator import metrics
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
 from jobcast.traces.table import Trace
@@ -80,19 +78,3 @@ def simulate_elastic(
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_elastic(run, predict=predict, progress=progress)
     return ElasticRun(log, time.process_time() - cpu, time.perf_counter() - wall)
-
-
-def figures(
-    run: ElasticRun, base: ElasticRun | None, *, policy: str, warmup_until_s: float | None = None
-) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    result = {
-        "policy": policy,
-        "forecasts": "oracle",
-        **metrics.figures(run.log, warmup_until_s),
-        "wall_s": run.wall_s,
-        "cpu_s": run.cpu_s,
-    }
-    if base is not None:
-        result |= metrics.against(run.log, base.log, warmup_until_s)
-    return finite_or_none(result)

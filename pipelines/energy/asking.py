@@ -16,19 +16,19 @@ from jobcast.pipelines.energy.simulating import (
     SEGMENTS,
     EnergyRun,
     check_segments,
-    figures,
     mechanism,
     own_settings,
     policy_of,
     profiles_file,
     simulate_energy,
-    write_energy_table,
     write_segments,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
+from jobcast.pipelines.run_record import record_of, write_run_record
+from jobcast.pipelines.simulation import counted_from, figures_table, told_figures, trust_lines
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES, find_energy_policy
 from jobcast.traces.table import Trace
@@ -85,13 +85,14 @@ def simulate_and_tell(
         same = base_name == asked.policy and plain == settings
         base = run if same else _run(scene, asked, base_name, plain, believed, None)
     result = {
-        **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
+        **told_figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
         **trust(believed.told, run.models),
     }
     if out:
-        write_energy_table(scene, run.log, out)
+        write_job_table(run.log, scene.trace.jobs, out, None if base is None else base.log)
+        write_run_record(out, record_of(run.log, asked.policy, result), run.log)
         console.note(f"jobs: {out}")
     if segments:
         write_segments(scene, run.log, segments)

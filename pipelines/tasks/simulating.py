@@ -6,20 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
-from jobcast.pipelines.job_table import write_table
-from jobcast.pipelines.simulation import finite_or_none
-from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.settings import at_least_zero, delay, read_settings, seconds, share
 from jobcast.schedulers.tasks.policies import TaskFactory, find_task_policy
-from jobcast.simulator.tasks.log import TaskLog
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
@@ -33,7 +27,7 @@ class TaskRun:
     """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window, and
     what they answered that could not be."""
 
-    log: TaskLog
+    log: RunLog
     cpu_s: float
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
@@ -99,44 +93,3 @@ def _policy(factory: TaskFactory, own: Mapping[str, str], known: Learned, told: 
     if not isinstance(known.networks, Networks):
         return rule
     return GuardedPolicy(factory(own, known.networks), rule, known.networks, told)
-
-
-def figures(
-    run: TaskRun, base: TaskRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
-) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    result: dict[str, Any] = {
-        "policy": policy,
-        "forecasts": forecasts,
-        **task_metrics(run.log, warmup_until_s),
-        "wall_s": run.wall_s,
-        "cpu_s": run.cpu_s,
-    }
-    if base is not None:
-        result |= speedups(run.log, base.log, warmup_until_s)
-    return finite_or_none(result)
-
-
-def write_task_table(scene: TaskScene, log: TaskLog, path: Path) -> None:
-    """One row a job: the columns of `simulate --out`, then deadline, accuracy and what its tasks cost."""
-    trace = scene.trace
-    table = pl.DataFrame(
-        {
-            "job_id": list(log.job_ids),
-            "pool": trace.jobs["pool"],
-            "submit_time": log.submit_s,
-            "start_time": log.start_s,
-            "end_time": log.end_s,
-            "gpus": trace.jobs["gpus"],
-            "duration": trace.jobs["duration"],
-            "preemptions": log.preemptions,
-            "waited_s": log.waited_s,
-            "deadline_met": log.end_s <= log.deadline_s,
-            "accuracy": log.accuracy,
-            "accuracy_by_deadline": log.deadline_accuracy,
-            "iterations_done": log.done / log.iterations,
-            "migrations": log.migrations,
-            "bandwidth_mb": log.edge_mb + log.moved_mb,
-        }
-    )
-    write_table(table.with_columns(pl.col("start_time", "end_time").fill_nan(None)), path)

@@ -22,6 +22,7 @@ PROVENANCE = (
     "forecasts", "baseline", "simulated", "inputs", "configuration", "seed", "models", "overlap_allowed", "jobcast",
 )  # fmt: skip
 COLUMNS = ["job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions", "dedicated"]
+AGAINST = ["waited_s", "slowed", "baseline_end_time"]
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_times_in_csv_are_exact_to_the_microsecond_and_ids_are_kept(shell, csv):
 def test_jobs_come_as_parquet_with_timestamps(shell, small):
     shell.works(*small, "fcfs", "--out", "jobs.out.parquet")
     table = pl.read_parquet("jobs.out.parquet")
-    assert table.columns == COLUMNS
+    assert table.columns == [*COLUMNS, *AGAINST]
     assert table.schema["end_time"] == pl.Datetime("us", "UTC")
     assert table["end_time"].to_list()[1] == datetime(1970, 1, 1, 0, 2, 30, tzinfo=UTC)
     assert table["job_id"].to_list() == ["01", "02", "03"]
@@ -119,7 +120,7 @@ def test_every_job_of_a_real_window_is_in_the_table_once_and_runs_its_duration(s
     figures = shell.json("simulate", *words, "--policy", "sia", "--forecasts", "registry", "--out", "out.csv")
     assert figures["models"] == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
     table = pl.read_csv("out.csv", schema_overrides={"job_id": pl.String})
-    assert table.columns == [*COLUMNS, "duration_bin"]
+    assert table.columns == [*COLUMNS, "duration_bin", *AGAINST]
     assert len(table) == figures["jobs"] == table["job_id"].n_unique()
     assert (table["end_time"] - table["start_time"] - table["duration"]).abs().max() < 2e-6
     assert (table["start_time"] >= table["submit_time"]).all()

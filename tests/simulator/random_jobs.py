@@ -5,6 +5,7 @@ both; `case_of(name, seed)` of the test's module makes that one case again.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from random import Random
@@ -150,22 +151,19 @@ def check_capacity(log, jobs, gpus, quotas=None):
 
 def check_same(first, second, *, but=()):
     """Two logs are equal, bit by bit; `but` names what is read off a clock."""
-    for each in fields(first):
-        one, two = getattr(first, each.name), getattr(second, each.name)
-        if each.name in but:
-            continue
-        if hasattr(one, "__dataclass_fields__") and not isinstance(one, type):
-            check_same(one, two)
-        elif isinstance(one, dict):
-            kept = [{name: value for name, value in of.items() if name not in but} for of in (one, two)]
-            assert kept[0].keys() == kept[1].keys()
-            for name in kept[0]:
-                first_of, second_of = (np.array(of[name]).tobytes() for of in kept)
-                assert first_of == second_of, f"{name} differs between two runs"
+    told, again = (
+        each if isinstance(each, Mapping) else {one.name: getattr(each, one.name) for one in fields(each)}
+        for each in (first, second)
+    )
+    assert told.keys() == again.keys()
+    for name in told.keys() - set(but):
+        one, two = told[name], again[name]
+        if isinstance(one, Mapping) or hasattr(one, "__dataclass_fields__"):
+            check_same(one, two, but=but)
         elif isinstance(one, np.ndarray):
-            assert one.tobytes() == two.tobytes(), f"{each.name} differs between two runs"
+            assert one.tobytes() == two.tobytes(), f"{name} differs between two runs"
         else:
-            assert one == two, f"{each.name} differs between two runs"
+            assert one == two, f"{name} differs between two runs"
 
 
 class Recorder:
