@@ -15,12 +15,13 @@ from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of,
 from jobcast.pipelines.backtest_results import gains_between, write_results
 from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed, without_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_forecasts, check_settings
-from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene, capacity
+from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import find_factory
@@ -119,7 +120,7 @@ def run_backtest(
 
 
 def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
-    place = capacity(trace, pools=request.pools, cluster=None, gpus=None, from_s=request.from_s)
+    place = cluster_of(trace, pools=request.pools, from_s=request.from_s)
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:

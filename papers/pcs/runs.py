@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
-from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.elastic.simulating import prepare
 from jobcast.schedulers.elastic.config import WfqConfig

@@ -37,7 +37,9 @@ from jobcast.pipelines.forecast_specs import HELP
     "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
-@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
+@click.option(
+    "--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML of nodes, pools, watts, prices."
+)
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option(
     "--forecasts",
@@ -116,11 +118,10 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.cells import asks_for_locality, check_locality, placed, without_locality
     from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
-    from jobcast.pipelines.elastic.cluster import hardware
     from jobcast.pipelines.elastic.simulating import for_elastic
     from jobcast.pipelines.energy import asking as energy
-    from jobcast.pipelines.energy.cluster import energy_nodes
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, listed, write_job_table
@@ -134,7 +135,7 @@ def command(
         write_run_record,
     )
     from jobcast.pipelines.scaling_jobs import read_scaling
-    from jobcast.pipelines.scenes import build_scene, capacity
+    from jobcast.pipelines.scenes import build_scene
     from jobcast.pipelines.simulation import (
         check_baseline,
         figures,
@@ -178,10 +179,10 @@ def command(
         degrade=degrade,
     )
     by_energy = energy.for_energy(policy, settings)
+    where: dict[str, Any] = {"pools": pools_path, "cluster": cluster_path, "gpus": gpus, "from_s": from_s}
     trace = read_trace(trace_path) if policy in ELASTIC_POLICIES and not by_energy else None
     if trace is not None and for_elastic(policy, trace):
-        place_of = hardware(trace, gpus=gpus, cluster=cluster_path, pools=pools_path)
-        simulate_and_tell(trace, place_of, asked, spec, console, out=out, json_to=json_to)
+        simulate_and_tell(trace, cluster_of(trace, **where), asked, spec, console, out=out, json_to=json_to)
         return
     if predict:
         raise ConfigError(
@@ -189,16 +190,15 @@ def command(
             f"{', '.join(ELASTIC_POLICIES)}"
         )
     if by_energy:
-        nodes = energy_nodes(gpus=gpus, cluster=cluster_path, pools=pools_path)
+        trace = read_trace(trace_path)
         energy.simulate_and_tell(
-            read_trace(trace_path), nodes, asked, spec, console, home=find_home(), out=out, json_to=json_to
+            trace, cluster_of(trace, **where), asked, spec, console, home=find_home(), out=out, json_to=json_to
         )
         return
     if policy in TASK_POLICIES:
-        servers = tasks.servers_of(gpus, cluster_path, pools_path)
-        tasks.simulate_and_tell(
-            read_trace(trace_path), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to
-        )
+        trace = read_trace(trace_path)
+        servers = cluster_of(trace, **where, otherwise=TASK_GPUS)
+        tasks.simulate_and_tell(trace, servers, asked, spec, console, home=find_home(), out=out, json_to=json_to)
         return
     base_name = check_baseline(baseline) if baseline is not None else "fcfs"
     local, by_rounds, tables = asks_for_locality(settings), is_by_rounds(policy), read_tables(settings)
@@ -208,7 +208,7 @@ def command(
     own = without_locality(without_tables(settings))
     scaling = read_scaling(settings)
     trace = trace or read_trace(trace_path)
-    place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
+    place = cluster_of(trace, **where)
     scene = build_scene(
         trace,
         place.pools,

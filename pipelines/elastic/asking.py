@@ -8,9 +8,9 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import (
     demand_settings,
@@ -77,7 +77,7 @@ class Asked:
 
 def simulate_and_tell(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,

@@ -8,10 +8,11 @@ import numpy as np
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.calibration import LEVELS, IntervalTracker
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware, hardware
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Forecast, Progress, forecast_run, interval_figures, track
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
@@ -48,7 +49,7 @@ def evaluate_jct(
     find_elastic(policy)
     check_places(json_to, (trace_path, cluster_path))
     trace, settings = read_trace(trace_path), settings_of(pairs)
-    place = hardware(trace, gpus=gpus, cluster=cluster_path, pools=None)
+    place = cluster_of(trace, gpus=gpus, cluster=cluster_path)
     drawn = {"futures": futures or FUTURES, "seed": seed, "declared": sizes == "declared"}
     with console.progress(f"evaluate jct under {policy}") as step:
         result = score_jct(trace, place, policy, settings, window, drawn, every, step)
@@ -58,7 +59,7 @@ def evaluate_jct(
 
 def score_jct(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     window: tuple[float | None, float | None],
@@ -101,7 +102,7 @@ def score_jct(
 
 def _forecasts(
     scene: ElasticScene,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     from_s: float,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from jobcast.domain.errors import TraceError
-from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.elastic.futures import NO_PAST, Past
 from jobcast.pipelines.elastic.intervals import Earlier
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
@@ -14,7 +14,7 @@ from jobcast.pipelines.elastic.simulating import demand_settings
 NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
-def earlier_of(scene: ElasticScene, place: Hardware, settings: Mapping[str, str], from_s: float | None) -> Earlier:
+def earlier_of(scene: ElasticScene, place: Cluster, settings: Mapping[str, str], from_s: float | None) -> Earlier:
     """Jobs submitted before a scene's window; each ended when its trace says, else as if it ran alone from the first.
 
     Models that the window does not know count as the window's first: their widths and sizes are what is learnt.

@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.elastic.futures import NO_PAST, Forecasters, play_futures
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
@@ -72,7 +72,7 @@ class Answer:
 
 def answer_jct(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     question: Question,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
 from jobcast.schedulers.policies import POLICIES

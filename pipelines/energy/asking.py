@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import check_places, dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.energy.believing import Believed, believed_times
-from jobcast.pipelines.energy.cluster import EnergyNodes
 from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
 from jobcast.pipelines.energy.simulating import (
     KNOWN,
@@ -41,7 +41,7 @@ def for_energy(policy: str, settings: Mapping[str, str]) -> bool:
 
 def simulate_and_tell(
     trace: Trace,
-    nodes: EnergyNodes,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,
@@ -61,7 +61,7 @@ def simulate_and_tell(
             policy_of(find_energy_policy(name), given, asked.seed)
     scene = energy_scene(
         trace,
-        nodes.priced(**prices),
+        place.priced(**prices),
         profiles=profiles,
         from_s=asked.window[0],
         until_s=asked.window[1],

@@ -61,7 +61,7 @@ def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def mechanism(settings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings as `replay_energy` and as `EnergyNodes.priced` take them. Raises ConfigError for a wrong value."""
+    """Settings as `replay_energy` and as `Cluster.priced` take them. Raises ConfigError for a wrong value."""
     read = read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
     return {key: read[key] for key in REPLAY if key in read}, {key: read.get(key) for key in PRICES}
 
@@ -102,7 +102,7 @@ def segments_table(scene: EnergyScene, log: RunLog) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "job_id": [scene.job_ids[job] for job in told.job.tolist()],
-            "node": [scene.nodes.names[node] for node in told.node.tolist()],
+            "node": [scene.place.names[node] for node in told.node.tolist()],
             "gpus": told.gpus.astype(np.int64),
             "from": told.from_s,
             "until": told.until_s,

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware, hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import demand_settings, own_settings
 from jobcast.pipelines.search.drift import compare
@@ -184,12 +185,12 @@ def _scene(
     window: tuple[float | None, float | None],
     limit: int | None,
     gpus: Mapping[str, float] | None = None,
-) -> tuple[ElasticScene, Hardware]:
+) -> tuple[ElasticScene, Cluster]:
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
     known = options.gpus
     if gpus is not None and known is None and options.cluster_path is None:
         known = round(sum(gpus.values()))
-    place = hardware(trace, gpus=known, cluster=options.cluster_path, pools=None)
+    place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])
     demand = demand_settings(options.settings)
     return elastic_scene(trace, place, from_s=window[0], until_s=window[1], limit=limit, **demand), place

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.elastic import ElasticPolicy, Floats
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.search.journal import Journal
 from jobcast.pipelines.search.objectives import Objective, needs_forecasts, values_of

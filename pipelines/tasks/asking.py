@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
@@ -18,7 +18,6 @@ from jobcast.pipelines.simulation import counted_from, figures_table, told_figur
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
-from jobcast.pipelines.tasks.servers import Servers, servers
 from jobcast.pipelines.tasks.simulating import (
     TaskRun,
     own_settings,
@@ -31,7 +30,7 @@ from jobcast.traces.table import Trace
 
 def simulate_and_tell(
     trace: Trace,
-    place: Servers,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,
@@ -104,10 +103,3 @@ def _run(
         told=told,
         progress=step,
     )
-
-
-def servers_of(gpus: int | None, cluster: Path | None, pools: Path | None) -> Servers:
-    """The servers that were named. Raises ConfigError for pools, which schedulers of tasks do not know."""
-    if pools is not None:
-        raise ConfigError("--pools: schedulers of tasks know no pools; give --gpus or --cluster")
-    return servers(gpus=gpus, cluster=cluster)

@@ -89,6 +89,21 @@ def test_the_same_seed_the_same_figures(shell, words):
     assert [once[name] for name in same] == [again[name] for name in same]
 
 
+@pytest.mark.parametrize("shift_s", [1e-6, 1e6])
+def test_random_numbers_hang_on_no_clock(shell, words, campaign, tmp_path, shift_s):
+    """A microsecond or eleven days later the same moves, as much later: nodes cost the same at any hour."""
+    jobs = pl.read_parquet(campaign / "jobs.parquet")
+    later = pl.duration(microseconds=round(shift_s * 1e6))
+    jobs.with_columns(pl.col("submit_time", "deadline") + later).write_parquet(tmp_path / "later.parquet")
+    for trace, out in ((campaign / "jobs.parquet", "now"), (tmp_path / "later.parquet", "then")):
+        shell.works(*words("andreas", *FEW), "--trace", trace, "--set", f"segments={out}.parquet")
+    now, then = (pl.read_parquet(tmp_path / f"{out}.parquet").sort("job_id", "from") for out in ("now", "then"))
+    assert then.select("job_id", "node", "gpus").equals(now.select("job_id", "node", "gpus"))
+    assert len(now) > 24  # some jobs move
+    for name in ("from", "until"):
+        assert (then[name].to_numpy() - now[name].to_numpy()).tolist() == pytest.approx([shift_s] * len(now), abs=2e-6)
+
+
 def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words, tmp_path):
     told = shell.json(*words("andreas", *FEW, "--out", "jobs.csv", "--set", "segments=segments.csv"))
     rows = rows_of(tmp_path / "jobs.csv")
@@ -199,7 +214,7 @@ def test_missing_files_are_one_line(shell, campaign):
     simulate = ("simulate", *trace, "--policy", "andreas")
     assert "--set profiles=FILE is missing" in shell.refuses(*simulate, *cluster)
     assert "--cluster FILE is missing" in shell.refuses(*simulate, profiles)
-    assert "--gpus: schedulers of energy need nodes" in shell.refuses(*simulate, profiles, "--gpus", "3")
+    assert "schedulers of energy need nodes" in shell.refuses(*simulate, profiles, "--gpus", "3")
     assert "no.csv: no such file" in shell.refuses(*simulate, *cluster, "--set=profiles=no.csv")
     assert "no.yaml: cannot be read" in shell.refuses(*simulate, profiles, "--cluster", "no.yaml")
 

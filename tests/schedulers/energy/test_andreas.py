@@ -64,7 +64,7 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
 
 @settings(max_examples=60, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 3), thorough=st.booleans())
-def test_same_seed_and_instant_same_answer(view, seed, thorough):
+def test_same_seed_and_call_same_answer(view, seed, thorough):
     first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).decide(view) for _ in range(2))
     assert first.node_of.tolist() == again.node_of.tolist()
     assert first.gpus_of.tolist() == again.gpus_of.tolist()
