@@ -135,9 +135,10 @@ def measure(workload: TaskWorkload, policy: TaskPolicy) -> None:
     began_s = time.process_time()
     log = replay_tasks(workload, policy)
     cpu_s = time.process_time() - began_s
+    decisions, decision_s = int(log.totals["decisions"]), log.totals["decision_s"]
     print(
-        f"{len(log):6d} {len(workload.jobs.job_of):7d} {policy.name:12} {log.decisions:9d} {cpu_s:8.2f} "
-        f"{cpu_s - log.decision_s:8.2f} {1e3 * log.decision_s / log.decisions:12.3f}",
+        f"{len(log):6d} {len(workload.jobs.job_of):7d} {policy.name:12} {decisions:9d} {cpu_s:8.2f} "
+        f"{cpu_s - decision_s:8.2f} {1e3 * decision_s / decisions:12.3f}",
         flush=True,
     )
 

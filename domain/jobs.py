@@ -54,3 +54,7 @@ class Pool:
 
     name: str
     quota: int
+
+
+FLAT_POOL = "all"
+"""Name of the pool of all GPUs, where quotas are ignored."""

@@ -140,6 +140,7 @@ COLUMNS = {
     "predicted_end_s": "completion as forecast at submission, seconds from the epoch, NaN without forecast",
     "contention_events": "mean number of active jobs over the events of the job's life",
     "gpu_s": "GPU-seconds held, where spans are not kept in full",
+    "ran_s": "seconds in which all its tasks were on GPUs",
     "used_gpu_s": "GPU-seconds used by tasks, a GPU never by more than it has",
     "migrations": "moves to other GPUs without waiting",
     "lost_epochs": "done after the last snapshot, and done again",

@@ -10,9 +10,9 @@ from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.schedulers.energy.objective import deployed_s
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.energy.accounting import cost_of_segments
-from jobcast.simulator.energy.log import EnergyLog, Segments
+from jobcast.simulator.energy.accounting import cost_of_spans
 from jobcast.simulator.energy.run import replay_energy
+from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.units import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
 
@@ -52,24 +52,24 @@ def expected_eur(view: EnergyView, decided: Deployment) -> float:
     runs = np.flatnonzero(decided.node_of != POSTPONED)
     until_s = view.now_s + np.minimum(deployed_s(view, decided)[runs], view.period_s)
     begin_s = np.full(len(runs), view.now_s)
-    held = Segments(view.active[runs], decided.node_of[runs], decided.gpus_of[runs], begin_s, until_s)
-    return float(cost_of_segments(held, view.cluster).eur.sum())
+    held = Spans(view.active[runs], begin_s, until_s, decided.gpus_of[runs].astype(np.float64), decided.node_of[runs])
+    return float(cost_of_spans(held, view.cluster).eur.sum())
 
 
-def real_eur(log: EnergyLog, cluster: EnergyCluster, from_s: float, until_s: float) -> float:
+def real_eur(log: RunLog, cluster: EnergyCluster, from_s: float, until_s: float) -> float:
     """Energy cost of what happened between two instants."""
-    told = log.segments
+    told = log.spans
     first_s, last_s = np.maximum(told.from_s, from_s), np.minimum(told.until_s, until_s)
     kept = last_s > first_s
-    part = Segments(told.job[kept], told.node[kept], told.gpus[kept], first_s[kept], last_s[kept])
-    return float(cost_of_segments(part, cluster).eur.sum())
+    part = Spans(told.job[kept], first_s[kept], last_s[kept], told.gpus[kept], told.node[kept])
+    return float(cost_of_spans(part, cluster).eur.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Session:
     """A run of the eight jobs, and what its calls expected."""
 
-    log: EnergyLog
+    log: RunLog
     calls: tuple[Expected, ...]
 
 
@@ -99,6 +99,6 @@ def session(
     return Session(log, tuple(recording.calls))
 
 
-def energy_eur(log: EnergyLog) -> float:
+def energy_eur(log: RunLog) -> float:
     """Energy cost of a whole run."""
-    return float(log.node_energy_eur.sum())
+    return log.totals["energy_eur"]

@@ -7,8 +7,9 @@ import numpy as np
 
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.simulator.energy.accounting import power_over_time
-from jobcast.simulator.energy.log import EnergyLog
-from jobcast.simulator.energy.metrics import energy_metrics
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import figures, tardiness_s
+from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scene, energy_eur, session
 from papers.andreas.bench import Bench
 from papers.andreas.plotting import gantt, power
@@ -31,9 +32,9 @@ def figure4(bench: Bench, out: Path) -> None:
     nodes, cluster = scene.place.names, scene.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
-        out, "figure4", "Figure 4: who holds which GPU", log.segments, log.job_ids, list(zip(nodes, held, strict=True))
+        out, "figure4", "Figure 4: who holds which GPU", log.spans, scene.job_ids, list(zip(nodes, held, strict=True))
     )
-    instants_s, watts = power_over_time(log.segments, cluster)
+    instants_s, watts = power_over_time(log.spans, cluster)
     power(out, "figure5", "Figure 5: power of the nodes", instants_s, watts, nodes)
     _write_segments(out, scene, log)
     parts = [
@@ -55,46 +56,46 @@ def figure4(bench: Bench, out: Path) -> None:
     write_page(out, "figure4", parts)
 
 
-def _write_segments(out: Path, scene: EnergyScene, log: EnergyLog) -> None:
-    told, begin_s = log.segments, float(log.submit_s.min())
+def _write_segments(out: Path, scene: EnergyScene, log: RunLog) -> None:
+    told, begin_s = by_job(log.spans), float(log.submit_s.min())
     rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
     named = (
-        (log.job_ids[job], scene.place.names[node], gpus, f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
+        (scene.job_ids[job], scene.place.names[node], f"{gpus:g}", f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
         for job, node, gpus, first, last in rows
     )
     write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
 
 
-def _jobs(scene: EnergyScene, log: EnergyLog) -> list[tuple[str, ...]]:
-    begin_s = float(log.submit_s.min())
+def _jobs(scene: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
+    begin_s, columns, late_s = float(log.submit_s.min()), log.columns, tardiness_s(log)
     rows = []
-    for job, name in enumerate(log.job_ids):
-        its = np.flatnonzero(log.segments.job == job)
+    for job, name in enumerate(scene.job_ids):
+        its = np.flatnonzero(log.spans.job == job)
         where = (
-            f"{scene.place.names[node].removeprefix('armida-')} x {gpus}"
-            for node, gpus in zip(log.segments.node[its].tolist(), log.segments.gpus[its].tolist(), strict=True)
+            f"{scene.place.names[node].removeprefix('armida-')} x {gpus:g}"
+            for node, gpus in zip(log.spans.node[its].tolist(), log.spans.gpus[its].tolist(), strict=True)
         )
-        times = (log.submit_s, log.start_s, log.end_s, log.due_s)
+        times = (log.submit_s, log.start_s, log.end_s, columns["due_s"])
         told = (number(float(each[job]) - begin_s, 0) for each in times)
-        moved = (str(int(log.preemptions[job])), str(int(log.migrations[job])))
-        rows.append((name, *told, number(float(log.tardiness_s[job]), 0), ", ".join(where), *moved))
+        moved = (str(int(log.preemptions[job])), str(int(columns["migrations"][job])))
+        rows.append((name, *told, number(float(late_s[job]), 0), ", ".join(where), *moved))
     return rows
 
 
 def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
     rows = []
     for row in ROWS:
-        found = energy_metrics(session(scene, row.policy).log)
+        found = figures(session(scene, row.policy).log)
         keys = (("energy_eur", 5, 1.0), ("tardiness_eur", 2, 1.0), ("late_pct", 1, 1.0), ("makespan_s", 2, 1 / 3600.0))
         rows.append((row.title, *(number(found[key] * scale, digits) for key, digits, scale in keys)))
     return rows
 
 
-def shared(scene: EnergyScene, log: EnergyLog, node: str) -> list[tuple[str, str, float]]:
+def shared(scene: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
     """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
-    told = log.segments
+    told = log.spans
     its = np.flatnonzero(told.node == scene.place.names.index(node))
-    its = its[np.argsort(told.from_s[its], kind="stable")]
+    its = its[np.lexsort((told.job[its], told.from_s[its]))]
     together: dict[tuple[int, int], float] = {}
     for place, one in enumerate(its.tolist()):
         for other in its[place + 1 :].tolist():
@@ -103,26 +104,27 @@ def shared(scene: EnergyScene, log: EnergyLog, node: str) -> list[tuple[str, str
                 pair = (int(told.job[one]), int(told.job[other]))
                 pair = pair if pair[0] < pair[1] else (pair[1], pair[0])
                 together[pair] = together.get(pair, 0.0) + float(both_s)
-    return [(log.job_ids[one], log.job_ids[other], seconds) for (one, other), seconds in together.items()]
+    return [(scene.job_ids[one], scene.job_ids[other], seconds) for (one, other), seconds in together.items()]
 
 
 def _pairs(found: Sequence[tuple[str, str, float]]) -> str:
     return ", ".join(f"{one} and {other} ({seconds / 60.0:.0f} min)" for one, other, seconds in found) or "nobody"
 
 
-def _place_at(scene: EnergyScene, log: EnergyLog, job: str, now_s: float) -> str:
+def _place_at(scene: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
     """Node of a job at an instant; empty where it waits."""
-    told = log.segments
-    here = (told.job == list(log.job_ids).index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
+    told = log.spans
+    here = (told.job == scene.job_ids.index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
     return scene.place.names[told.node[here][0]] if here.any() else ""
 
 
-def _claims(scene: EnergyScene, log: EnergyLog) -> list[Claim]:
+def _claims(scene: EnergyScene, log: RunLog) -> list[Claim]:
     together = {(one, other) for one, other, _ in shared(scene, log, SHARED)}
     # What was submitted at a grid point is decided on at that very point.
-    submit_s = float(log.submit_s[list(log.job_ids).index(URGENT)])
+    submit_s = float(log.submit_s[scene.job_ids.index(URGENT)])
     urgent, other = (_place_at(scene, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
-    late = [name for name, late_s in zip(log.job_ids, log.tardiness_s, strict=True) if late_s > 0.0]
+    late = [name for name, late_s in zip(scene.job_ids, tardiness_s(log), strict=True) if late_s > 0.0]
+    stops = int((log.preemptions + log.columns["migrations"]).sum())
     waits = f"{GIVES_WAY} {'on ' + other if other else 'waits'}"
     return [
         Claim(
@@ -137,8 +139,7 @@ def _claims(scene: EnergyScene, log: EnergyLog) -> list[Claim]:
             f"{URGENT} {'on ' + urgent if urgent else 'waits'}, {waits}",
             urgent == THERE and not other,
         ),
-        Claim("jobs are stopped or moved", "yes", str(int((log.preemptions + log.migrations).sum())) + " times",
-              bool((log.preemptions + log.migrations).any())),
+        Claim("jobs are stopped or moved", "yes", f"{stops} times", stops > 0),
         Claim("due dates missed", "none", ", ".join(late) or "none", not late),
         Claim("energy cost, EUR", "1.08438 predicted", number(energy_eur(log), 5)),
     ]  # fmt: skip

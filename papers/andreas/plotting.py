@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.pipelines.plots import DASHES, WIDE, plain_ticks, styles
-from jobcast.simulator.energy.log import Segments
+from jobcast.simulator.log import Spans
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL, values_of
 from papers.andreas.units import Done
 from papers.confidence import interval_of
@@ -53,8 +53,8 @@ def over_nodes(out: Path, name: str, title: str, done: Sequence[Done]) -> None:
     save(out, name, title, paint, (WIDE[0], 2 * TALL_PANEL))
 
 
-def lanes_of(segments: Segments, gpus: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(stretch, node, lane) of every GPU that a stretch holds: the first lanes of its node that are free.
+def lanes_of(spans: Spans, gpus: Sequence[int]) -> list[tuple[int, int, int]]:
+    """(span, node, lane) of every GPU that a span holds: the first lanes of its node that are free.
 
     Parameters
     ----------
@@ -62,16 +62,16 @@ def lanes_of(segments: Segments, gpus: Sequence[int]) -> list[tuple[int, int, in
     """
     free_s = [np.full(count, -np.inf) for count in gpus]
     found = []
-    for at in np.lexsort((segments.job, segments.from_s)).tolist():
-        node = int(segments.node[at])
-        lanes = np.flatnonzero(free_s[node] <= segments.from_s[at])[: int(segments.gpus[at])]
-        free_s[node][lanes] = segments.until_s[at]
+    for at in np.lexsort((spans.job, spans.from_s)).tolist():
+        node = int(spans.node[at])
+        lanes = np.flatnonzero(free_s[node] <= spans.from_s[at])[: int(spans.gpus[at])]
+        free_s[node][lanes] = spans.until_s[at]
         found += [(at, node, int(lane)) for lane in lanes]
     return found
 
 
 def gantt(
-    out: Path, name: str, title: str, segments: Segments, jobs: Sequence[str], nodes: Sequence[tuple[str, int]]
+    out: Path, name: str, title: str, spans: Spans, jobs: Sequence[str], nodes: Sequence[tuple[str, int]]
 ) -> None:
     """Draw `NAME.svg`: a lane a GPU, bars of the jobs that hold it.
 
@@ -83,14 +83,14 @@ def gantt(
     gpus = [count for _, count in nodes]
     first = np.concatenate([[0], np.cumsum(gpus)])
     labels = [f"{node}, GPU {at + 1}" if count > 1 else node for node, count in nodes for at in range(count)]
-    style, begin_s = styles(jobs), float(segments.from_s.min())
-    span_h = (float(segments.until_s.max()) - begin_s) / HOUR_S
+    style, begin_s = styles(jobs), float(spans.from_s.min())
+    span_h = (float(spans.until_s.max()) - begin_s) / HOUR_S
 
     def paint(figure: "Figure") -> None:
         axes: Axes = figure.subplots()
-        for at, node, lane in lanes_of(segments, gpus):
-            job, y = jobs[segments.job[at]], int(first[node]) + lane
-            left, wide = (segments.from_s[at] - begin_s) / HOUR_S, (segments.until_s - segments.from_s)[at] / HOUR_S
+        for at, node, lane in lanes_of(spans, gpus):
+            job, y = jobs[spans.job[at]], int(first[node]) + lane
+            left, wide = (spans.from_s[at] - begin_s) / HOUR_S, (spans.until_s - spans.from_s)[at] / HOUR_S
             hatch = "" if style[job].dashes == DASHES[0] else "//"
             axes.barh(y, wide, 0.8, left, color=style[job].color, hatch=hatch, edgecolor="white", linewidth=0.8)
             if wide > LABELLED * span_h:

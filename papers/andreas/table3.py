@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.energy import EnergyCluster
+from jobcast.simulator.metrics import tardiness_eur
 from papers.andreas.armida import PERIOD_S, Session, armida_scene, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
 from papers.confidence import interval_of
@@ -100,7 +101,7 @@ def compare(made: Session, cluster: EnergyCluster, plan_eur: float, case: tuple[
         energy_eur(made.log),
         sum(expected for expected, _ in pairs),
         100.0 * float(np.mean(off)),
-        float(made.log.tardiness_eur.sum()),
+        float(tardiness_eur(made.log).sum()),
     )
 
 

@@ -55,7 +55,8 @@ class EnergyScene:
     def workload(self, believed_epoch_s: Floats | None = None) -> EnergyWorkload:
         """As the engine takes it; the policy goes by `believed_epoch_s`, by default by the true times."""
         jobs = self.jobs if believed_epoch_s is None else self.jobs._replace(epoch_s=believed_epoch_s)
-        return EnergyWorkload(jobs, EnergyTruth(self.jobs.epoch_s), self.cluster, self.job_ids)
+        truth, window = EnergyTruth(self.jobs.epoch_s), self.trace
+        return EnergyWorkload(jobs, truth, self.cluster, self.job_ids, window.gpus, window.duration_s)
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""

@@ -55,7 +55,7 @@ class TaskScene:
     @property
     def workload(self) -> TaskWorkload:
         """As the engine takes it."""
-        return TaskWorkload(self.jobs, self.truth, self.cluster, self.job_ids)
+        return TaskWorkload(self.jobs, self.truth, self.cluster, self.job_ids, self.trace.duration_s)
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""

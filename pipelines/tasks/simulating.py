@@ -4,22 +4,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
-
-import polars as pl
+from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
-from jobcast.pipelines.job_table import write_table
-from jobcast.pipelines.simulation import finite_or_none
-from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.tasks.log import TaskLog
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
@@ -31,7 +25,7 @@ class TaskRun:
     """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window, and
     what they answered that could not be."""
 
-    log: TaskLog
+    log: RunLog
     cpu_s: float
     wall_s: float
     models: Mapping[str, int] = field(default_factory=dict)
@@ -88,44 +82,3 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: B
     if not isinstance(known.networks, Networks):
         return cast(TaskPolicy, rule)
     return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, told)
-
-
-def figures(
-    run: TaskRun, base: TaskRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
-) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    result: dict[str, Any] = {
-        "policy": policy,
-        "forecasts": forecasts,
-        **task_metrics(run.log, warmup_until_s),
-        "wall_s": run.wall_s,
-        "cpu_s": run.cpu_s,
-    }
-    if base is not None:
-        result |= speedups(run.log, base.log, warmup_until_s)
-    return finite_or_none(result)
-
-
-def write_task_table(scene: TaskScene, log: TaskLog, path: Path) -> None:
-    """One row a job: the columns of `simulate --out`, then deadline, accuracy and what its tasks cost."""
-    trace = scene.trace
-    table = pl.DataFrame(
-        {
-            "job_id": list(log.job_ids),
-            "pool": trace.jobs["pool"],
-            "submit_time": log.submit_s,
-            "start_time": log.start_s,
-            "end_time": log.end_s,
-            "gpus": trace.jobs["gpus"],
-            "duration": trace.jobs["duration"],
-            "preemptions": log.preemptions,
-            "waited_s": log.waited_s,
-            "deadline_met": log.end_s <= log.deadline_s,
-            "accuracy": log.accuracy,
-            "accuracy_by_deadline": log.deadline_accuracy,
-            "iterations_done": log.done / log.iterations,
-            "migrations": log.migrations,
-            "bandwidth_mb": log.edge_mb + log.moved_mb,
-        }
-    )
-    write_table(table.with_columns(pl.col("start_time", "end_time").fill_nan(None)), path)

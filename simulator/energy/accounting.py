@@ -1,4 +1,4 @@
-"""Energy and its cost from stretches alone, integrated exactly across changes of power and of price.
+"""Energy and its cost from spans alone, integrated exactly across changes of power and of price.
 
 Energy is what nodes draw, in kWh; cost is energy x PUE x price. ANDREAS, section V.A.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.energy import DAY_S, WATT_SECONDS, EnergyCluster, Floats, Ints, Tariff
-from jobcast.simulator.energy.log import Segments
+from jobcast.simulator.log import Spans
 
 
 class NodeEnergy(NamedTuple):
@@ -53,36 +53,37 @@ class _Levels(NamedTuple):
     until_s: Floats
 
 
-def _levels(segments: Segments, nodes: int, from_s: float, until_s: float) -> _Levels:
+def _levels(spans: Spans, nodes: int, from_s: float, until_s: float) -> _Levels:
     """GPUs in use of all nodes from event to event; the bounds are events of each."""
     every = np.arange(nodes)
-    node = np.concatenate([segments.node, segments.node, every, every])
-    change = np.concatenate([segments.gpus, -segments.gpus, np.zeros(2 * nodes, dtype=np.int64)])
-    at_s = np.concatenate([segments.from_s, segments.until_s, np.full(nodes, from_s), np.full(nodes, until_s)])
+    node = np.concatenate([spans.node, spans.node, every, every])
+    gpus = np.rint(spans.gpus).astype(np.int64)
+    change = np.concatenate([gpus, -gpus, np.zeros(2 * nodes, dtype=np.int64)])
+    at_s = np.concatenate([spans.from_s, spans.until_s, np.full(nodes, from_s), np.full(nodes, until_s)])
     order = np.lexsort((at_s, node))
     node, used, at_s = node[order], np.cumsum(change[order]), at_s[order]
     kept = (node[1:] == node[:-1]) & (at_s[1:] > at_s[:-1])  # each node's changes add up to 0: the sum starts anew
     return _Levels(node[:-1][kept], used[:-1][kept], at_s[:-1][kept], at_s[1:][kept])
 
 
-def cost_of_segments(
-    segments: Segments, cluster: EnergyCluster, from_s: float | None = None, until_s: float | None = None
+def cost_of_spans(
+    spans: Spans, cluster: EnergyCluster, from_s: float | None = None, until_s: float | None = None
 ) -> NodeEnergy:
-    """What nodes drew and what that cost, from the stretches alone.
+    """What nodes drew and what that cost, from the spans alone.
 
     Parameters
     ----------
-    segments : no more GPUs in use at a time than nodes have
+    spans : on nodes; no more GPUs in use at a time than these have
     cluster : nodes, power, PUE, tariff
     from_s, until_s : between which idle nodes count too, where they draw power; the first begin and the last end of
-        the stretches where not given. A log's are its first submission and its last completion.
+        the spans where not given. A log's are its first submission and its last completion.
     """
     nodes = len(cluster.kind_of)
-    if not len(segments) and (from_s is None or until_s is None):
+    if not len(spans) and (from_s is None or until_s is None):
         return NodeEnergy(np.zeros(nodes), np.zeros(nodes))
-    begin_s = float(segments.from_s.min()) if from_s is None else from_s
-    end_s = float(segments.until_s.max()) if until_s is None else until_s
-    level = _levels(segments, nodes, begin_s, end_s)
+    begin_s = float(spans.from_s.min()) if from_s is None else from_s
+    end_s = float(spans.until_s.max()) if until_s is None else until_s
+    level = _levels(spans, nodes, begin_s, end_s)
     watts = cluster.power_w[cluster.kind_of[level.node], level.used]
     kwh = watts * (level.until_s - level.from_s) / WATT_SECONDS
     eur = watts * price_seconds(cluster.tariff, level.from_s, level.until_s) * (cluster.pue / WATT_SECONDS)
@@ -94,7 +95,7 @@ def _by_node(node: Ints, amount: Floats, nodes: int) -> Floats:
     return sums
 
 
-def power_over_time(segments: Segments, cluster: EnergyCluster) -> tuple[Floats, Floats]:
+def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
     """Watts of nodes from change to change, for a plot of steps. ANDREAS, Figure 5.
 
     Returns
@@ -102,9 +103,10 @@ def power_over_time(segments: Segments, cluster: EnergyCluster) -> tuple[Floats,
     instants_s : (n,) at which any node's GPUs in use change, ascending
     watts : (n, n_nodes) from this instant to the next; in the last row all nodes are unused
     """
-    instants_s = np.unique(np.concatenate([segments.from_s, segments.until_s]))
+    instants_s = np.unique(np.concatenate([spans.from_s, spans.until_s]))
     used = np.zeros((len(instants_s), len(cluster.kind_of)), dtype=np.int64)
-    for at_s, sign in ((segments.from_s, 1), (segments.until_s, -1)):
-        np.add.at(used, (np.searchsorted(instants_s, at_s), segments.node), sign * segments.gpus)
+    gpus = np.rint(spans.gpus).astype(np.int64)
+    for at_s, sign in ((spans.from_s, 1), (spans.until_s, -1)):
+        np.add.at(used, (np.searchsorted(instants_s, at_s), spans.node), sign * gpus)
     watts: Floats = cluster.power_w[cluster.kind_of, np.cumsum(used, axis=0)]
     return instants_s, watts

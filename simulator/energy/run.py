@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jobcast.domain.energy import EnergyJobs, EnergyPolicy, EnergyView
+from jobcast.domain.energy import EnergyJobs, EnergyPolicy, EnergyView, Floats
 from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.jobs import FLAT_POOL, Pool
 from jobcast.simulator.energy.answers import fault_of
-from jobcast.simulator.energy.log import EnergyLog
 from jobcast.simulator.energy.state import DUST_S, EPOCH_DUST, EnergyState
 from jobcast.simulator.energy.views import read_only, shown_jobs
 from jobcast.simulator.energy.workload import EnergyWorkload
+from jobcast.simulator.log import EPOCHS, RunLog
 
 LEAST_PERIOD_S = 1e-3
 PROGRESS_EVERY = 200
@@ -36,7 +37,7 @@ def replay_energy(
     snapshot_epochs: int = 1,
     restart_s: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
-) -> EnergyLog:
+) -> RunLog:
     """Run all jobs to completion.
 
     Parameters
@@ -209,31 +210,42 @@ class EnergyReplay:
     def _refuse(self, fault: str) -> None:
         raise DecisionError(f"policy {self.policy.name} at {self.now_s:.3f} s: {fault}")
 
-    def log(self) -> EnergyLog:
+    def log(self) -> RunLog:
         """What has happened, once all is over."""
-        state, meter, jobs = self.state, self.state.meter, self.workload.jobs
-        cluster = self.workload.cluster
-        return EnergyLog(
+        state, workload, jobs = self.state, self.workload, self.workload.jobs
+        count, cluster = len(workload), workload.cluster
+        return RunLog(
             policy=self.policy.name,
-            job_ids=self.workload.job_ids,
+            pools=(Pool(FLAT_POOL, int(cluster.kind_gpus[cluster.kind_of].sum())),),
             submit_s=jobs.submit_s,
             start_s=state.start_s,
             end_s=state.end_s,
-            due_s=jobs.due_s,
-            weight=jobs.weight,
-            epochs=jobs.epochs,
-            run_s=state.run_s,
-            gpu_s=state.gpu_s,
-            energy_kwh=meter.job_kwh,
-            energy_eur=meter.job_eur,
+            duration_s=workload.alone_s,
+            gpus=workload.asked_gpus,
+            pool=np.zeros(count, dtype=np.int64),
             preemptions=state.preemptions,
-            migrations=state.migrations,
-            lost_epochs=state.lost_epochs,
-            segments=state.segments(),
-            gpus=int(cluster.kind_gpus[cluster.kind_of].sum()),
-            node_energy_kwh=meter.node_kwh,
-            node_energy_eur=meter.node_eur,
-            decisions=self.decisions,
-            decision_s=self.decision_s,
-            decision_max_s=self.decision_max_s,
+            dedicated=np.ones(count, dtype=np.bool_),
+            spans=state.spans(),
+            events=self.decisions,
+            law=EPOCHS,
+            columns=self._columns(),
+            totals={
+                "decisions": self.decisions,
+                "decision_s": self.decision_s,
+                "decision_max_s": self.decision_max_s,
+                "energy_kwh": float(state.meter.node_kwh.sum()),
+                "energy_eur": float(state.meter.node_eur.sum()),
+            },
         )
+
+    def _columns(self) -> dict[str, Floats]:
+        """What is added to a log, by names of `COLUMNS`."""
+        state, jobs = self.state, self.workload.jobs
+        return {
+            "due_s": jobs.due_s,
+            "weight": jobs.weight,
+            "energy_kwh": state.meter.job_kwh,
+            "energy_eur": state.meter.job_eur,
+            "migrations": state.migrations.astype(np.float64),
+            "lost_epochs": state.lost_epochs,
+        }

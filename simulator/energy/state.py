@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.energy import POSTPONED, Floats, Ints
-from jobcast.simulator.energy.log import Segments, merged
 from jobcast.simulator.energy.meter import Meter
 from jobcast.simulator.energy.workload import EnergyWorkload
+from jobcast.simulator.log import Spans
+from jobcast.simulator.spans import joined
 
 DUST_S = 1e-6
 """Events closer to one another than this are one: adding floats up differently, near 1e9 s, makes up to 2e-7 s."""
@@ -22,7 +23,7 @@ class EnergyState:
     node_of, gpus_of, left, left_saved, started : see `EnergyView`
     start_s, end_s : first start and completion, NaN before
     done_s : when a running job will be done where it runs, infinite for others
-    preemptions, migrations, lost_epochs, run_s, gpu_s : see `EnergyLog`
+    preemptions, migrations, lost_epochs : see `RunLog` and its columns
     meter : accounts of energy
     """
 
@@ -39,10 +40,10 @@ class EnergyState:
         self.done_s = np.full(count, np.inf)
         self.preemptions: Ints = np.zeros(count, dtype=np.int64)
         self.migrations: Ints = np.zeros(count, dtype=np.int64)
-        self.lost_epochs, self.run_s, self.gpu_s = np.zeros(count), np.zeros(count), np.zeros(count)
+        self.lost_epochs = np.zeros(count)
         self._put_s, self._gets_on_s = np.zeros(count), np.zeros(count)  # put where it runs; after the restart
         self._left_then, self._epoch_s = np.zeros(count), np.zeros(count)  # when it was put there; where it runs
-        self._stretches: list[tuple[Ints, Ints, Ints, Floats, Floats]] = []
+        self._spans: list[tuple[Ints, Floats, Floats, Ints, Ints]] = []
 
     def running(self, active: Ints) -> Ints:
         """Those of the jobs that hold GPUs."""
@@ -90,9 +91,7 @@ class EnergyState:
 
     def _release(self, now_s: float, jobs: Ints) -> None:
         node, gpus, put_s = self.node_of[jobs], self.gpus_of[jobs], self._put_s[jobs]
-        self._stretches.append((jobs, node, gpus, put_s, np.full(len(jobs), now_s)))
-        self.run_s[jobs] += now_s - put_s
-        self.gpu_s[jobs] += gpus * (now_s - put_s)
+        self._spans.append((jobs, put_s, np.full(len(jobs), now_s), gpus, node))
         self.meter.take(node, -gpus)
         self.node_of[jobs], self.gpus_of[jobs], self.done_s[jobs] = POSTPONED, 0, np.inf
 
@@ -107,6 +106,7 @@ class EnergyState:
         self.start_s[jobs] = np.where(self.started[jobs], self.start_s[jobs], now_s)
         self.started[jobs] = True
 
-    def segments(self) -> Segments:
-        """The Gantt chart of all that was stopped or is over."""
-        return merged(Segments(*(np.concatenate(column) for column in zip(*self._stretches, strict=True))))
+    def spans(self) -> Spans:
+        """Who held what where when, of all that was stopped or is over."""
+        job, from_s, until_s, gpus, node = (np.concatenate(column) for column in zip(*self._spans, strict=True))
+        return joined(Spans(job, from_s, until_s, gpus.astype(np.float64), node))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobcast.domain.energy import DAY_S, EnergyCluster, EnergyJobs, Floats, Tariff
+from jobcast.domain.energy import DAY_S, EnergyCluster, EnergyJobs, Floats, Ints, Tariff
 from jobcast.domain.errors import ConfigError, TraceError
 
 
@@ -24,15 +24,38 @@ class EnergyTruth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnergyWorkload:
-    """Jobs in order of submission, the truth about them, nodes, and the names of the jobs, (n_jobs,)."""
+    """Jobs in order of submission, the truth about them, nodes, and the names of the jobs, (n_jobs,).
+
+    `gpus`, `duration_s`: what was asked for and run times alone on that, (n_jobs,), where a trace tells them; no job
+    gets on by them.
+    """
 
     jobs: EnergyJobs
     truth: EnergyTruth
     cluster: EnergyCluster
     job_ids: Sequence[str]
+    gpus: Ints | None = None
+    duration_s: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.jobs.submit_s)
+
+    @property
+    def asked_gpus(self) -> Ints:
+        """(n_jobs,) GPUs asked for: the trace's, else those of the fastest configuration that there is."""
+        return self._fastest.argmin(axis=1) + 1 if self.gpus is None else self.gpus
+
+    @property
+    def alone_s(self) -> Floats:
+        """(n_jobs,) run times alone: the trace's, else those of the fastest configuration that there is."""
+        return self.jobs.epochs * self._fastest.min(axis=1) if self.duration_s is None else self.duration_s
+
+    @property
+    def _fastest(self) -> Floats:
+        """(n_jobs, most_gpus) seconds of an epoch on the fastest node that there is, by GPUs."""
+        times_s = self.truth.epoch_s * runs_on(self.cluster)
+        fastest_s: Floats = times_s[:, np.unique(self.cluster.kind_of)].min(axis=1)
+        return fastest_s
 
     def check(self) -> None:
         """Refuse what cannot be replayed.
@@ -95,11 +118,9 @@ def _check_shapes(workload: EnergyWorkload) -> None:
     jobs, count = workload.jobs, len(workload)
     if not count:
         raise TraceError("there are no jobs; give at least one")
-    wrong = [
-        (name, column.shape)
-        for name, column in zip(jobs._fields[:4], jobs[:4], strict=True)
-        if column.shape != (count,)
-    ]
+    told = (("gpus", workload.gpus), ("duration", workload.duration_s))
+    columns = (*zip(jobs._fields[:4], jobs[:4], strict=True), *told)
+    wrong = [(name, column.shape) for name, column in columns if column is not None and column.shape != (count,)]
     wanted = (count, *np.subtract(workload.cluster.power_w.shape, (0, 1)).tolist())
     times = (("epoch_s", jobs.epoch_s), ("the truth's epoch_s", workload.truth.epoch_s))
     wrong += [(name, column.shape) for name, column in times if column.shape != wanted]

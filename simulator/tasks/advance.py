@@ -75,7 +75,7 @@ def advance(world: TaskWorld, state: TaskState, from_s: float, to_s: float) -> i
             state.active[left] = job
             left += 1
         else:
-            release(world, state, job)
+            release(world, state, job, state.end_s[job])
             state.is_active[job] = False
             news = SOME_ENDED
     state.counts[ACTIVE] = left

@@ -27,7 +27,16 @@ from jobcast.simulator.tasks.rates import (
     set_rates,
     types,
 )
-from jobcast.simulator.tasks.state import ACTIVE, CULPRIT, OVERLOADED_NOW, OVERLOADS, WHERE, TaskState, TaskWorld
+from jobcast.simulator.tasks.state import (
+    ACTIVE,
+    CULPRIT,
+    MOVES,
+    OVERLOADED_NOW,
+    OVERLOADS,
+    WHERE,
+    TaskState,
+    TaskWorld,
+)
 
 SLACK = 1e-9
 """Share by which memory and limits may be missed for adding floats up."""
@@ -43,33 +52,43 @@ def _fault(state: TaskState, status: int, culprit: int, where: int) -> int:
     return status
 
 
-@inner(types.void(WORLD, STATE, types.int64))
-def _rest(world: TaskWorld, state: TaskState, task: int) -> None:
+@inner(types.void(STATE, types.int64, types.int64, types.float64))
+def _record(state: TaskState, task: int, gpu: int, now_s: float) -> None:
+    """A task is on another GPU from now on, or on none."""
+    row = state.counts[MOVES]
+    state.move_task[row], state.move_gpu[row], state.move_s[row] = task, gpu, now_s
+    state.counts[MOVES] = row + 1
+
+
+@inner(types.void(WORLD, STATE, types.int64, types.float64))
+def _rest(world: TaskWorld, state: TaskState, task: int, now_s: float) -> None:
     """A task goes back to the queue, where it counts as using what it uses at rest."""
+    if state.gpu_of[task] != QUEUED:
+        _record(state, task, QUEUED, now_s)
     state.gpu_of[task] = QUEUED
     for kind in range(4):
         state.task_load[task, kind] = world.jobs.demand[task, kind]
 
 
-@inner(types.void(WORLD, STATE, types.int64))
-def release(world: TaskWorld, state: TaskState, job: int) -> None:
+@inner(types.void(WORLD, STATE, types.int64, types.float64))
+def release(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
     """Take all tasks of a job off their GPUs."""
     for task in range(world.jobs.task_of[job], world.jobs.task_of[job + 1]):
-        _rest(world, state, task)
+        _rest(world, state, task, now_s)
     state.placed[job] = 0
     state.rate[job] = 0.0
     state.stalled_until_s[job] = -np.inf
 
 
-@inner(types.int64(WORLD, STATE, INTS))
-def _stop(world: TaskWorld, state: TaskState, stop: Ints) -> int:
+@inner(types.int64(WORLD, STATE, types.float64, INTS))
+def _stop(world: TaskWorld, state: TaskState, now_s: float, stop: Ints) -> int:
     """Stop jobs; a stop of a job that holds nothing changes nothing."""
     status = UNCHANGED
     for job in stop:
         if job < 0 or job >= len(state.done) or not state.is_active[job]:
             return int(_fault(state, NO_STOP, job, 0))
         if state.placed[job] > 0:
-            release(world, state, job)
+            release(world, state, job, now_s)
             state.preemptions[job] += 1
             state.mark[job] = STOPPED
             status = CHANGED
@@ -89,14 +108,15 @@ def _owe(world: TaskWorld, state: TaskState, task: int, server: int) -> None:
         state.owed_s[job] += moved_mb / min(capacity[before, BANDWIDTH], capacity[server, BANDWIDTH])
 
 
-@inner(types.void(WORLD, STATE, types.int64, types.int64))
-def _put(world: TaskWorld, state: TaskState, task: int, gpu: int) -> None:
+@inner(types.void(WORLD, STATE, types.float64, types.int64, types.int64))
+def _put(world: TaskWorld, state: TaskState, now_s: float, task: int, gpu: int) -> None:
     """Put a task on another GPU than it is on, or back to the queue."""
     job, before = world.jobs.job_of[task], state.gpu_of[task]
     if gpu == QUEUED:
         state.placed[job] -= 1
-        _rest(world, state, task)
+        _rest(world, state, task, now_s)
         return
+    _record(state, task, gpu, now_s)
     state.gpu_of[task] = gpu
     if before == QUEUED:
         state.placed[job] += 1
@@ -108,8 +128,8 @@ def _put(world: TaskWorld, state: TaskState, task: int, gpu: int) -> None:
     state.last_server[task] = server
 
 
-@inner(types.int64(WORLD, STATE, INTS, INTS))
-def _place(world: TaskWorld, state: TaskState, tasks: Ints, gpus: Ints) -> int:
+@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
+def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
     """Put tasks where they belong."""
     jobs, status = world.jobs, UNCHANGED
     for i in range(len(tasks)):
@@ -126,7 +146,7 @@ def _place(world: TaskWorld, state: TaskState, tasks: Ints, gpus: Ints) -> int:
             whole = state.placed[job] == jobs.task_of[job + 1] - jobs.task_of[job]
             state.mark[job] = RAN if whole else HELD
         if gpu != state.gpu_of[task]:
-            _put(world, state, task, gpu)
+            _put(world, state, now_s, task, gpu)
             status = CHANGED
     return status
 
@@ -195,10 +215,10 @@ def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Float
 @inner(types.int64(WORLD, STATE, types.float64, INTS, INTS, INTS))
 def _move(world: TaskWorld, state: TaskState, now_s: float, stop: Ints, tasks: Ints, gpus: Ints) -> int:
     """Stop jobs, then put tasks where they belong, all at once; a status. After a fault the state is of no use."""
-    stopped = _stop(world, state, stop)
+    stopped = _stop(world, state, now_s, stop)
     if stopped > CHANGED:
         return int(stopped)
-    placed = _place(world, state, tasks, gpus)
+    placed = _place(world, state, now_s, tasks, gpus)
     if placed > CHANGED:
         return int(placed)
     _settle(world, state, now_s, stop, tasks)

@@ -7,17 +7,20 @@ are left out. MLFS, section 3.3.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.jobs import FLAT_POOL, Pool
 from jobcast.domain.optstop import stall_epochs
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskDecision, TaskPolicy, TaskView
+from jobcast.simulator.log import TASKS, RunLog, Spans
 from jobcast.simulator.tasks.asking import ask_forecasts
 from jobcast.simulator.tasks.faults import CHANGED, told
-from jobcast.simulator.tasks.log import TaskLog
-from jobcast.simulator.tasks.state import ACTIVE, OVERLOADS, SLOT_S, empty_state, world_of
+from jobcast.simulator.tasks.spans import Moves, spans_of
+from jobcast.simulator.tasks.state import ACTIVE, MOVES, OVERLOADS, ROOM, SLOT_S, empty_state, world_of
 from jobcast.simulator.tasks.workload import EPOCH_DUST, TaskWorkload
 
 PROGRESS_EVERY = 200
@@ -38,7 +41,7 @@ def replay_tasks(
     restart_s: float = 10.0,
     forecast_every: float = 0.1,
     progress: Callable[[int, int], None] | None = None,
-) -> TaskLog:
+) -> RunLog:
     """Run all jobs to completion.
 
     Parameters
@@ -110,6 +113,7 @@ class TaskReplay:
         self._slot: int | None = None
         self.decision_s = 0.0
         self._stale = True
+        self._moved: list[Moves] = []
 
     @property
     def over(self) -> int:
@@ -214,6 +218,8 @@ class TaskReplay:
             for column in (decided.stop, decided.tasks, decided.gpus, decided.limited)
         )
         limits = np.require(decided.limits, dtype=np.float64, requirements=("C", "W"))
+        if self.state.counts[MOVES] > ROOM:
+            self._take_moves()
         if len(tasks) != len(gpus) or len(limited) != len(limits):
             self._refuse(f"gives {len(gpus)} GPUs for {len(tasks)} tasks, {len(limits)} limits for {len(limited)} jobs")
         status = self._moves.carry_out(
@@ -243,34 +249,63 @@ class TaskReplay:
     def _refuse(self, fault: str) -> None:
         raise DecisionError(f"policy {self.policy.name} at {self.now_s:.3f} s: {fault}")
 
-    def log(self) -> TaskLog:
-        """What has happened so far."""
+    def log(self) -> RunLog:
+        """What has happened so far. A job's start is the first time that all its tasks were on GPUs."""
         world, state, jobs = self.world, self.state, self.world.jobs
-        return TaskLog(
+        count = len(jobs.submit_s)
+        return RunLog(
             policy=self.policy.name,
-            job_ids=self.workload.job_ids,
+            pools=(Pool(FLAT_POOL, len(state.gpu_load)),),
             submit_s=jobs.submit_s,
             start_s=world.origin_s + state.start_s,
             end_s=world.origin_s + state.end_s,
-            deadline_s=jobs.deadline_s,
-            urgency=jobs.urgency,
-            target=jobs.target,
-            iterations=world.iterations,
-            done=state.done,
-            waited_s=state.waited_s,
-            ran_s=state.ran_s,
-            gpu_s=state.gpu_s,
-            accuracy=self._accuracy_at(state.done),
-            deadline_accuracy=self._accuracy_at(state.deadline_done),
-            edge_mb=state.edge_mb,
-            moved_mb=state.moved_mb,
-            migrations=state.migrations,
+            duration_s=self.workload.alone_s,
+            gpus=jobs.gpus,
+            pool=np.zeros(count, dtype=np.int64),
             preemptions=state.preemptions,
-            gpus=len(state.gpu_load),
-            overloads=int(state.counts[OVERLOADS]),
-            decisions=self.decisions,
-            decision_s=self.decision_s,
+            dedicated=np.ones(count, dtype=np.bool_),
+            spans=self._spans(),
+            events=self.decisions,
+            law=TASKS,
+            columns=self._columns(),
+            totals={
+                "decisions": self.decisions,
+                "decision_s": self.decision_s,
+                "overloads": int(state.counts[OVERLOADS]),
+            },
         )
+
+    def _columns(self) -> dict[str, Floats]:
+        """What is added to a log, by names of `COLUMNS`."""
+        world, state, jobs = self.world, self.state, self.world.jobs
+        return {
+            "due_s": jobs.deadline_s,
+            "weight": jobs.urgency,
+            "target": jobs.target,
+            "iterations": world.iterations,
+            "done": state.done,
+            "ran_s": state.ran_s,
+            "used_gpu_s": state.gpu_s,
+            "accuracy": self._accuracy_at(state.done),
+            "deadline_accuracy": self._accuracy_at(state.deadline_done),
+            "edge_mb": state.edge_mb,
+            "moved_mb": state.moved_mb,
+            "migrations": state.migrations.astype(np.float64),
+        }
+
+    def _spans(self) -> Spans:
+        self._take_moves()
+        columns = (np.concatenate(column) for column in zip(*self._moved, strict=True))
+        now_s, origin_s = self._tick * self._round_s, self.world.origin_s
+        held = spans_of(Moves(*columns), self.world.jobs.job_of, self.world.cluster.server_of, now_s)
+        return replace(held, from_s=held.from_s + origin_s, until_s=held.until_s + origin_s)
+
+    def _take_moves(self) -> None:
+        """Take the record of moves out of the state, which has room again."""
+        state, taken = self.state, slice(self.state.counts[MOVES])
+        moves = (state.move_task[taken].copy(), state.move_gpu[taken].copy(), state.move_s[taken].copy())
+        self._moved.append(Moves(*moves))
+        state.counts[MOVES] = 0
 
     def _accuracy_at(self, done: Floats) -> Floats:
         """Metric at the end of the latest epoch after so many iterations, (n_jobs,)."""

@@ -11,8 +11,13 @@ OVERLOADED = 0.9
 """h_r: share of a server's capacity beyond which a resource of it is overloaded. MLFS, sections 3.3.2 and 4.1."""
 SLOT_S = 300.0
 """What a task uses is drawn anew so often; five minutes."""
-ACTIVE, OVERLOADS, OVERLOADED_NOW, CULPRIT, WHERE = range(5)
-"""Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; whose fault it is, and where."""
+ACTIVE, OVERLOADS, OVERLOADED_NOW, CULPRIT, WHERE, MOVES = range(6)
+"""Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; whose fault it is, and where;
+moves that wait to be taken."""
+TURNS = 3
+"""A task may move so often from one decision to the next: stopped, placed, released at its job's end."""
+ROOM = 65_536
+"""Moves kept beyond those before they are taken out of the state."""
 
 
 class TaskWorld(NamedTuple):
@@ -69,7 +74,9 @@ class TaskState(NamedTuple):
     migrations, preemptions : (n_jobs,) moves of tasks from GPU to GPU, times that the job was stopped
     mark : (n_jobs,) room for marks
     active : (n_jobs,) the active jobs, ascending; the first counts[ACTIVE] of it
-    counts : (5,) see `ACTIVE`
+    move_task, move_gpu, move_s : (ROOM + TURNS x n_tasks,) the latest moves: task, GPU or QUEUED, and when; the first
+        counts[MOVES] of it
+    counts : (6,) see `ACTIVE`
     """
 
     gpu_of: Ints
@@ -109,6 +116,9 @@ class TaskState(NamedTuple):
     preemptions: Ints
     mark: Ints
     active: Ints
+    move_task: Ints
+    move_gpu: Ints
+    move_s: Floats
     counts: Ints
 
 
@@ -120,7 +130,7 @@ INT_COLUMNS = frozenset(
 """Columns of jobs and servers that hold whole numbers."""
 BY_TASK_INTS = {"gpu_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
 BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "active")
-STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
+STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "move_task", "move_gpu", "counts"))
 """Columns of the state that hold whole numbers."""
 
 
@@ -131,11 +141,13 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     columns |= {name: np.full(count, np.nan) for name in UNKNOWN}
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
-    ints["counts"] = np.zeros(5, dtype=np.int64)
+    ints["counts"] = np.zeros(6, dtype=np.int64)
+    ints |= {name: np.zeros(ROOM + TURNS * tasks, dtype=np.int64) for name in ("move_task", "move_gpu")}
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
         "ready_s": np.zeros(tasks),
+        "move_s": np.zeros(ROOM + TURNS * tasks),
         "load": np.zeros_like(cluster.capacity),
         "gpu_load": np.zeros(len(cluster.server_of)),
         "limit": jobs.iterations.copy(),

@@ -39,12 +39,16 @@ class TaskTruth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskWorkload:
-    """Jobs in order of submission, the truth about them, servers, and the names of the jobs, (n_jobs,)."""
+    """Jobs in order of submission, the truth about them, servers, and the names of the jobs, (n_jobs,).
+
+    `duration_s`: run times alone on the GPUs asked for, (n_jobs,), where a trace tells them.
+    """
 
     jobs: TaskJobs
     truth: TaskTruth
     cluster: TaskCluster
     job_ids: Sequence[str]
+    duration_s: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.jobs.submit_s)
@@ -53,6 +57,11 @@ class TaskWorkload:
     def iterations(self) -> Floats:
         """(n_jobs,) after which jobs really end."""
         return self.jobs.iterations if self.truth.iterations is None else self.truth.iterations
+
+    @property
+    def alone_s(self) -> Floats:
+        """(n_jobs,) run times alone: the trace's, else iterations x the estimate of an iteration, nothing held up."""
+        return self.iterations * self.jobs.iteration_s if self.duration_s is None else self.duration_s
 
     @property
     def epochs(self) -> Ints:
@@ -86,6 +95,8 @@ def _check_lengths(workload: TaskWorkload) -> None:
     found = {name: len(getattr(jobs, name)) for name in wanted}
     found |= {"metric": len(truth.metric), "model_mb": len(truth.model_mb), "job_ids": len(workload.job_ids)}
     wanted |= dict.fromkeys(("metric", "model_mb", "job_ids"), count)
+    if workload.duration_s is not None:
+        found["duration"], wanted["duration"] = len(workload.duration_s), count
     if truth.iterations is not None:
         found["true iterations"], wanted["true iterations"] = len(truth.iterations), count
     for name, length in found.items():

@@ -5,6 +5,7 @@ both; `case_of(name, seed)` of the test's module makes that one case again.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from random import Random
@@ -150,16 +151,19 @@ def check_capacity(log, jobs, gpus, quotas=None):
 
 def check_same(first, second, *, but=()):
     """Two logs are equal, bit by bit; `but` names what is read off a clock."""
-    for each in fields(first):
-        one, two = getattr(first, each.name), getattr(second, each.name)
-        if each.name in but:
-            continue
-        if hasattr(one, "__dataclass_fields__") and not isinstance(one, type):
-            check_same(one, two)
+    told, again = (
+        each if isinstance(each, Mapping) else {one.name: getattr(each, one.name) for one in fields(each)}
+        for each in (first, second)
+    )
+    assert told.keys() == again.keys()
+    for name in told.keys() - set(but):
+        one, two = told[name], again[name]
+        if isinstance(one, Mapping) or hasattr(one, "__dataclass_fields__"):
+            check_same(one, two, but=but)
         elif isinstance(one, np.ndarray):
-            assert one.tobytes() == two.tobytes(), f"{each.name} differs between two runs"
+            assert one.tobytes() == two.tobytes(), f"{name} differs between two runs"
         else:
-            assert one == two, f"{each.name} differs between two runs"
+            assert one == two, f"{name} differs between two runs"
 
 
 class Recorder:

@@ -1,8 +1,8 @@
 """Random jobs of tasks: each policy on small servers, deadlines, parameter servers, jobs that run less than declared.
 
-The log has no spans: what each decision leaves on which GPU is kept from what the policy was shown and said. From that
-the memory of each server is added up, and each job's iterations are held against what its tasks can do by the domain's
-own formula. GPUs may be shared beyond their number, which slows tasks down: of them the GPU-time alone is bounded.
+What each decision leaves on which GPU is kept from what the policy was shown and said. From that the memory of each
+server is added up, and each job's iterations are held against what its tasks can do by the domain's own formula. GPUs
+may be shared beyond their number, which slows tasks down: the GPU-time is bounded, and so are shares of GPUs in spans.
 """
 
 from dataclasses import replace
@@ -14,8 +14,9 @@ import pytest
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import replay_tasks
-from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
+from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of
 from tests.simulator.tasks.task_policies import COPIED
 from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
@@ -107,15 +108,21 @@ def check_tasks(name, seed):
     assert (log.end_s >= jobs.submit_s).all()
     started = ~np.isnan(log.start_s)
     assert (log.start_s >= jobs.submit_s - dust)[started].all()
-    assert (log.done > 0.0)[~started].sum() == 0, "work without a start"
-    assert (log.waited_s >= 0.0).all()
-    assert (log.waited_s + log.ran_s <= log.jct_s + dust).all()
-    assert (log.gpu_s.sum() <= log.gpus * (log.end_s.max() - jobs.submit_s.min() + dust) * (1 + 1e-9)).all()
+    assert (log.columns["done"] > 0.0)[~started].sum() == 0, "work without a start"
+    assert (queued_s(log) >= -dust * (1 + len(log.spans))).all()
+    assert (queued_s(log) + log.columns["ran_s"] <= log.jct_s + dust).all()
+    lasted_s = log.end_s.max() - jobs.submit_s.min() + dust
+    assert log.columns["used_gpu_s"].sum() <= log.total_gpus * lasted_s * (1 + 1e-9)
     limit = np.minimum(workload.iterations, limits_of(seen, jobs))
-    assert log.done == pytest.approx(limit, rel=1e-9, abs=1e-9), "iterations done are not those owed"
+    assert log.columns["done"] == pytest.approx(limit, rel=1e-9, abs=1e-9), "iterations done are not those owed"
     slowest = np.maximum.reduceat(jobs.compute_s, jobs.task_of[:-1])
-    assert (log.ran_s + dust >= log.done * slowest * (1 - 1e-9)).all(), "more iterations than its tasks can do"
+    owed_s = log.columns["done"] * slowest
+    assert (log.columns["ran_s"] + dust >= owed_s * (1 - 1e-9)).all(), "more iterations than its tasks can do"
     assert (np.diff([view.now_s for view, _, _ in seen]) > 0.0).all()
+    for server in range(len(workload.cluster.capacity)):
+        here = log.spans.node == server
+        held = most_held(log.spans.from_s[here], log.spans.until_s[here], log.spans.gpus[here])
+        assert held <= (workload.cluster.server_of == server).sum() + 1e-9
     if times["fluctuation"] == 0.0:
         check_rates(log, seen, times["round_s"])
 
@@ -130,7 +137,7 @@ def limits_of(seen, jobs):
 
 def check_rates(log, seen, round_s):
     """Between two decisions a job gets done what its tasks can where they are, and nothing where one is queued."""
-    ends = [(view.now_s, view.done) for view, _, _ in seen[1:]] + [(inf, log.done)]
+    ends = [(view.now_s, view.done) for view, _, _ in seen[1:]] + [(inf, log.columns["done"])]
     for (view, _, gpu_of), (_, done) in zip(seen, ends, strict=True):
         load, _ = loads_of(view.cluster, view.jobs.demand, gpu_of)
         assert (load[:, MEMORY] <= view.cluster.capacity[:, MEMORY] * (1 + 1e-9)).all()

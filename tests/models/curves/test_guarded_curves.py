@@ -84,7 +84,7 @@ def workload():
 def run(policy, forecast):
     learned = networks_of(arrays(3)) if policy == "mlf_rl" else None
     log = replay_tasks(workload(), make_policy(policy, learned, {}), forecast, seed=1)
-    return log.start_s.tolist(), log.end_s.tolist(), log.done.tolist(), log.preemptions.tolist()
+    return log.start_s.tolist(), log.end_s.tolist(), log.columns["done"].tolist(), log.preemptions.tolist()
 
 
 @pytest.fixture(scope="module")

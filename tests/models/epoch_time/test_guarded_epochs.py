@@ -59,7 +59,8 @@ def run(policy, believed_s):
     jobs = JOBS._replace(epoch_s=believed_s)
     made = make_policy(policy, None, SETTINGS.get(policy, {}))
     log = replay_energy(workload_of(jobs, CLUSTER, TRUE_S), made)
-    return log.start_s.tolist(), log.end_s.tolist(), log.energy_eur.tolist(), log.migrations.tolist()
+    columns = (log.start_s, log.end_s, log.columns["energy_eur"], log.columns["migrations"])
+    return tuple(column.tolist() for column in columns)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
 """The eight jobs of Table V: what calls expect, what is real, who is together, lanes of the chart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from jobcast.domain.energy import Deployment
-from jobcast.simulator.energy.log import Segments
+from jobcast.simulator.log import Spans
 from papers.andreas.armida import (
     PERIOD_S,
     armida_scene,
@@ -40,7 +42,7 @@ def test_calls_are_five_minutes_apart(plan):
     since_s = np.array([one.now_s for one in plan.calls]) - plan.log.submit_s[0]
     assert since_s[0] == 0.0
     assert np.allclose(since_s % PERIOD_S, 0.0)
-    assert len(plan.calls) == plan.log.decisions
+    assert len(plan.calls) == plan.log.events
 
 
 def test_where_times_are_right_calls_expect_what_happens(scene, plan):
@@ -82,19 +84,20 @@ def test_noise_changes_what_is_real_and_its_seed_tells_which(scene, plan):
     assert energy_eur(one.log) != pytest.approx(energy_eur(plan.log), rel=1e-6)
 
 
-def stretches(*rows):
-    return Segments(*(np.array(column) for column in zip(*rows, strict=True)))
+def spans_of(*rows):
+    job, node, gpus, from_s, until_s = (np.array(column) for column in zip(*rows, strict=True))
+    return Spans(job, from_s, until_s, gpus.astype(float), node)
 
 
 def test_lanes_are_those_that_are_free():
-    told = stretches((0, 1, 1, 0.0, 10.0), (1, 1, 1, 5.0, 20.0), (2, 1, 1, 10.0, 20.0), (3, 1, 2, 20.0, 30.0))
+    told = spans_of((0, 1, 1, 0.0, 10.0), (1, 1, 1, 5.0, 20.0), (2, 1, 1, 10.0, 20.0), (3, 1, 2, 20.0, 30.0))
     assert lanes_of(told, [1, 2]) == [(0, 1, 0), (1, 1, 1), (2, 1, 0), (3, 1, 0), (3, 1, 1)]
 
 
 def test_who_is_together_on_a_node(scene, plan):
     held = {"J7": (0.0, 600.0), "J6": (300.0, 900.0), "J9": (600.0, 700.0)}
-    jobs = [plan.log.job_ids.index(name) for name in held]
-    told = stretches(*((job, 1, 1, *held[name]) for job, name in zip(jobs, held, strict=True)))
-    log = type("Log", (), {"segments": told, "job_ids": plan.log.job_ids})()
+    jobs = [scene.job_ids.index(name) for name in held]
+    told = spans_of(*((job, 1, 1, *held[name]) for job, name in zip(jobs, held, strict=True)))
+    log = replace(plan.log, spans=told)
     assert shared(scene, log, "armida-06") == [("J6", "J7", 300.0), ("J6", "J9", 100.0)]
     assert shared(scene, log, "armida-05") == []

@@ -67,11 +67,11 @@ def replayed(name, seed, **given):
 def test_all_jobs_run_to_their_end(name, seed):
     log = replayed(name, seed)
     assert np.isfinite(log.end_s).all()
-    assert (log.done >= log.iterations * (1 - 1e-9)).all()
+    assert (log.columns["done"] >= log.columns["iterations"] * (1 - 1e-9)).all()
     if name not in PREEMPTING:
         assert log.preemptions.sum() == 0
     if name in ("graphene", "borg_fair"):
-        assert log.migrations.sum() == 0
+        assert log.columns["migrations"].sum() == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -38,7 +38,8 @@ def forecast(jobs, seen, at, epochs):
 
 def log_of(policy):
     log = replay_tasks(workload(), policy, forecast, seed=2)
-    return log.start_s.tolist(), log.end_s.tolist(), log.done.tolist(), log.migrations.tolist(), log.decisions
+    columns = (log.start_s, log.end_s, log.columns["done"], log.columns["migrations"])
+    return *(column.tolist() for column in columns), log.totals["decisions"]
 
 
 def guarded(name, networks, told):

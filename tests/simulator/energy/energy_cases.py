@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
+from jobcast.simulator.energy.run import EnergyReplay
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 
 PRICE_EUR_KWH = 0.172
@@ -69,6 +70,14 @@ def workload_of(jobs, cluster, true_s=None):
     """A workload of jobs j0, j1, ...; the truth is what the jobs are believed to take unless it is given."""
     truth = EnergyTruth(jobs.epoch_s if true_s is None else np.asarray(true_s, dtype=float))
     return EnergyWorkload(jobs, truth, cluster, [f"j{job}" for job in range(len(jobs.submit_s))])
+
+
+def metered(workload, policy, *, period_s=300.0, on_events=True, snapshot_epochs=1, restart_s=0.0):
+    """The log of a run, and what the engine metered node by node."""
+    run = EnergyReplay(workload, policy, period_s, on_events, snapshot_epochs, restart_s)
+    while run.step():
+        pass
+    return run.log(), run.state.meter
 
 
 def view_of(

@@ -1,4 +1,4 @@
-"""Energy, cost and power from stretches alone."""
+"""Energy, cost and power from spans alone."""
 
 from itertools import pairwise
 
@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S
-from jobcast.simulator.energy.accounting import cost_of_segments, power_over_time, price_seconds
-from jobcast.simulator.energy.log import Segments
+from jobcast.simulator.energy.accounting import cost_of_spans, power_over_time, price_seconds
 from jobcast.simulator.energy.meter import price_seconds_between
+from jobcast.simulator.log import Spans
 from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
 NODE = (0.0, 100.0, 180.0)
 
 
-def segments_of(*rows):
+def spans_of(*rows):
     """(job, node, gpus, from_s, until_s) rows."""
     job, node, gpus, from_s, until_s = zip(*rows, strict=True) if rows else ((),) * 5
-    whole = [np.array(column, dtype=np.int64) for column in (job, node, gpus)]
-    return Segments(*whole, np.array(from_s, dtype=float), np.array(until_s, dtype=float))
+    times = [np.array(column, dtype=float) for column in (from_s, until_s, gpus)]
+    return Spans(np.array(job, dtype=np.int64), *times, np.array(node, dtype=np.int64))
 
 
 @st.composite
@@ -32,31 +32,31 @@ def tariffs(draw):
 def test_cost_of_two_jobs_on_a_node():
     """100 W for 100 s, 180 W for 300 s, 100 W for 200 s; the other node is never used."""
     cluster = cluster_of((2, NODE), pue=1.5, price=0.2)
-    found = cost_of_segments(segments_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0)), cluster)
+    found = cost_of_spans(spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0)), cluster)
     assert found.kwh == pytest.approx([84e3 / 3.6e6, 0.0], rel=1e-12)
     assert found.eur == pytest.approx([0.007, 0.0], rel=1e-12)
 
 
 def test_a_handover_at_an_instant_is_no_peak():
-    found = cost_of_segments(
-        segments_of((0, 0, 2, 0.0, 10.0), (1, 0, 2, 10.0, 20.0)), cluster_of((1, NODE), pue=1.0, price=1.0)
+    found = cost_of_spans(
+        spans_of((0, 0, 2, 0.0, 10.0), (1, 0, 2, 10.0, 20.0)), cluster_of((1, NODE), pue=1.0, price=1.0)
     )
     assert found.kwh * 3.6e6 == pytest.approx([3600.0], rel=1e-12)
 
 
 def test_idle_nodes_count_between_the_bounds():
     cluster = cluster_of((1, (40.0, 100.0)), (1, (10.0, 100.0)))
-    one = segments_of((0, 0, 1, 100.0, 150.0))
-    assert cost_of_segments(one, cluster).kwh * 3.6e6 == pytest.approx([5000.0, 500.0])
-    assert cost_of_segments(one, cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([5000.0 + 6000.0, 2000.0])
-    assert cost_of_segments(segments_of(), cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([8000.0, 2000.0])
-    assert not cost_of_segments(segments_of(), cluster).eur.any()
+    one = spans_of((0, 0, 1, 100.0, 150.0))
+    assert cost_of_spans(one, cluster).kwh * 3.6e6 == pytest.approx([5000.0, 500.0])
+    assert cost_of_spans(one, cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([5000.0 + 6000.0, 2000.0])
+    assert cost_of_spans(spans_of(), cluster, 0.0, 200.0).kwh * 3.6e6 == pytest.approx([8000.0, 2000.0])
+    assert not cost_of_spans(spans_of(), cluster).eur.any()
 
 
 def test_a_century_is_integrated_exactly():
     """36,525 days of 24 h: 8 h of 0.1 and 16 h of 0.25 EUR/kWh at 1 kW."""
     cluster = cluster_of((1, (0.0, 1000.0)), pue=2.0, tariff=tariff_of((0, 0.1), (8, 0.25)))
-    found = cost_of_segments(segments_of((0, 0, 1, 3600.0, 3600.0 + 36_525 * DAY_S)), cluster)
+    found = cost_of_spans(spans_of((0, 0, 1, 3600.0, 3600.0 + 36_525 * DAY_S)), cluster)
     assert found.eur == pytest.approx([36_525 * (0.8 + 4.0) * 2.0], rel=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_a_walk_ends_where_prices_begin_at_odd_instants():
 def test_power_over_time():
     cluster = cluster_of((1, NODE), (1, (5.0, 70.0)))
     instants, watts = power_over_time(
-        segments_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
+        spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
     )
     assert instants.tolist() == [0.0, 100.0, 400.0, 500.0, 600.0]
     assert watts.tolist() == [[100.0, 5.0], [180.0, 5.0], [100.0, 70.0], [100.0, 5.0], [0.0, 5.0]]

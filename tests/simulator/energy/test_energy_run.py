@@ -8,7 +8,9 @@ import pytest
 from jobcast.domain.energy import Deployment
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.simulator.energy.run import replay_energy
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
+from jobcast.simulator.metrics import tardiness_eur, tardiness_s
+from jobcast.simulator.spans import by_job
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script
 
 NODE = (0.0, 100.0, 180.0)
@@ -19,9 +21,15 @@ def one_node(**given):
     return cluster_of((1, NODE), **({"pue": 1.5, "price": 0.2} | given))
 
 
-def rows_of(segments):
-    columns = (segments.job, segments.node, segments.gpus, segments.from_s, segments.until_s)
+def rows_of(spans):
+    told = by_job(spans)
+    columns = (told.job, told.node, told.gpus, told.from_s, told.until_s)
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def held_s(log):
+    """(n_jobs,) seconds in which jobs held GPUs."""
+    return np.bincount(log.spans.job, log.spans.until_s - log.spans.from_s, minlength=len(log))
 
 
 def test_two_jobs_share_a_node():
@@ -33,20 +41,20 @@ def test_two_jobs_share_a_node():
     policy = Script({0.0: {0: (0, 1)}, 100.0: {1: (0, 1)}})
     log = replay_energy(workload_of(jobs, one_node()), policy)
     assert policy.calls == [0.0, 100.0, 300.0, 400.0]
-    assert log.decisions == 4
+    assert log.events == log.totals["decisions"] == 4
     assert log.start_s.tolist() == [0.0, 100.0]
     assert log.end_s.tolist() == [600.0, 400.0]
-    assert rows_of(log.segments) == [(0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0)]
-    assert log.node_energy_kwh == pytest.approx([84e3 / 3.6e6], rel=1e-12)
-    assert log.node_energy_eur == pytest.approx([0.007], rel=1e-12)
-    assert log.energy_kwh == pytest.approx([57e3 / 3.6e6, 27e3 / 3.6e6], rel=1e-12)
-    assert log.energy_eur == pytest.approx([0.00475, 0.00225], rel=1e-12)
-    assert log.tardiness_s.tolist() == [0.0, 150.0]
-    assert log.tardiness_eur == pytest.approx([0.0, 0.15])
-    assert log.run_s.tolist() == log.gpu_s.tolist() == [600.0, 300.0]
+    assert rows_of(log.spans) == [(0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0)]
+    assert log.totals["energy_kwh"] == pytest.approx(84e3 / 3.6e6, rel=1e-12)
+    assert log.totals["energy_eur"] == pytest.approx(0.007, rel=1e-12)
+    assert log.columns["energy_kwh"] == pytest.approx([57e3 / 3.6e6, 27e3 / 3.6e6], rel=1e-12)
+    assert log.columns["energy_eur"] == pytest.approx([0.00475, 0.00225], rel=1e-12)
+    assert tardiness_s(log).tolist() == [0.0, 150.0]
+    assert tardiness_eur(log) == pytest.approx([0.0, 0.15])
+    assert (log.duration_s.tolist(), log.gpus.tolist()) == ([400.0, 200.0], [2, 2])  # alone on both GPUs
     assert not log.preemptions.any()
-    assert not log.migrations.any()
-    assert not log.lost_epochs.any()
+    assert not log.columns["migrations"].any()
+    assert not log.columns["lost_epochs"].any()
 
 
 def test_the_grid_alone():
@@ -127,7 +135,7 @@ def test_no_epochs_are_won_by_rounding():
     first, second = policy.views[1:3]
     assert (first.left[0], first.left_saved[0]) == pytest.approx((7.0005, 7.0005), abs=1e-9)
     assert (second.left[0], second.left_saved[0]) == pytest.approx((7.0002, 7.0005), abs=1e-9)
-    assert log.lost_epochs[0] == pytest.approx(0.0003, abs=1e-9)
+    assert log.columns["lost_epochs"][0] == pytest.approx(0.0003, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +154,11 @@ def test_a_stopped_job_goes_on_from_its_last_snapshot(snapshot_epochs, lost, sav
     assert (waiting.left[0], waiting.left_saved[0]) == (saved, saved)
     assert waiting.started.tolist() == [True, True]
     assert log.end_s.tolist() == [end_s, 400.0]
-    assert log.lost_epochs.tolist() == [lost, 0.0]
+    assert log.columns["lost_epochs"].tolist() == [lost, 0.0]
     assert log.preemptions.tolist() == [1, 0]
-    assert log.migrations.tolist() == [0, 0]
-    assert rows_of(log.segments) == [(0, 0, 1, 0.0, 250.0), (0, 0, 1, 400.0, end_s), (1, 0, 1, 250.0, 400.0)]
-    assert log.run_s.tolist() == [250.0 + end_s - 400.0, 150.0]
+    assert log.columns["migrations"].tolist() == [0, 0]
+    assert rows_of(log.spans) == [(0, 0, 1, 0.0, 250.0), (0, 0, 1, 400.0, end_s), (1, 0, 1, 250.0, 400.0)]
+    assert held_s(log).tolist() == [250.0 + end_s - 400.0, 150.0]
 
 
 def test_a_job_that_gets_another_gpu_at_the_end_of_an_epoch_loses_nothing():
@@ -159,10 +167,14 @@ def test_a_job_that_gets_another_gpu_at_the_end_of_an_epoch_loses_nothing():
     policy = Script({0.0: {0: (0, 1)}, 300.0: {0: (0, 2)}})
     log = replay_energy(workload_of(jobs, one_node()), policy, restart_s=30.0)
     assert log.end_s.tolist() == [750.0]
-    assert (log.migrations.tolist(), log.preemptions.tolist(), log.lost_epochs.tolist()) == ([1], [0], [0.0])
-    assert log.gpu_s.tolist() == [300.0 + 2 * 450.0]
-    assert rows_of(log.segments) == [(0, 0, 1, 0.0, 300.0), (0, 0, 2, 300.0, 750.0)]
-    assert log.node_energy_kwh == pytest.approx([(300 * 100 + 450 * 180) / 3.6e6], rel=1e-12)
+    assert (log.columns["migrations"].tolist(), log.preemptions.tolist(), log.columns["lost_epochs"].tolist()) == (
+        [1],
+        [0],
+        [0.0],
+    )
+    assert log.spans.gpu_s.sum() == 300.0 + 2 * 450.0
+    assert rows_of(log.spans) == [(0, 0, 1, 0.0, 300.0), (0, 0, 2, 300.0, 750.0)]
+    assert log.totals["energy_kwh"] == pytest.approx((300 * 100 + 450 * 180) / 3.6e6, rel=1e-12)
 
 
 def test_a_stop_while_a_job_restarts_costs_it_no_epochs():
@@ -171,7 +183,7 @@ def test_a_stop_while_a_job_restarts_costs_it_no_epochs():
     log = replay_energy(workload_of(jobs, one_node()), policy, restart_s=400.0)
     assert policy.views[2].left.tolist() == [7.0]
     assert log.end_s.tolist() == [600.0 + 400.0 + 700.0]
-    assert log.lost_epochs.tolist() == [0.0]
+    assert log.columns["lost_epochs"].tolist() == [0.0]
 
 
 def test_jobs_get_on_by_the_truth_and_policies_see_beliefs():
@@ -197,9 +209,9 @@ def test_prices_across_midnight():
     tariff = tariff_of((0, 0.1), (8, 0.3), (22, 0.1))
     jobs = jobs_of(EnergyJob(submit_s=5 * 86400.0 + 72000.0, epochs=20, epoch_s=((3600.0,),)))
     log = replay_energy(workload_of(jobs, cluster_of((1, (0.0, 1000.0)), pue=1.5, tariff=tariff)), Greedy())
-    assert log.node_energy_kwh == pytest.approx([20.0], rel=1e-12)
-    assert log.node_energy_eur == pytest.approx([6.0], rel=1e-12)
-    assert log.energy_eur == pytest.approx([6.0], rel=1e-12)
+    assert log.totals["energy_kwh"] == pytest.approx(20.0, rel=1e-12)
+    assert log.totals["energy_eur"] == pytest.approx(6.0, rel=1e-12)
+    assert log.columns["energy_eur"] == pytest.approx([6.0], rel=1e-12)
 
 
 def test_idle_power_belongs_to_no_job():
@@ -210,10 +222,11 @@ def test_idle_power_belongs_to_no_job():
         EnergyJob(submit_s=150.0, epochs=1, epoch_s=((50.0,),)),
         cluster=cluster,
     )
-    log = replay_energy(workload_of(jobs, cluster), Greedy())
-    assert log.node_energy_kwh * 3.6e6 == pytest.approx([100 * 100 + 40 * 100, 10 * 200])
-    assert log.node_energy_eur == pytest.approx(log.node_energy_kwh * 0.36)
-    assert log.energy_kwh * 3.6e6 == pytest.approx([5000.0, 5000.0])
+    log, meter = metered(workload_of(jobs, cluster), Greedy())
+    assert meter.node_kwh * 3.6e6 == pytest.approx([100 * 100 + 40 * 100, 10 * 200])
+    assert meter.node_eur == pytest.approx(meter.node_kwh * 0.36)
+    assert (log.totals["energy_kwh"], log.totals["energy_eur"]) == (meter.node_kwh.sum(), meter.node_eur.sum())
+    assert log.columns["energy_kwh"] * 3.6e6 == pytest.approx([5000.0, 5000.0])
 
 
 def test_views_cannot_be_written_to():
@@ -286,7 +299,7 @@ def test_patience_with_a_policy_that_waits_and_with_long_epochs():
     policy = Script({late_s: {0: (0, 1)}, stop_s: {0: None}, stop_s + 300.0: {0: (0, 1)}})
     log = replay_energy(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), policy)
     assert log.end_s.tolist() == [stop_s + 300.0 + 1_200_000.0]
-    assert log.lost_epochs.tolist() == [0.5]
+    assert log.columns["lost_epochs"].tolist() == [0.5]
 
 
 def test_patience_with_many_short_jobs_on_the_grid_alone():

@@ -1,6 +1,5 @@
 """What holds of every run of jobs with due dates, whatever a legal policy does."""
 
-from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -9,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S, POSTPONED, WATT_SECONDS
-from jobcast.simulator.energy.accounting import cost_of_segments
-from jobcast.simulator.energy.run import replay_energy
-from tests.simulator.energy.energy_cases import clusters, energy_jobs, workload_of
+from jobcast.simulator.energy.accounting import cost_of_spans
+from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
 from tests.simulator.energy.energy_policies import COPIED, Chaos
+from tests.simulator.random_jobs import check_same
 
 FEW = settings(max_examples=60)
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
@@ -36,22 +35,23 @@ def runs(draw, idle=False, begins=(0.0, 80_000.0, 1.6e9)):
 def replayed(case):
     workload, seed, given = case
     policy = Chaos(seed)
-    return replay_energy(workload, policy, **given), policy
+    log, meter = metered(workload, policy, **given)
+    return log, meter, policy
 
 
 def by_brute_force(log, cluster):
     """Joules and EUR of all nodes between neighbouring instants of any kind, from what is in use in the middle."""
-    segments = log.segments
+    spans = log.spans
     days = np.arange(log.submit_s.min() // DAY_S, log.end_s.max() // DAY_S + 1)
     edges = (days[:, None] * DAY_S + cluster.tariff.from_s).ravel()
     begin_s, end_s = log.submit_s.min(), log.end_s.max()
-    instants = np.unique(np.concatenate([segments.from_s, segments.until_s, [begin_s, end_s], edges]))
+    instants = np.unique(np.concatenate([spans.from_s, spans.until_s, [begin_s, end_s], edges]))
     instants = instants[(instants >= begin_s) & (instants <= end_s)]
     joules, eur = np.zeros(len(cluster.kind_of)), np.zeros(len(cluster.kind_of))
     for a, b in pairwise(instants):
         middle = a + 0.5 * (b - a)
-        runs = (segments.from_s <= middle) & (middle < segments.until_s)
-        used = np.bincount(segments.node[runs], segments.gpus[runs], minlength=len(joules)).astype(int)
+        runs = (spans.from_s <= middle) & (middle < spans.until_s)
+        used = np.bincount(spans.node[runs], spans.gpus[runs], minlength=len(joules)).astype(int)
         drawn = cluster.power_w[cluster.kind_of, used] * (b - a)
         joules += drawn
         eur += drawn * cluster.tariff.at(middle) * cluster.pue / WATT_SECONDS
@@ -62,43 +62,43 @@ def by_brute_force(log, cluster):
 @given(runs())
 def test_energy_is_conserved(case):
     """The cost from the Gantt chart, the engine's from event to event, the jobs' shares, and brute force agree."""
-    log, _ = replayed(case)
+    log, meter, _ = replayed(case)
     cluster = case[0].cluster
-    found = cost_of_segments(log.segments, cluster)
+    found = cost_of_spans(log.spans, cluster)
     joules, eur = by_brute_force(log, cluster)
     for kwh in (found.kwh, joules / WATT_SECONDS):
-        assert kwh == pytest.approx(log.node_energy_kwh, rel=1e-9, abs=0.0)
+        assert kwh == pytest.approx(meter.node_kwh, rel=1e-9, abs=0.0)
     for each in (found.eur, eur):
-        assert each == pytest.approx(log.node_energy_eur, rel=1e-9, abs=0.0)
-    assert log.energy_kwh.sum() == pytest.approx(log.node_energy_kwh.sum(), rel=1e-9, abs=0.0)
-    assert log.energy_eur.sum() == pytest.approx(log.node_energy_eur.sum(), rel=1e-9, abs=0.0)
-    assert log.energy_eur.sum() > 0.0
+        assert each == pytest.approx(meter.node_eur, rel=1e-9, abs=0.0)
+    assert log.columns["energy_kwh"].sum() == pytest.approx(meter.node_kwh.sum(), rel=1e-9, abs=0.0)
+    assert log.columns["energy_eur"].sum() == pytest.approx(meter.node_eur.sum(), rel=1e-9, abs=0.0)
+    assert log.columns["energy_eur"].sum() > 0.0
 
 
 @FEW
 @given(runs(idle=True))
 def test_energy_of_idle_nodes_is_conserved(case):
-    log, _ = replayed(case)
+    log, meter, _ = replayed(case)
     cluster = case[0].cluster
-    found = cost_of_segments(log.segments, cluster, float(log.submit_s.min()), float(log.end_s.max()))
+    found = cost_of_spans(log.spans, cluster, float(log.submit_s.min()), float(log.end_s.max()))
     joules, eur = by_brute_force(log, cluster)
-    assert found.kwh == pytest.approx(log.node_energy_kwh, rel=1e-9, abs=0.0)
-    assert found.eur == pytest.approx(log.node_energy_eur, rel=1e-9, abs=0.0)
-    assert joules / WATT_SECONDS == pytest.approx(log.node_energy_kwh, rel=1e-9, abs=0.0)
-    assert eur == pytest.approx(log.node_energy_eur, rel=1e-9, abs=0.0)
-    assert log.energy_kwh.sum() <= log.node_energy_kwh.sum() * (1 + 1e-9)
+    assert found.kwh == pytest.approx(meter.node_kwh, rel=1e-9, abs=0.0)
+    assert found.eur == pytest.approx(meter.node_eur, rel=1e-9, abs=0.0)
+    assert joules / WATT_SECONDS == pytest.approx(meter.node_kwh, rel=1e-9, abs=0.0)
+    assert eur == pytest.approx(meter.node_eur, rel=1e-9, abs=0.0)
+    assert log.columns["energy_kwh"].sum() <= meter.node_kwh.sum() * (1 + 1e-9)
 
 
 @FEW
 @given(runs())
 def test_no_node_is_over_its_capacity(case):
-    log, _ = replayed(case)
-    cluster, segments = case[0].cluster, log.segments
+    log, _, _ = replayed(case)
+    cluster, spans = case[0].cluster, log.spans
     has = cluster.kind_gpus[cluster.kind_of]
-    for instant in segments.from_s:
-        runs = (segments.from_s <= instant) & (instant < segments.until_s)
-        assert (np.bincount(segments.node[runs], segments.gpus[runs], minlength=len(has)) <= has).all()
-        assert len(np.unique(segments.job[runs])) == runs.sum()
+    for instant in spans.from_s:
+        runs = (spans.from_s <= instant) & (instant < spans.until_s)
+        assert (np.bincount(spans.node[runs], spans.gpus[runs], minlength=len(has)) <= has).all()
+        assert len(np.unique(spans.job[runs])) == runs.sum()
 
 
 @FEW
@@ -106,31 +106,29 @@ def test_no_node_is_over_its_capacity(case):
 def test_epochs_done_are_the_jobs_own_and_those_lost(case):
     """Stretches over true times of epochs, restarts taken off, add up to epochs + lost ones."""
     workload, _, settings_ = case
-    log, _ = replayed(case)
-    segments = log.segments
+    log, _, _ = replayed(case)
+    spans = log.spans
     for job in range(len(log)):
-        rows = np.flatnonzero(segments.job == job)
-        kinds = workload.cluster.kind_of[segments.node[rows]]
-        epoch_s = workload.truth.epoch_s[job, kinds, segments.gpus[rows] - 1]
+        rows = np.flatnonzero(spans.job == job)
+        kinds = workload.cluster.kind_of[spans.node[rows]]
+        epoch_s = workload.truth.epoch_s[job, kinds, spans.gpus[rows].astype(int) - 1]
         restart_s = np.where(np.arange(len(rows)) > 0, settings_["restart_s"], 0.0)
-        done = np.maximum(0.0, segments.until_s[rows] - segments.from_s[rows] - restart_s) / epoch_s
-        assert done.sum() == pytest.approx(log.epochs[job] + log.lost_epochs[job], abs=1e-6)
-        assert len(rows) == 1 + log.preemptions[job] + log.migrations[job]
+        done = np.maximum(0.0, spans.until_s[rows] - spans.from_s[rows] - restart_s) / epoch_s
+        assert done.sum() == pytest.approx(workload.jobs.epochs[job] + log.columns["lost_epochs"][job], abs=1e-6)
+        assert len(rows) == 1 + log.preemptions[job] + log.columns["migrations"][job]
 
 
 @FEW
 @given(runs())
 def test_times_of_jobs(case):
-    log, _ = replayed(case)
-    segments = log.segments
+    log, _, _ = replayed(case)
+    spans = log.spans
     assert (log.start_s >= log.submit_s).all()
     for job in range(len(log)):
-        mine = segments.job == job
-        assert segments.from_s[mine][0] == log.start_s[job]
-        assert segments.until_s[mine][-1] == log.end_s[job]
-        assert (segments.from_s[mine][1:] >= segments.until_s[mine][:-1]).all()
-        assert (segments.until_s - segments.from_s)[mine].sum() == pytest.approx(log.run_s[job])
-        assert segments.gpu_s[mine].sum() == pytest.approx(log.gpu_s[job])
+        mine = spans.job == job
+        assert spans.from_s[mine][0] == log.start_s[job]
+        assert spans.until_s[mine][-1] == log.end_s[job]
+        assert (spans.from_s[mine][1:] >= spans.until_s[mine][:-1]).all()
 
 
 @FEW
@@ -138,7 +136,7 @@ def test_times_of_jobs(case):
 def test_calls_and_views(case):
     """A call at each submission, completion and grid point with active jobs, and at no other time; sound views."""
     given = case[2]
-    log, policy = replayed(case)
+    log, _, policy = replayed(case)
     at_s = np.array([view.now_s for view in policy.views])
     assert (np.diff(at_s) > 0.0).all()
     origin_s, period_s = log.submit_s[0], given["period_s"]
@@ -164,12 +162,8 @@ def test_calls_and_views(case):
 @given(runs())
 def test_runs_are_the_same_every_time(case):
     first, second = replayed(case), replayed(case)
-    for each in fields(first[0]):
-        if each.name not in (*CLOCK_DEPENDENT, "segments"):
-            assert np.array_equal(getattr(first[0], each.name), getattr(second[0], each.name))
-    for each in fields(first[0].segments):
-        assert np.array_equal(getattr(first[0].segments, each.name), getattr(second[0].segments, each.name))
-    for mine, other in zip(first[1].views, second[1].views, strict=True):
+    check_same(first[0], second[0], but=CLOCK_DEPENDENT)
+    for mine, other in zip(first[2].views, second[2].views, strict=True):
         assert all(np.array_equal(getattr(mine, name), getattr(other, name)) for name in COPIED)
 
 
@@ -179,7 +173,7 @@ def test_a_run_some_days_later_costs_the_same(case, days):
     workload, _, given = case
     later_s = days * DAY_S
     jobs = workload.jobs._replace(submit_s=workload.jobs.submit_s + later_s, due_s=workload.jobs.due_s + later_s)
-    first, _ = replayed(case)
-    second, _ = replayed((workload_of(jobs, workload.cluster, workload.truth.epoch_s), case[1], given))
+    first, meter, _ = replayed(case)
+    second, metered_later, _ = replayed((workload_of(jobs, workload.cluster, workload.truth.epoch_s), case[1], given))
     assert second.end_s - later_s == pytest.approx(first.end_s, abs=1e-4)
-    assert second.node_energy_eur == pytest.approx(first.node_energy_eur, rel=1e-6)
+    assert metered_later.node_eur == pytest.approx(meter.node_eur, rel=1e-6)

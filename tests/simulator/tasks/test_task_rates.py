@@ -13,7 +13,7 @@ TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3; 32 cores, 1250 MB/s
 def iteration_s(rows, gpus, *, cluster=TWO_SERVERS, job=0):
     """Seconds that an iteration of a job takes while all jobs run; tasks of all jobs on these GPUs."""
     log = replay(rows, gpus, cluster)
-    return log.jct_s[job] / log.iterations[job]
+    return log.jct_s[job] / log.columns["iterations"][job]
 
 
 def replay(rows, gpus, cluster=TWO_SERVERS):
@@ -53,7 +53,7 @@ def test_a_parameter_server_gathers_and_sends_at_the_end(row, gpus, seconds, cro
     row = TaskJob(**{name: getattr(row, name) for name in row.__dataclass_fields__} | SERVER)
     assert iteration_s([row], gpus) == pytest.approx(seconds)
     log = replay([row], gpus)
-    assert log.edge_mb[0] == pytest.approx(50.0 * crossing * 100.0)
+    assert log.columns["edge_mb"][0] == pytest.approx(50.0 * crossing * 100.0)
 
 
 SERVER = {"server": True, "server_compute_s": 0.2}

@@ -7,6 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import PATIENCE, replay_tasks
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
@@ -24,17 +25,17 @@ def run(rows, script, *, cluster=TWO_SERVERS, fluctuation=0.0, metric=None, iter
 
 def test_a_job_alone_ends_after_all_its_iterations():
     log, _ = run([TaskJob(submit_s=1000.0)], {0: {"put": [(0, 0)]}})
-    assert (log.start_s[0], log.end_s[0], log.ran_s[0], log.waited_s[0]) == (1000.0, 1100.0, 100.0, 0.0)
-    assert log.done[0] == 100.0
-    assert log.gpu_s[0] == 50.0  # half a GPU
-    assert (log.decisions, log.overloads) == (2, 0)
+    assert (log.start_s[0], log.end_s[0], log.columns["ran_s"][0], queued_s(log)[0]) == (1000.0, 1100.0, 100.0, 0.0)
+    assert log.columns["done"][0] == 100.0
+    assert log.columns["used_gpu_s"][0] == 50.0  # half a GPU
+    assert (log.totals["decisions"], log.totals["overloads"]) == (2, 0)
 
 
 def test_a_job_waits_for_the_tick_after_its_submission():
     rows = [TaskJob(submit_s=1000.0), TaskJob(submit_s=1010.0)]
     log, policy = run(rows, {0: {"put": [(0, 0)]}, 60: {"put": [(1, 2)]}})
     assert log.end_s.tolist() == [1100.0, 1160.0]
-    assert log.waited_s.tolist() == [0.0, 50.0]
+    assert queued_s(log).tolist() == [0.0, 50.0]
     assert policy.seen[0]["active"].tolist() == [0]
     assert policy.seen[1]["active"].tolist() == [0, 1]
 
@@ -57,7 +58,7 @@ def test_what_a_completion_frees_is_used_from_the_next_tick_on():
     log, policy = run(rows, {0: {"put": [(0, 0)]}, 120: {"put": [(1, 0)]}})
     assert log.end_s.tolist() == [70.0, 190.0]
     assert policy.seen[2]["load"][0, GPU] == 0.0
-    assert log.waited_s[1] == 120.0
+    assert queued_s(log)[1] == 120.0
 
 
 @pytest.mark.parametrize(("gpu", "seconds"), [(2, 110.4), (1, 110.0)])
@@ -65,9 +66,9 @@ def test_a_move_costs_a_restart_and_what_it_takes_along_to_another_server(gpu, s
     """500 MB at 1250 MB/s take 0.4 s; within a server nothing is sent."""
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"put": [(0, gpu)]}})
     assert log.end_s[0] == pytest.approx(seconds)
-    assert (log.migrations[0], log.preemptions[0]) == (1, 0)
-    assert log.moved_mb[0] == (500.0 if gpu == 2 else 0.0)
-    assert log.ran_s[0] == pytest.approx(seconds)
+    assert (log.columns["migrations"][0], log.preemptions[0]) == (1, 0)
+    assert log.columns["moved_mb"][0] == (500.0 if gpu == 2 else 0.0)
+    assert log.columns["ran_s"][0] == pytest.approx(seconds)
 
 
 def test_a_task_takes_along_its_share_of_the_model_and_the_slower_network_counts():
@@ -75,9 +76,9 @@ def test_a_task_takes_along_its_share_of_the_model_and_the_slower_network_counts
     cluster.capacity[1, 3] = 100.0
     rows = [TaskJob(workers=2, bandwidth=1.0, server=True)]
     log, _ = run(rows, {0: {"put": [(0, 0), (1, 0), (2, 0)]}, 60: {"put": [(1, 2), (2, 2)]}}, cluster=cluster)
-    assert log.moved_mb[0] == 250.0  # half of it, and nothing for the parameter server
+    assert log.columns["moved_mb"][0] == 250.0  # half of it, and nothing for the parameter server
     assert log.end_s[0] == pytest.approx(110.0 + 2.5)
-    assert log.migrations[0] == 2
+    assert log.columns["migrations"][0] == 2
 
 
 @pytest.mark.parametrize(("gpu", "moved_mb", "end_s"), [(0, 0.0, 170.0), (1, 0.0, 170.0), (3, 500.0, 170.4)])
@@ -86,30 +87,30 @@ def test_a_stop_keeps_the_work_done_and_costs_a_restart(gpu, moved_mb, end_s):
     log, policy = run([TaskJob()], script)
     assert policy.of("done") == pytest.approx({0: 0.0, 60: 60.0, 120: 60.0})
     assert log.end_s[0] == pytest.approx(end_s)
-    assert (log.preemptions[0], log.migrations[0], log.moved_mb[0]) == (1, 0, moved_mb)
-    assert log.waited_s[0] == 60.0
-    assert log.ran_s[0] == pytest.approx(end_s - 60.0)
+    assert (log.preemptions[0], log.columns["migrations"][0], log.columns["moved_mb"][0]) == (1, 0, moved_mb)
+    assert queued_s(log)[0] == 60.0
+    assert log.columns["ran_s"][0] == pytest.approx(end_s - 60.0)
 
 
 def test_stopped_and_started_in_one_decision_is_a_stop_and_a_restart():
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"stop": [0], "put": [(0, 0)]}})
     assert log.end_s[0] == pytest.approx(110.0)
-    assert (log.preemptions[0], log.migrations[0], log.waited_s[0]) == (1, 0, 0.0)
+    assert (log.preemptions[0], log.columns["migrations"][0], queued_s(log)[0]) == (1, 0, 0.0)
 
 
 def test_a_task_back_in_the_queue_stops_its_job_which_neither_waits_nor_runs():
     script = {0: {"put": [(0, 0), (1, 1)]}, 60: {"put": [(1, QUEUED)]}, 120: {"put": [(1, 1)]}}
     log, policy = run([TaskJob(workers=2)], script)
     assert log.end_s[0] == pytest.approx(170.0)
-    assert (log.preemptions[0], log.waited_s[0]) == (1, 0.0)
-    assert log.ran_s[0] == pytest.approx(110.0)
+    assert (log.preemptions[0], queued_s(log)[0]) == (1, 0.0)
+    assert log.columns["ran_s"][0] == pytest.approx(110.0)
     assert policy.seen[2]["load"][0, GPU] == 0.5
 
 
 def test_a_job_in_part_on_gpus_stands_still_and_its_first_start_is_free():
     log, policy = run([TaskJob(workers=2)], {0: {"put": [(0, 0)]}, 60: {"put": [(1, 1)]}})
     assert policy.of("done")[60] == 0.0
-    assert (log.start_s[0], log.end_s[0], log.preemptions[0], log.gpu_s[0]) == (60.0, 160.0, 0, 100.0)
+    assert (log.start_s[0], log.end_s[0], log.preemptions[0], log.columns["used_gpu_s"][0]) == (60.0, 160.0, 0, 100.0)
 
 
 def test_a_second_move_stands_still_anew():
@@ -127,11 +128,12 @@ def test_a_quick_move_does_not_cut_a_slow_one_short():
 
 def test_a_limit_ends_a_job_in_the_middle_or_at_once():
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)], "limited": [0], "limits": [75.5]}})
-    assert (log.end_s[0], log.done[0], log.accuracy[0]) == (75.5, 75.5, pytest.approx(0.9 * (1 - np.exp(-2.1))))
+    assert (log.end_s[0], log.columns["done"][0]) == (75.5, 75.5)
+    assert log.columns["accuracy"][0] == pytest.approx(0.9 * (1 - np.exp(-2.1)))
     log, policy = run([TaskJob()], {0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [60.0]}})
-    assert (log.end_s[0], log.done[0], policy.at_s) == (60.0, 60.0, [0.0, 60.0])
+    assert (log.end_s[0], log.columns["done"][0], policy.at_s) == (60.0, 60.0, [0.0, 60.0])
     log, _ = run([TaskJob()], {60: {"limited": [0], "limits": [0.0]}})
-    assert (log.end_s[0], log.done[0], log.accuracy[0]) == (60.0, 0.0, 0.0)
+    assert (log.end_s[0], log.columns["done"][0], log.columns["accuracy"][0]) == (60.0, 0.0, 0.0)
     assert np.isnan(log.start_s[0])
 
 
@@ -143,8 +145,8 @@ def test_a_limit_may_be_taken_back():
 
 def test_a_job_may_really_end_before_it_declares():
     log, _ = run([TaskJob()], {0: {"put": [(0, 0)]}}, iterations=np.array([42.0]), metric=LINEAR[:, :6])
-    assert (log.end_s[0], log.iterations[0]) == (42.0, 42.0)
-    assert log.accuracy[0] == pytest.approx(0.5)  # its fifth epoch is a short one
+    assert (log.end_s[0], log.columns["iterations"][0]) == (42.0, 42.0)
+    assert log.columns["accuracy"][0] == pytest.approx(0.5)  # its fifth epoch is a short one
 
 
 @pytest.mark.parametrize(
@@ -152,15 +154,15 @@ def test_a_job_may_really_end_before_it_declares():
 )
 def test_accuracy_by_the_deadline_is_that_of_the_latest_epoch_by_then(deadline_s, accuracy):
     log, _ = run([TaskJob(submit_s=5e8, deadline_s=5e8 + deadline_s)], {0: {"put": [(0, 0)]}}, metric=LINEAR)
-    assert log.deadline_accuracy[0] == pytest.approx(accuracy)
-    assert log.accuracy[0] == 1.0
+    assert log.columns["deadline_accuracy"][0] == pytest.approx(accuracy)
+    assert log.columns["accuracy"][0] == 1.0
 
 
 def test_accuracy_by_a_deadline_while_the_job_stands_still():
     script = {0: {"put": [(0, 0)]}, 60: {"stop": [0]}, 120: {"put": [(0, 0)]}}
     for deadline_s, accuracy in ((100.0, 0.6), (125.0, 0.6), (141.0, 0.7)):
         log, _ = run([TaskJob(deadline_s=deadline_s)], script, metric=LINEAR)
-        assert log.deadline_accuracy[0] == pytest.approx(accuracy)
+        assert log.columns["deadline_accuracy"][0] == pytest.approx(accuracy)
 
 
 def test_what_is_seen_of_a_metric_that_also_falls():
@@ -170,14 +172,14 @@ def test_what_is_seen_of_a_metric_that_also_falls():
     assert policy.of("accuracy") == pytest.approx({0: nan, 60: 0.3, 120: 0.5, 180: 0.6}, nan_ok=True)
     assert policy.of("last_gain") == pytest.approx({0: nan, 60: 0.2, 120: 0.0, 180: 0.1}, nan_ok=True)
     assert policy.of("all_gain") == pytest.approx({0: nan, 60: 0.2, 120: 0.6, 180: 0.7}, nan_ok=True)
-    assert log.accuracy[0] == 0.9
+    assert log.columns["accuracy"][0] == 0.9
 
 
 def test_traffic_between_servers_counts_by_iterations_done():
     rows = [TaskJob(workers=2, chain=True, volume_mb=50.0)]
     apart, _ = run(rows, {0: {"put": [(0, 0), (1, 2)]}})
     beside, _ = run(rows, {0: {"put": [(0, 0), (1, 1)]}})
-    assert (apart.edge_mb[0], beside.edge_mb[0]) == (pytest.approx(5000.0), 0.0)
+    assert (apart.columns["edge_mb"][0], beside.columns["edge_mb"][0]) == (pytest.approx(5000.0), 0.0)
     assert (apart.end_s[0], beside.end_s[0]) == (pytest.approx(250.0), pytest.approx(200.0))
 
 
@@ -185,14 +187,14 @@ def test_servers_are_overloaded_beyond_nine_tenths_of_any_resource():
     rows = [TaskJob(workers=2, gpu=0.5, cpu=cpu, iterations=110.0) for cpu in (10.0, 14.4, 14.5)]
     script = {0: {"put": [(0, 0), (1, 1)]}}
     for row, overloads in zip(rows, (0, 0, 2), strict=True):  # 28.8 of 32 cores are 0.9
-        assert run([row], script)[0].overloads == overloads
+        assert run([row], script)[0].totals["overloads"] == overloads
 
 
 def test_a_gpu_is_never_used_beyond_what_it_has():
     rows = [TaskJob(gpu=0.75, iterations=60.0), TaskJob(gpu=0.75, iterations=60.0)]
     log, _ = run(rows, {0: {"put": [(0, 0), (1, 0)]}})
     assert log.end_s.tolist() == [90.0, 90.0]
-    assert log.gpu_s.tolist() == [45.0, 45.0]
+    assert log.columns["used_gpu_s"].tolist() == [45.0, 45.0]
 
 
 def test_loads_fluctuate_every_five_minutes_but_memory_does_not():
@@ -212,7 +214,7 @@ def test_loads_fluctuate_every_five_minutes_but_memory_does_not():
     again, other = (run([row], {0: {"put": put}}, fluctuation=0.2, seed=seed)[1] for seed in (0, 1))
     assert np.array_equal(again.seen[7]["task_load"], policy.seen[7]["task_load"])
     assert not np.array_equal(other.seen[7]["task_load"], policy.seen[7]["task_load"])
-    assert log.done[0] == 6000.0
+    assert log.columns["done"][0] == 6000.0
 
 
 def test_loads_are_those_of_the_tasks_that_are_there():

@@ -1,0 +1,92 @@
+"""Who held which GPUs of which server when, from the record of where each task went."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobcast.domain.tasks import QUEUED, Floats, Ints
+from jobcast.simulator.log import Spans
+from jobcast.simulator.spans import joined
+
+
+class Moves(NamedTuple):
+    """Tasks that went to a GPU, or off all: (n_moves,) each, those of a task in order of time.
+
+    Attributes
+    ----------
+    task : which
+    gpu : where it is from then on, or `QUEUED`
+    at_s : seconds
+    """
+
+    task: Ints
+    gpu: Ints
+    at_s: Floats
+
+
+class _Cells(NamedTuple):
+    """Stretches cut wherever another of the same key begins or ends: (n_cells,) each.
+
+    `row` : stretch that a cell is of; `slot` : cells of one key and time have the same; `from_s`, `until_s` : when
+    """
+
+    row: Ints
+    slot: Ints
+    from_s: Floats
+    until_s: Floats
+
+
+def _cut(key: Ints, from_s: Floats, until_s: Floats) -> _Cells:
+    """Cells of stretches, none of them empty."""
+    keys, at_s = np.concatenate([key, key]), np.concatenate([from_s, until_s])
+    order = np.lexsort((at_s, keys))
+    keys, at_s = keys[order], at_s[order]
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (keys[1:] != keys[:-1]) | (at_s[1:] != at_s[:-1])
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(fresh) - 1
+    instants_s = at_s[fresh]
+    first, count = place[: len(key)], place[len(key) :] - place[: len(key)]
+    row = np.repeat(np.arange(len(key)), count)
+    slot = first[row] + np.arange(len(row)) - (np.cumsum(count) - count)[row]
+    return _Cells(row, slot, instants_s[slot], instants_s[np.minimum(slot + 1, len(instants_s) - 1)])
+
+
+def spans_of(moves: Moves, job_of: Ints, server_of: Ints, until_s: float) -> Spans:
+    """GPUs of servers that jobs held, in seconds of the moves.
+
+    A GPU that holds tasks of k jobs counts 1/k for each of them, however many tasks each has on it and however much
+    of it they use; a parameter server is a task like others. A job holds GPUs while any task of it is on one.
+
+    Parameters
+    ----------
+    moves : all that ever happened
+    job_of : (n_tasks,) whose task it is
+    server_of : (n_gpus,) server of each GPU
+    until_s : when tasks that are on GPUs at the end are seen last
+    """
+    order = np.argsort(moves.task, kind="stable")
+    task, gpu, from_s = moves.task[order], moves.gpu[order], moves.at_s[order]
+    ends_s = np.append(from_s[1:], until_s)
+    ends_s[:-1][task[1:] != task[:-1]] = until_s
+    there = (gpu != QUEUED) & (ends_s > from_s)
+    job, gpu = job_of[task[there]], gpu[there]
+    on_gpu = _cut(gpu, from_s[there], ends_s[there])
+    _, one = np.unique(on_gpu.slot * (len(job_of) + 1) + job[on_gpu.row], return_index=True)  # a job once a GPU
+    slot, row = on_gpu.slot[one], on_gpu.row[one]
+    share = 1.0 / np.bincount(slot)[slot]
+    return _by_server(job[row], server_of[gpu[row]], share, on_gpu.from_s[one], on_gpu.until_s[one])
+
+
+def _by_server(job: Ints, server: Ints, share: Floats, from_s: Floats, until_s: Floats) -> Spans:
+    """Shares of GPUs added up by job and server; of equal sets of shares the sums are equal to the bit."""
+    servers = int(server.max(initial=0)) + 1
+    cells = _cut(job * servers + server, from_s, until_s)
+    order = np.lexsort((share[cells.row], cells.slot))
+    row, slot = cells.row[order], cells.slot[order]
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = slot[1:] != slot[:-1]
+    first = np.flatnonzero(begins)
+    gpus = np.add.reduceat(share[row], first) if len(first) else np.zeros(0)
+    at = order[first]
+    return joined(Spans(job[row[first]], cells.from_s[at], cells.until_s[at], gpus, server[row[first]]))
