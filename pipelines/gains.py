@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.simulator.metrics import is_slowed
 
 DAY_S = 86400.0
 DRAWS = 1000
@@ -103,7 +103,7 @@ def paired_gains(
     if jct_baseline is not None:
         base = _times("jct_baseline", jct_baseline)
         _same_length(a, base)
-        columns.append(_slowed(a, base) - _slowed(b, base))
+        columns.append(is_slowed(a, base).astype(np.float64) - is_slowed(b, base))
     sums = np.column_stack([np.bincount(days, column) for column in columns])
     drawn = _weights(len(sums), draws, block_days, np.random.default_rng(seed)) @ sums
     seen, means = sums.sum(axis=0), drawn[:, 1:] / drawn[:, :1]
@@ -156,10 +156,6 @@ def _same_length(*arrays: NDArray[Any]) -> None:
     lengths = [len(array) for array in arrays]
     if len(set(lengths)) > 1:
         raise ValueError(f"arrays of {lengths} jobs; give the same jobs in the same order for each configuration")
-
-
-def _slowed(jct: Floats, base: Floats) -> Floats:
-    return (jct > base + SLOWED_TOLERANCE_S).astype(np.float64)
 
 
 def _weights(days: int, draws: int, block_days: int, rng: np.random.Generator) -> Floats:

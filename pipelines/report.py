@@ -33,7 +33,7 @@ from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.summaries import Summary, by_law, summaries
 from jobcast.pipelines.wording import UNKNOWN, listed, number
 from jobcast.schedulers.registry import POLICIES
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.simulator.metrics import is_slowed
 
 TERMINAL_COLUMNS = 100
 TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved (h", "speedup", "slowed", "slowed by")
@@ -220,8 +220,7 @@ def _drawn(rows: Sequence[Summary], jobs: Jobs, baseline: str) -> list[str]:
 
 
 def _later_min(jct_s: Any, base_s: Any) -> Any:
-    later_s = jct_s - base_s
-    return np.where(later_s > SLOWED_TOLERANCE_S, later_s, 0.0) / SECONDS_A_MINUTE
+    return np.where(is_slowed(jct_s, base_s), jct_s - base_s, 0.0) / SECONDS_A_MINUTE
 
 
 def _forest(gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Drawing]:

@@ -13,7 +13,7 @@ from jobcast.pipelines.summaries import Summary, by_law
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, percent, share, signed, unit_for
 from jobcast.schedulers.policies import CLUSTER
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.simulator.metrics import is_slowed
 
 Jobs = Mapping[str, Mapping[str, Any]]
 
@@ -198,8 +198,8 @@ def slowed_of(jobs: Jobs, label: str, baseline: str) -> Slowed | None:
     """Who is slowed under a configuration; None where it has no jobs to compare."""
     if label not in jobs or baseline not in jobs:
         return None
-    later_s = jct_of(jobs, label, baseline) - np.asarray(jobs[baseline]["jct_s"], dtype=float)
-    slowed = later_s > SLOWED_TOLERANCE_S
+    jct_s, base_s = jct_of(jobs, label, baseline), np.asarray(jobs[baseline]["jct_s"], dtype=float)
+    later_s, slowed = jct_s - base_s, is_slowed(jct_s, base_s)
     late_s = later_s[slowed] if slowed.any() else np.zeros(1)
 
     def most(column: str) -> list[tuple[str, int]]:
@@ -268,7 +268,7 @@ def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
         return found
 
     speedups = rows(lambda base, jct: number(float(np.exp(np.log(base / jct).mean()))))
-    slowed = rows(lambda base, jct: share(float((jct > base + SLOWED_TOLERANCE_S).mean())))
+    slowed = rows(lambda base, jct: share(float(is_slowed(jct, base).mean())))
     head = ("configuration", *members)
     return [
         Table(f"Speedup over {baseline} by pool (×, geometric mean)", head, speedups),
