@@ -13,7 +13,7 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import gains_between, write_results
-from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed, without_locality
+from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
@@ -24,7 +24,8 @@ from jobcast.pipelines.policy_settings import check_forecasts, check_settings
 from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.times import iso
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.table import Trace
 
 
@@ -59,11 +60,12 @@ def run_backtest(
     Raises ConfigError for unknown policies, and whatever scenes and sources refuse, before anything is written.
     """
     for name in (*request.policies, request.baseline):
-        find_factory(name)
+        find_of_kind(name, POOLS, ROUNDS, GOODPUT)
     for policy in request.policies:
         for spec in request.forecasts:
             check_forecasts(policy, spec)
-    local, own = asks_for_locality(request.settings), without_locality(request.settings)
+    local = asks_for_locality(request.settings)
+    own = {name: value for name, value in request.settings.items() if name != LOCALITY}
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
     check_settings(request.policies, own, local)

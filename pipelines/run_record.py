@@ -23,9 +23,7 @@ from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.scenario import RESUME_S
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate
-from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import find_factory
-from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, Ints, RunLog, Spans
 from jobcast.simulator.recording import Recording
@@ -38,7 +36,6 @@ AGAIN = "simulate again with --out"
 RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
 POOLS, OTHER = "pools", "other"
 """How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, sizes, tasks, nodes)."""
-OTHER_FACTORIES = (GoodputFactory, RoundFactory)
 COPIED = (
     "forecasts",
     "closed_loop",
@@ -139,7 +136,7 @@ def pool_record_of(
 ) -> dict[str, Any]:
     """`run.json` of a run of whole jobs: where a policy starts them from pools' quotas, what it went by too."""
     told = record_of(log, policy, result)
-    if isinstance(find_factory(policy), OTHER_FACTORIES):
+    if find_policy(policy).kind != POOLS:
         return told
     switches = loaded(settings).get("switches")
     return {

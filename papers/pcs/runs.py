@@ -16,10 +16,11 @@ from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
 from papers.runs import in_parallel
 
 TITLES = {
-    "fifo": "FIFO", "srsf": "Tiresias (SRSF)", "las": "LAS", "afs": "AFS", "themis": "Themis", "fair": "max-min fair",
+    "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",
+    "elastic_fair": "max-min fair",
 }  # fmt: skip
 """Policies besides PCS, and what the paper calls them."""
-PAPERS = ("fifo", "srsf", "afs", "themis")
+PAPERS = ("elastic_fifo", "srsf", "afs", "elastic_themis")
 """PCS, section 5.1."""
 PERCENTILES = (50, 90, 95, 99)
 

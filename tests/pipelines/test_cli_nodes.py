@@ -7,7 +7,8 @@ from jobcast.domain.errors import PoolsError
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.rounds import node_sizes
 from jobcast.pipelines.scenes import build_scene
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import names_of
 from jobcast.traces.readers import read_trace
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
@@ -34,7 +35,7 @@ def words(csv):
     return ("simulate", "--trace", csv(*HALVES, header=HEADER), "--baseline", "none")
 
 
-@pytest.mark.parametrize("policy", list(ROUND_POLICIES))
+@pytest.mark.parametrize("policy", names_of(ROUNDS))
 def test_one_job_is_moved_so_that_another_gets_a_node(shell, words, cluster, policy):
     """Every policy runs them all; the second, seated beside the first, makes room at 120 s and starts anew."""
     found = shell.json(*words, "--cluster", cluster(TWO), "--policy", policy, "--out", "done.csv")

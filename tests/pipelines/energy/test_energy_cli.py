@@ -190,7 +190,7 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (("--set", "perod_s=3"), "unknown setting perod_s"),
+        (("--set", "perod_s=3"), "setting perod_s: not known; did you mean period_s"),
         (("--set", "period_s=0"), "setting period_s must be a positive number"),
         (("--set", "snapshot_epochs=0.5"), "setting snapshot_epochs must be a whole number >= 1"),
         (("--set", "restart_s=-1"), "setting restart_s must be a number of seconds from 0"),
@@ -204,7 +204,7 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
         (("--forecasts", "bayes"), "--forecasts bayes: forecasts no seconds an epoch"),
         (("--forecasts", "noisy:2"), "noisy takes a probability"),
         (("--forecasts", "registry"), "epoch-time"),
-        (("--baseline", "sjf"), "unknown policy of energy and due dates 'sjf'; choose from andreas, fifo"),
+        (("--baseline", "sjf"), "policy sjf is of pools, not of energy; choose from andreas, energy_fifo"),
         (("--predict",), "--predict: completion times are forecast for elastic policies, not andreas"),
         (("--from", "2030-01-01"), "no job was submitted in"),
     ],
@@ -226,7 +226,7 @@ def test_missing_files_are_one_line(shell, campaign):
 
 def test_a_backtest_refuses_schedulers_of_energy(shell, campaign):
     words = ("backtest", "--trace", campaign / "jobs.parquet", "--policies", "andreas", "--forecasts", "oracle")
-    assert "unknown policy andreas" in shell.refuses(*words)
+    assert "policy andreas is of energy, not of pools, rounds or goodput" in shell.refuses(*words)
 
 
 def test_generators_without_profiles_or_nodes_say_so(shell):

@@ -15,6 +15,7 @@ from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
 from jobcast.schedulers.energy.configurations import back_of
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+from jobcast.schedulers.registry import make_policy
 from papers.andreas.instances import small
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
@@ -235,7 +236,7 @@ def test_chances_of_going_back_are_inverse_to_weights():
 @pytest.mark.parametrize("wrong", [{"max_iterations": 0}, {"rho": -1.0}, {"draw": -0.1}, {"hold": 2.0}])
 def test_settings_out_of_range(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        AndreasSettings(**wrong)
+        make_policy("andreas", None, wrong)
 
 
 def test_near_the_optimum_of_small_instances():
