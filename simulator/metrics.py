@@ -93,8 +93,9 @@ def times(log: RunLog, counted: Bools) -> Figures:
     """Of every run: what became of its jobs and GPUs.
 
     `mean_wait_s` is the time between submission and completion in which a job held nothing, as MLFS has it: a job that
-    is stopped waits again; `mean_start_wait_s` that before its first start alone. `makespan_s` is from the first submission to the last completion, `utilization`
-    the share of all GPU time in that stretch that was held (by any job).
+    is stopped waits again; `mean_start_wait_s` that before its first start alone. `makespan_s` is from the first
+    submission to the last completion, `utilization` the share of all GPU time in that stretch that was held (by any
+    job).
     """
     ran = counted & np.isfinite(log.end_s)
     begin_s, end_s = _stretch(log, ran)

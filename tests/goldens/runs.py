@@ -32,7 +32,7 @@ MEASURES = ("fair_finish_s", "accuracy", "bandwidth_mb", "energy_kwh", "tardines
 COLUMNS = (*INSTANTS, *DECISIONS, *MEASURES)
 """Of tables of jobs and of segments."""
 FIGURES = (
-    "jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "mean_queued_s", "events",
+    "jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "events",
     "speedup_mean", "speedup_gmean", "speedup_p5", "speedup_p95", "slowed_pct", "slowdown_total_min",
     "slowdown_max_min", "worst_ftf", "mean_ftf", "unfair_pct_100", "unfair_pct_105", "unfair_pct_110",
     "worst_ftf_lifetime", "mean_ftf_lifetime", "unfair_pct_100_lifetime", "unfair_pct_105_lifetime",
