@@ -29,7 +29,7 @@ def figure4(bench: Bench, out: Path) -> None:
     """Write both figures' page, table and plots into a folder."""
     scene = armida_scene()
     log = session(scene).log
-    nodes, cluster = scene.nodes.names, scene.nodes.cluster
+    nodes, cluster = scene.place.names, scene.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
         out, "figure4", "Figure 4: who holds which GPU", log.spans, scene.job_ids, list(zip(nodes, held, strict=True))
@@ -60,7 +60,7 @@ def _write_segments(out: Path, scene: EnergyScene, log: RunLog) -> None:
     told, begin_s = by_job(log.spans), float(log.submit_s.min())
     rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
     named = (
-        (scene.job_ids[job], scene.nodes.names[node], f"{gpus:g}", f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
+        (scene.job_ids[job], scene.place.names[node], f"{gpus:g}", f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
         for job, node, gpus, first, last in rows
     )
     write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
@@ -72,7 +72,7 @@ def _jobs(scene: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
     for job, name in enumerate(scene.job_ids):
         its = np.flatnonzero(log.spans.job == job)
         where = (
-            f"{scene.nodes.names[node].removeprefix('armida-')} x {gpus:g}"
+            f"{scene.place.names[node].removeprefix('armida-')} x {gpus:g}"
             for node, gpus in zip(log.spans.node[its].tolist(), log.spans.gpus[its].tolist(), strict=True)
         )
         times = (log.submit_s, log.start_s, log.end_s, columns["due_s"])
@@ -94,7 +94,7 @@ def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
 def shared(scene: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
     """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
     told = log.spans
-    its = np.flatnonzero(told.node == scene.nodes.names.index(node))
+    its = np.flatnonzero(told.node == scene.place.names.index(node))
     its = its[np.lexsort((told.job[its], told.from_s[its]))]
     together: dict[tuple[int, int], float] = {}
     for place, one in enumerate(its.tolist()):
@@ -115,7 +115,7 @@ def _place_at(scene: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
     """Node of a job at an instant; empty where it waits."""
     told = log.spans
     here = (told.job == scene.job_ids.index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
-    return scene.nodes.names[told.node[here][0]] if here.any() else ""
+    return scene.place.names[told.node[here][0]] if here.any() else ""
 
 
 def _claims(scene: EnergyScene, log: RunLog) -> list[Claim]:
