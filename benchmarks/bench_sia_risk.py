@@ -34,7 +34,7 @@ from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import BUDGET_MIN, RELIEF_MIN, SiaRisk
 from jobcast.simulator.engine import replay
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import against_baseline, summary
+from jobcast.simulator.metrics import against, figures
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -122,7 +122,7 @@ def figures_of(run: Run, scene: Scene, base: RunLog, home: Path) -> dict[str, fl
     began = time.process_time()
     log = replay(scene.workload, policy, source, chosen.history)
     cpu_s = time.process_time() - began
-    found = against_baseline(log, base) | summary(log)
+    found = against(log, base) | figures(log)
     return {name: found[name] for name in FIGURES} | {"cpu_s": cpu_s}
 
 

@@ -27,7 +27,7 @@ from jobcast.schedulers.themis_np import ThemisNp
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
@@ -77,7 +77,7 @@ def timed(workload: Workload, policy: Policy, source: Oracle) -> tuple[RunLog, f
 
 
 def report(name: str, log: RunLog, base: RunLog, cpu_s: float) -> None:
-    figures = against_baseline(log, base)
+    figures = against(log, base)
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{name:<10} {base.jct_s.mean() / log.jct_s.mean():12.2f} {figures['speedup_gmean']:14.2f} "

@@ -23,7 +23,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import against_baseline, summary
+from jobcast.simulator.metrics import against, figures
 from jobcast.simulator.workload import Workload, pools_only
 
 LOAD = 0.8
@@ -76,8 +76,8 @@ def whole_trace(rows: pl.DataFrame, policies: list[str]) -> None:
         base = log if policy == "fcfs" else base
         limit = f"(limit {LIMITS_S[policy]:g})" if policy in LIMITS_S else ""
         peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        gain = f"gmean {against_baseline(log, base)['speedup_gmean']:.2f}" if base else ""
-        jct_h = summary(log)["mean_jct_s"] / 3600
+        gain = f"gmean {against(log, base)['speedup_gmean']:.2f}" if base else ""
+        jct_h = figures(log)["mean_jct_s"] / 3600
         print(
             f"  {policy:<6} {cpu_s:6.2f} s CPU {limit:<11} peak {peak_mb:.0f} MB  mean JCT {jct_h:.2f} h  {gain}",
             flush=True,
@@ -97,7 +97,7 @@ def three_weeks(rows: pl.DataFrame, folder: Path) -> None:
         for seed in seeds:
             source = Random(workload, seed, earlier) if kind == "random" else SOURCES[kind](workload)
             log, cpu_s = timed(workload, policy, source)
-            figures = against_baseline(log, base)
+            figures = against(log, base)
             runs.append((figures["speedup_gmean"], figures["slowed_pct"], figures["slowdown_max_min"], cpu_s))
         gmean, slowed, worst, cpu_s = np.median(runs, axis=0)
         print(

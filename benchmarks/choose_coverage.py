@@ -23,7 +23,7 @@ from jobcast.pipelines.times import iso, parse_time
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.metrics import against_baseline, summary
+from jobcast.simulator.metrics import against, figures
 from jobcast.traces.history import pool_histories
 from jobcast.traces.pools import derive_pools
 from jobcast.traces.readers import read_trace
@@ -55,7 +55,7 @@ def compare(scene: Scene, data: TrainingData) -> None:
         history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
         source = RegistryForecasts(history, arrivals, loads, durations)
         log = replay(scene.workload, make_policy("sia", source, {}), source, history)
-        told = summary(log) | against_baseline(log, base)
+        told = figures(log) | against(log, base)
         print(
             f"{iso(scene.from_s)} to {iso(scene.until_s)}  {algorithm:<12} coverage {coverage:<5}"
             f" speedup {told['speedup_gmean']:.3f}  slowed {told['slowed_pct']:.3f} %"

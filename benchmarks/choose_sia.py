@@ -35,7 +35,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, bin_durations_s
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.mixed import Mixed
 from jobcast.traces.history import pool_histories
 from jobcast.traces.pools import derive_pools, read_pools
@@ -130,7 +130,7 @@ def compare(scene: Scene, answers: Answers, case: str) -> dict[tuple[float, floa
     base = replay(scene.workload, make_policy("fcfs", None, {}))
 
     def told(name: str, log: RunLog) -> dict[str, float]:
-        figures = against_baseline(log, base)
+        figures = against(log, base)
         print(
             f"{case:<22} {name:<32} speedup {figures['speedup_gmean']:6.2f}  slowed {figures['slowed_pct']:.3f} %,"
             f" {figures['slowdown_total_min']:,.0f} min",

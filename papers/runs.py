@@ -12,9 +12,8 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.rounds import RESTATEMENT
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import simulate
-from jobcast.simulator.fairness import fairness
-from jobcast.simulator.log import Floats, RunLog
-from jobcast.simulator.metrics import summary
+from jobcast.simulator import metrics
+from jobcast.simulator.log import RunLog
 
 SHOCKWAVE = "shockwave"
 BASELINES = ("ossp", "themis_filter", "gavel", "allox", "mst", "gandiva_fair")
@@ -60,15 +59,14 @@ class Done:
     name: str
     figures: Mapping[str, float]
     log: RunLog
-    exclusive_s: Floats | None = None
 
 
 def run(task: Task) -> Done:
     """Simulate one task."""
     settings = dict(task.settings)
     made = simulate(task.scene, task.policy, task.spec, home=NO_HOME, settings=settings)
-    figures = {**summary(made.log), **fairness(made.log, exclusive_s=made.exclusive_s), **made.own}
-    return Done(task.case, task.name, figures, made.log, made.exclusive_s)
+    figures = {**metrics.figures(made.log), **made.own}
+    return Done(task.case, task.name, figures, made.log)
 
 
 def run_all(tasks: Sequence[Task]) -> list[Done]:

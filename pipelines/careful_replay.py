@@ -19,7 +19,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.traces.table import Trace
 
 POLICY, BASELINE = "sia", "fcfs"
@@ -107,7 +107,7 @@ def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup:
 
 def _figures(logs: Sequence[tuple[RunLog, RunLog]]) -> dict[str, Any]:
     """Of all jobs together."""
-    parts = [(len(log), against_baseline(log, base)) for log, base in logs]
+    parts = [(len(log), against(log, base)) for log, base in logs]
     jobs = sum(count for count, _ in parts)
     log_speedup = sum(count * np.log(figures["speedup_gmean"]) for count, figures in parts) / jobs
     return {

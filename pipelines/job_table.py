@@ -1,6 +1,6 @@
-"""The result of a simulation as a table, one row a job."""
+"""The result of a simulation as a table, one row a job, whatever the policy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,15 +8,42 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import (
+    fair_finish_s,
+    in_time,
+    is_slowed,
+    queued_s,
+    same_jobs,
+    tardiness_eur,
+    tardiness_s,
+)
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import write_parquet
 
 MICROSECOND_DIGITS = 6
-TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time")
-PREDICTED = "predicted_end_time"
+TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time")
 DURATION_BIN = "duration_bin"
 """Column of the duration bin that a policy was told of a job, such as 5-60min."""
+LISTED = ("job_id", "pool", "user", "tag", "duration")
+"""What a table takes from the trace."""
+TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
+    "fair_finish_s": (("contention_events",), fair_finish_s),
+    "fair_finish_over_time_s": (("contention_events",), lambda log: fair_finish_s(log, over_time=True)),
+    "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
+    "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
+    "deadline": (("due_s",), lambda log: np.where(np.isfinite(log.columns["due_s"]), log.columns["due_s"], np.nan)),
+    "deadline_met": (("due_s",), in_time),
+    "tardiness_s": (("due_s",), tardiness_s),
+    "tardiness_eur": (("due_s", "weight", "energy_eur"), tardiness_eur),
+    "accuracy_by_deadline": (("deadline_accuracy",), lambda log: log.columns["deadline_accuracy"]),
+    "iterations_done": (("done", "iterations"), lambda log: log.columns["done"] / log.columns["iterations"]),
+    "bandwidth_mb": (("edge_mb", "moved_mb"), lambda log: log.columns["edge_mb"] + log.columns["moved_mb"]),
+    "migrations": (("migrations",), lambda log: log.columns["migrations"].astype(np.int64)),
+}
+"""Column of the table -> columns of the log that it needs, and how it comes from them."""
+RENAMED = ("due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb")
+"""Columns of the log that are told under another name; all others under their own."""
 
 
 def check_job_table(path: Path) -> None:
@@ -25,57 +52,92 @@ def check_job_table(path: Path) -> None:
         raise ConfigError(f"--out {path}: end the name in .csv or .parquet")
 
 
+def listed(workload: Workload) -> pl.DataFrame:
+    """`LISTED` of a workload's jobs."""
+    jobs = workload.jobs
+    rows = {name: [getattr(job, name) for job in jobs] for name in ("job_id", "pool", "user", "tag")}
+    return pl.DataFrame(rows | {"duration": [outcome.duration_s for outcome in workload.outcomes]})
+
+
 def job_table(
     log: RunLog,
-    workload: Workload,
+    jobs: pl.DataFrame,
+    base: RunLog | None = None,
     nodes: Mapping[int, Sequence[int]] | None = None,
     bins: Sequence[str | None] | None = None,
 ) -> pl.DataFrame:
     """One row a job in the trace's order; times in seconds from the epoch, empty where a job never ran.
 
-    Of a closed-loop run `submit_time` is when a job arrived in it, and `trace_submit_time` when in the trace.
+    After what every run tells come the columns that its log has, by `TOLD` or under their own names. Of a closed-loop
+    run `submit_time` is when a job arrived in it, and `trace_submit_time` when in the trace.
 
-    Where duration bins were forecast (`bins`: labels, a job each), a column holds them. Where jobs sat on nodes
-    (`nodes`: by seq), a column holds those of each job's last start: `3`, `0+3`.
+    Parameters
+    ----------
+    log : of the run
+    jobs : `LISTED` of each, of which user and tag may be missing
+    base : of a run of the same jobs under the baseline: with it `slowed` and `baseline_end_time`
+    nodes : by position, where jobs sat on nodes; a column holds those of each job's last start: `3`, `0+3`
+    bins : labels of the duration bins that were forecast, a job each
     """
-    table = pl.DataFrame(
-        {
-            "job_id": [job.job_id for job in workload.jobs],
-            "pool": [job.pool for job in workload.jobs],
-            "submit_time": log.submit_s,
-            "start_time": log.start_s,
-            "end_time": log.end_s,
-            "gpus": log.gpus.astype(np.int64),
-            "duration": [outcome.duration_s for outcome in workload.outcomes],
-            "preemptions": log.preemptions.astype(np.int64),
-            "dedicated": log.dedicated.astype(bool),
-        }
-    ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    columns: dict[str, object] = {
+        "job_id": jobs["job_id"],
+        "pool": jobs["pool"],
+        "submit_time": log.submit_s,
+        "start_time": log.start_s,
+        "end_time": log.end_s,
+        "gpus": log.gpus.astype(np.int64),
+        "duration": jobs["duration"],
+        "preemptions": log.preemptions.astype(np.int64),
+        "dedicated": log.dedicated.astype(bool),
+    }
     if bins is not None:
-        table = table.with_columns(pl.Series(DURATION_BIN, bins, dtype=pl.String))
+        columns[DURATION_BIN] = pl.Series(bins, dtype=pl.String)
     if log.trace_submit_s is not None:
-        table = table.with_columns(trace_submit_time=log.trace_submit_s)
-    if nodes is None:
-        return table
-    named = ["+".join(map(str, nodes[job.seq])) if job.seq in nodes else None for job in workload.jobs]
-    return table.with_columns(pl.Series("nodes", named, dtype=pl.String))
+        columns["trace_submit_time"] = log.trace_submit_s
+    nodes = _last_nodes(log) if nodes is None else nodes
+    if nodes:
+        named = ["+".join(map(str, nodes[job])) if job in nodes else None for job in range(len(log))]
+        columns["nodes"] = pl.Series(named, dtype=pl.String)
+    for name in ("user", "tag"):
+        if name in jobs.columns and (jobs[name].fill_null("") != "").any():
+            columns[name] = jobs[name]
+    columns["waited_s"] = queued_s(log)
+    told = {name: of(log) for name, (needed, of) in TOLD.items() if all(one in log.columns for one in needed)}
+    own = {name: column for name, column in log.columns.items() if name not in RENAMED}
+    table = pl.DataFrame(columns | told | {name: column for name, column in own.items() if name not in told})
+    if base is not None:
+        known, slowed = pl.Series(same_jobs(log, base)), pl.Series(is_slowed(log.jct_s, base.jct_s))
+        table = table.with_columns(slowed=pl.when(known).then(slowed), baseline_end_time=base.end_s)
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _last_nodes(log: RunLog) -> dict[int, list[int]]:
+    """Where jobs held GPUs at their end; nothing where GPUs are known by number alone."""
+    spans = log.spans
+    last_s = np.full(len(log), -np.inf)
+    np.maximum.at(last_s, spans.job, spans.until_s)
+    found: dict[int, list[int]] = {}
+    for row in np.flatnonzero((spans.node >= 0) & (spans.until_s == last_s[spans.job])).tolist():
+        found.setdefault(int(spans.job[row]), []).append(int(spans.node[row]))
+    return {job: sorted(set(held)) for job, held in found.items()}
 
 
 def write_job_table(
     log: RunLog,
-    workload: Workload,
+    jobs: pl.DataFrame,
     path: Path,
+    base: RunLog | None = None,
     nodes: Mapping[int, Sequence[int]] | None = None,
     bins: Sequence[str | None] | None = None,
 ) -> None:
     """Write CSV (times in seconds from the epoch, to the microsecond) or Parquet (UTC timestamps)."""
-    write_table(job_table(log, workload, nodes, bins), path)
+    write_table(job_table(log, jobs, base, nodes, bins), path)
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
     """Write a table whose times are seconds from the epoch: CSV to the microsecond, Parquet with UTC timestamps."""
     check_job_table(path)
-    times = [name for name in (*TIMES, PREDICTED) if name in table.columns]
+    times = [name for name in TIMES if name in table.columns]
     with replacing(path) as draft:
         if path.suffix.lower() == ".csv":
             table.write_csv(draft, float_precision=MICROSECOND_DIGITS, float_scientific=False)

@@ -1,7 +1,7 @@
 """What a table of jobs does not tell of its run, in a folder beside it: `jobs.csv.run` for `jobs.csv`.
 
 `run.json` names policy, forecasts, seed, settings, quotas and inputs; `forecasts.parquet` holds what a policy was told
-about pools, a row whenever an answer changed; `spans.parquet` when jobs held their GPUs, where some were stopped;
+about pools, a row whenever an answer changed; `spans.parquet` which jobs held how many GPUs of which node when;
 `replaced.parquet` since when answers that could not be trusted were replaced, and good again, where any were.
 """
 
@@ -25,16 +25,17 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
-from jobcast.simulator.log import RunLog
+from jobcast.simulator.log import Floats, Ints, RunLog, Spans
 from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import read_parquet, write_parquet
 
-FORMAT = 1
+FORMAT = 2
+AGAIN = "simulate again with --out"
 RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
 POOLS, OTHER = "pools", "other"
-"""How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, jobs that scale)."""
+"""How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, sizes, tasks, nodes)."""
 COPIED = (
     "forecasts",
     "closed_loop",
@@ -56,6 +57,7 @@ REPLACED_COLUMNS = {
     "reason": pl.String,
     "what": pl.String,
 }
+SPAN_COLUMNS = ("seq", "start_s", "end_s", "gpus", "node")
 ANSWER_COLUMNS = ("at_s", "question", "pool", "horizon_min", "level", "answer")
 
 
@@ -67,14 +69,14 @@ class RunRecord:
     ----------
     told : run.json: policy, forecasts, seed, settings, pools, horizons_min, inputs, ...
     answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
-    spans : rows of seq (the job's row in the table), start_s, end_s, None where no job was stopped
+    spans : rows of seq (the job's row in the table), start_s, end_s, gpus, node (-1 where GPUs are known by number)
     replaced : rows of `simulator.guard.Replaced`, None where no answer was
     """
 
     told: Mapping[str, Any]
-    answers: pl.DataFrame | None = None
-    spans: pl.DataFrame | None = None
-    replaced: pl.DataFrame | None = None
+    answers: pl.DataFrame | None
+    spans: pl.DataFrame
+    replaced: pl.DataFrame | None
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -112,26 +114,34 @@ def bin_names(recording: Recording | None, workload: Workload) -> list[str | Non
     return [labels[bins[job.job_id]] if job.job_id in bins else None for job in workload.jobs]
 
 
-def record_of(
+def record_of(log: RunLog, policy: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """`run.json` of any run; `result` holds the figures of `simulate --json`."""
+    return {
+        "format": FORMAT,
+        "mechanism": OTHER,
+        "policy": policy,
+        "law": log.law,
+        "pools": {pool.name: pool.quota for pool in log.pools},
+        **{key: result.get(key) for key in COPIED},
+    }
+
+
+def pool_record_of(
+    log: RunLog,
     workload: Workload,
     policy: str,
     result: Mapping[str, Any],
     settings: Mapping[str, Any],
     recording: Recording | None,
 ) -> dict[str, Any]:
-    """`run.json` of a run; `result` holds the figures of `simulate --json`."""
-    told = {
-        "format": FORMAT,
-        "mechanism": POOLS if find_policy(policy).kind == POOLS else OTHER,
-        "policy": policy,
-        **{key: result.get(key) for key in COPIED},
-    }
-    if told["mechanism"] == OTHER:
+    """`run.json` of a run of whole jobs: where a policy starts them from pools' quotas, what it went by too."""
+    told = record_of(log, policy, result)
+    if find_policy(policy).kind != POOLS:
         return told
     switches = loaded(settings).get("switches")
     return {
         **told,
-        "pools": {pool.name: pool.quota for pool in workload.pools},
+        "mechanism": POOLS,
         "servers": list(workload.servers),
         "restart_s": workload.restart_s,
         "resume_s": float(settings.get(RESUME_S, workload.resume_s)),
@@ -158,12 +168,14 @@ def write_run_record(
         (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
-        if log.preemptions.any():
-            spans = {"seq": log.spans.job, "start_s": log.spans.from_s, "end_s": log.spans.until_s}
-            write_parquet(pl.DataFrame(spans), draft / SPANS)
+        write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, _span_columns(log.spans), strict=True))), draft / SPANS)
         if replaced:
             write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)
     return place
+
+
+def _span_columns(spans: Spans) -> tuple[Ints | Floats, ...]:
+    return spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node
 
 
 def answer_table(recording: Recording) -> pl.DataFrame:
@@ -191,11 +203,12 @@ def read_run_record(table: Path) -> RunRecord | None:
         raise ConfigError(f"{place / RECORD}: is no record of a run of this version; simulate again with --out")
     if told["table"]["sha256"] != sha256_of(table):
         return None
-    return RunRecord(told, _parquet(place / ANSWERS), _parquet(place / SPANS), _parquet(place / REPLACED))
+    spans = read_parquet(place / SPANS, AGAIN)
+    return RunRecord(told, _parquet(place / ANSWERS), spans, _parquet(place / REPLACED))
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:
-    return read_parquet(path, "simulate again with --out") if path.is_file() else None
+    return read_parquet(path, AGAIN) if path.is_file() else None
 
 
 def _switch_rows(switches: Switches) -> list[list[object]]:

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,6 +37,7 @@ ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
 TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Wrap = Callable[[ForecastSource], ForecastSource]
 
 
@@ -50,7 +52,6 @@ class Simulated:
     models : concrete versions that answered, by predictor
     overlap : whether a model was used whose training data reach into the window
     own : figures that a policy reports of its work: rounds, gaps and times of its solver
-    exclusive_s : (n_jobs,) run times alone that fairness is measured by, where they are other than those executed
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
     replaced : since when which of them were replaced
@@ -62,7 +63,6 @@ class Simulated:
     models: Mapping[str, int] = field(default_factory=dict)
     overlap: bool = False
     own: Mapping[str, float] = field(default_factory=dict)
-    exclusive_s: Floats | None = None
     nodes: Mapping[int, Sequence[int]] | None = None
     trust: Mapping[str, Any] = field(default_factory=dict)
     replaced: Sequence[Replaced] = ()
@@ -142,7 +142,9 @@ def _by_rounds(scene: Scene, policy: str, work: Work, split: Split, progress: St
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, **_trust(chosen))
+    if scene.planned_s:
+        log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scene)})
+    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
     return replace(run, trust=work.trust())
 
 
@@ -158,10 +160,8 @@ def _by_goodput(scene: Scene, policy: str, split: Split, progress: Step | None) 
     return Simulated(log, cpu_s, wall_s, own=own)
 
 
-def _planned_s(scene: Scene) -> Floats | None:
-    """(n_jobs,) run times alone as planned, as executed for jobs without; None where no courses were planned."""
-    if not scene.planned_s:
-        return None
+def _planned_s(scene: Scene) -> Floats:
+    """(n_jobs,) run times alone as planned, as executed for jobs without: what fairness is measured by."""
     rows = zip(scene.workload.jobs, scene.workload.outcomes, strict=True)
     return np.array([scene.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
 
@@ -203,23 +203,43 @@ def figures(
     run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
 ) -> dict[str, Any]:
     """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    from jobcast.simulator.fairness import fairness
-    from jobcast.simulator.metrics import against_baseline, ends_against_baseline, summary
+    label, own = spec.label if find_policy(policy).asks else None, {**run.own, **run.trust}
+    return told_figures(run, base, policy=policy, forecasts=label, warmup_until_s=warmup_until_s, own=own)
+
+
+class Finished(Protocol):
+    """A finished replay of any engine, and what it cost: CPU and wall seconds of it alone."""
+
+    @property
+    def log(self) -> RunLog: ...  # noqa: D102
+    @property
+    def cpu_s(self) -> float: ...  # noqa: D102
+    @property
+    def wall_s(self) -> float: ...  # noqa: D102
+
+
+def told_figures(
+    run: Finished,
+    base: Finished | None,
+    *,
+    policy: str,
+    forecasts: str | None,
+    warmup_until_s: float | None = None,
+    own: Mapping[str, Any] = NOTHING,
+) -> dict[str, Any]:
+    """The figures of a run of any engine, those that it tells of itself, then those against the baseline."""
+    from jobcast.simulator import metrics
 
     result: dict[str, Any] = {
         "policy": policy,
-        "forecasts": spec.label if find_policy(policy).asks else None,
-        **summary(run.log, warmup_until_s),
-        **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUND_COUNT in run.own else {}),
-        **run.own,
-        **run.trust,
+        "forecasts": forecasts,
+        **metrics.figures(run.log, warmup_until_s),
+        **own,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
     if base is not None:
-        result |= against_baseline(run.log, base.log, warmup_until_s)
-        if run.log.trace_submit_s is not None:
-            result |= ends_against_baseline(run.log, base.log, warmup_until_s)
+        result |= metrics.against(run.log, base.log, warmup_until_s)
     return finite_or_none(result)
 
 

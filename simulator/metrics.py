@@ -1,15 +1,80 @@
-"""Figures of a replay: pure functions of its log, and of the log of a baseline on the same workload."""
+"""Figures of a run: pure functions of its log, and of the log of another run of the same jobs. Each stands here once.
+
+A group of figures names the columns and totals that it needs, and every run whose log has them is given it, whatever
+its policy. Sources: SIA, sections 4.1 and 6.1 (speedups, slowdowns); Shockwave, section 2.1 and appendix G.2, and
+Themis, NSDI 2020 (finish-time fairness); PCS, sections 2.2 and 5.1 (errors, fair finish); MLFS, section 4.1
+(deadlines, accuracy, bandwidth); ANDREAS, section V (energy, tardiness).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from jobcast.simulator.log import Bools, Floats, RunLog
 
 SLOWED_TOLERANCE_S = 1e-3
-"""A job counts as slowed when its JCT is longer by more than this: dust of adding floats up differently is less."""
-MINUTE_S = 60.0
+"""An instant is later than another, and a due date missed, by more than this: dust of adding floats up differently."""
+SHARE_TOLERANCE = 1e-9
+"""The same of shares: accuracies, iterations."""
+UNFAIR_ABOVE = (1.00, 1.05, 1.10)
+"""Thresholds of unfair jobs; the published fractions of Shockwave match its own data at the last."""
+URGENT = 8.0
+"""Levels of urgency above this are urgent. MLFS, section 4.1."""
 SPEEDUP_TAILS = (5.0, 95.0)  # percentiles; SIA, table 17
+MINUTE_S, HOUR_S = 60.0, 3600.0
+MS_PER_S = 1e3
+MB_PER_TB = 1e6
 
 Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Figures that are made together.
+
+    Attributes
+    ----------
+    columns, totals : of the log, without which they cannot be made
+    of : of a log, and the jobs that count
+    """
+
+    columns: tuple[str, ...]
+    totals: tuple[str, ...]
+    of: Callable[[RunLog, Bools], Figures]
+
+    def known(self, log: RunLog) -> bool:
+        """Whether a log tells enough."""
+        return all(name in log.columns for name in self.columns) and all(name in log.totals for name in self.totals)
+
+
+GROUPS: dict[str, Group] = {}
+"""By name, in the order in which figures are told."""
+Rule = Callable[[RunLog, Bools], Figures]
+
+
+def needs(*columns: str, totals: tuple[str, ...] = ()) -> Callable[[Rule], Rule]:
+    """Add a group of figures that needs these columns and totals of a log."""
+
+    def add(rule: Rule) -> Rule:
+        GROUPS[rule.__name__] = Group(columns, totals, rule)
+        return rule
+
+    return add
+
+
+def figures(log: RunLog, warmup_until_s: float | None = None) -> Figures:
+    """All that the log of a run can tell, over the jobs submitted after the warm-up, in the order of `GROUPS`.
+
+    Totals, and `events`, count the whole run. Jobs that never ran are left out of times. NaN where there is nothing to
+    take the mean of.
+    """
+    counted = after_warmup(log, warmup_until_s)
+    told: Figures = {}
+    for group in GROUPS.values():
+        if group.known(log):
+            told |= group.of(log, counted)
+    return told
 
 
 def after_warmup(log: RunLog, warmup_until_s: float | None) -> Bools:
@@ -20,118 +85,76 @@ def after_warmup(log: RunLog, warmup_until_s: float | None) -> Bools:
     return np.ones(len(log), dtype=np.bool_) if warmup_until_s is None else log.told_submit_s >= warmup_until_s
 
 
-def summary(log: RunLog, warmup_until_s: float | None = None) -> Figures:
-    """Figures of a run alone, over the jobs submitted after the warm-up.
+# Times, use
 
-    `jobs` counts them; `makespan_s` is from the first submission to the last completion, `utilization` the share of
-    all GPU time in that stretch that was used (by any job); `events` counts those of the whole run. Jobs that never
-    ran are left out of times. NaN where no job is left.
+
+@needs()
+def times(log: RunLog, counted: Bools) -> Figures:
+    """Of every run: what became of its jobs and GPUs.
+
+    `mean_wait_s` is from submission to first start, `mean_queued_s` all the time in which a job held nothing. MLFS's
+    average waiting time is the latter. `makespan_s` is from the first submission to the last completion, `utilization`
+    the share of all GPU time in that stretch that was held (by any job).
     """
-    counted = after_warmup(log, warmup_until_s)
     ran = counted & np.isfinite(log.end_s)
     begin_s, end_s = _stretch(log, ran)
     return (
-        {"jobs": int(counted.sum())}
+        {"jobs": int(counted.sum()), "makespan_s": end_s - begin_s}
         | _job_figures(log, ran)
         | {
-            "makespan_s": end_s - begin_s,
-            "utilization": _used_gpu_s(log, begin_s, end_s) / (log.total_gpus * (end_s - begin_s)),
+            "mean_queued_s": _mean(queued_s(log)[ran]),
+            "utilization": _share(held_gpu_s(log, begin_s, end_s), log.total_gpus * (end_s - begin_s)),
             "events": log.events,
+            "preemptions": int(log.preemptions[counted].sum()),
         }
     )
+
+
+@needs("used_gpu_s")
+def use(log: RunLog, counted: Bools) -> Figures:
+    """`used_share`: GPU time that tasks used / all of it in the makespan."""
+    begin_s, end_s = _stretch(log, counted & np.isfinite(log.end_s))
+    return {"used_share": _share(float(log.columns["used_gpu_s"][counted].sum()), log.total_gpus * (end_s - begin_s))}
+
+
+@needs("migrations")
+def migrations(log: RunLog, counted: Bools) -> Figures:
+    """Moves to other GPUs without waiting."""
+    return {"migrations": int(log.columns["migrations"][counted].sum())}
+
+
+def queued_s(log: RunLog) -> Floats:
+    """Time between a job's submission and its completion in which it held nothing, (n_jobs,) seconds."""
+    held_s = np.zeros(len(log))
+    spans = log.spans
+    if len(spans):
+        job, at_s = np.tile(spans.job, 2), np.concatenate([spans.from_s, spans.until_s])
+        order = np.lexsort((at_s, job))
+        job, at_s = job[order], at_s[order]
+        open_spans = np.cumsum(np.where(order < len(spans), 1, -1))[:-1]
+        np.add.at(held_s, job[:-1], np.where((open_spans > 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
+    return np.maximum(log.jct_s - held_s, 0.0)
+
+
+def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
+    """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
+    spans = log.spans
+    held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
+    gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
+    return float(held_s @ gpus)
 
 
 def pool_summaries(log: RunLog, warmup_until_s: float | None = None) -> dict[str, Figures]:
     """Figures by pool, names ascending: jobs, JCT and wait; `utilization` is use by its jobs / its quota."""
     counted = after_warmup(log, warmup_until_s)
     begin_s, end_s = _stretch(log, counted & np.isfinite(log.end_s))
-    figures = {}
+    told = {}
     for index, pool in enumerate(log.pools):
         mine = counted & (log.pool == index)
-        used = _used_gpu_s(log, begin_s, end_s, log.pool == index)
-        share = used / (pool.quota * (end_s - begin_s)) if pool.quota else np.nan
+        share = _share(held_gpu_s(log, begin_s, end_s, log.pool == index), pool.quota * (end_s - begin_s))
         ran = mine & np.isfinite(log.end_s)
-        figures[pool.name] = {"jobs": int(mine.sum())} | _job_figures(log, ran) | {"utilization": float(share)}
-    return figures
-
-
-def against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> Figures:
-    """Speedups and slowdowns of the jobs against a baseline. SIA, sections 4.1 and 6.1, table 17.
-
-    A job's speedup is JCT under the baseline / JCT. `slowed_pct` is the share of jobs that take longer from submission
-    to completion by any second (`SLOWED_TOLERANCE_S`), the slowdowns are by how much, in minutes. In closed-loop runs
-    a job's two submissions differ; each JCT counts from its own.
-
-    Raises
-    ------
-    ValueError
-        The logs are not of the same jobs.
-    """
-    counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
-    jct_s, base_s = log.jct_s[counted], base.jct_s[counted]
-    if not len(jct_s):
-        return dict.fromkeys(_AGAINST, np.nan)
-    speedups, later_s = base_s / jct_s, jct_s - base_s
-    slowed = later_s > SLOWED_TOLERANCE_S
-    low, high = np.percentile(speedups, SPEEDUP_TAILS)
-    values = (
-        speedups.mean(),
-        np.exp(np.log(speedups).mean()),
-        low,
-        high,
-        100.0 * slowed.mean(),
-        later_s[slowed].sum() / MINUTE_S,
-        later_s[slowed].max(initial=0.0) / MINUTE_S,
-    )
-    return dict(zip(_AGAINST, map(float, values), strict=True))
-
-
-_AGAINST = (
-    "speedup_mean",
-    "speedup_gmean",
-    "speedup_p5",
-    "speedup_p95",
-    "slowed_pct",
-    "slowdown_total_min",
-    "slowdown_max_min",
-)
-
-
-def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> Figures:
-    """How much earlier jobs of closed-loop runs complete than under a baseline, whenever they were submitted.
-
-    JCTs leave out what a closed loop adds up: a job that is submitted earlier, for what it follows ended earlier, may
-    take longer and still complete before. `ends_earlier_mean_s` is the mean of (completion under the baseline -
-    completion), `ends_later_pct` the share of jobs that complete later by more than `SLOWED_TOLERANCE_S`. In an open
-    loop they would be the difference of mean JCTs and `slowed_pct`.
-
-    Raises
-    ------
-    ValueError
-        The logs are not of the same jobs.
-    """
-    counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
-    if not counted.any():
-        return dict.fromkeys(("ends_earlier_mean_s", "ends_later_pct"), np.nan)
-    earlier_s = (base.end_s - log.end_s)[counted]
-    later = -earlier_s > SLOWED_TOLERANCE_S
-    return {"ends_earlier_mean_s": float(earlier_s.mean()), "ends_later_pct": float(100.0 * later.mean())}
-
-
-def same_jobs(log: RunLog, base: RunLog) -> Bools:
-    """Jobs that ran in both runs, (n_jobs,).
-
-    Raises ValueError when the logs are not of the same jobs, or one of them is of a closed-loop replay alone.
-    """
-    alike = (
-        len(log) == len(base)
-        and (log.trace_submit_s is None) == (base.trace_submit_s is None)
-        and np.array_equal(log.told_submit_s, base.told_submit_s)
-        and np.array_equal(log.duration_s, base.duration_s)
-    )
-    if not alike:
-        raise ValueError(f"runs of {log.policy} and {base.policy} are not of the same jobs; replay one workload")
-    return np.isfinite(log.end_s) & np.isfinite(base.end_s)
+        told[pool.name] = {"jobs": int(mine.sum())} | _job_figures(log, ran) | {"utilization": share}
+    return told
 
 
 def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
@@ -155,21 +178,326 @@ def _stretch(log: RunLog, ran: Bools) -> tuple[float, float]:
 
 
 def _job_figures(log: RunLog, ran: Bools) -> Figures:
-    if not ran.any():
-        return dict.fromkeys(("mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s"), np.nan)
-    jct_s = log.jct_s[ran]
-    p50, p99 = np.percentile(jct_s, (50, 99))
+    jct_s, wait_s = log.jct_s[ran], (log.start_s - log.submit_s)[ran]
+    p50, p99 = np.percentile(jct_s, (50, 99)) if len(jct_s) else (np.nan, np.nan)
     return {
-        "mean_jct_s": float(jct_s.mean()),
+        "mean_jct_s": _mean(jct_s),
         "p50_jct_s": float(p50),
         "p99_jct_s": float(p99),
-        "mean_wait_s": float((log.start_s - log.submit_s)[ran].mean()),
+        "mean_wait_s": _mean(wait_s[np.isfinite(wait_s)]),  # of tasks, some end without all having started
     }
 
 
-def _used_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
-    """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
-    spans = log.spans
-    held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
-    gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
-    return float(held_s @ gpus)
+# Fairness
+
+
+def static_contention(log: RunLog) -> float:
+    """Jobs / GPUs of the whole run, at least 1: nobody's fair share is more than what it asks for."""
+    return max(1.0, len(log) / log.total_gpus)
+
+
+def mean_active(log: RunLog) -> Floats:
+    """Jobs pending or running, averaged over each job's own life, (n_jobs,). NaN for a job that never ran."""
+    ran = np.isfinite(log.end_s)
+    instants = np.unique(np.concatenate([log.submit_s, log.end_s[ran]]))
+    present = np.searchsorted(np.sort(log.submit_s), instants, side="right")
+    present = present - np.searchsorted(np.sort(log.end_s[ran]), instants, side="right")
+    summed = np.concatenate([[0.0], np.cumsum(present[:-1] * np.diff(instants))])  # job-seconds up to each instant
+    lived = np.interp(log.end_s, instants, summed) - np.interp(log.submit_s, instants, summed)
+    means: Floats = lived / np.maximum(log.jct_s, 1e-12)
+    return means
+
+
+def lifetime_contention(log: RunLog) -> Floats:
+    """Jobs pending or running / GPUs, averaged over each job's own life, at least 1, (n_jobs,). Appendix G.2."""
+    means: Floats = np.maximum(1.0, mean_active(log) / log.total_gpus)
+    return means
+
+
+def finish_time_fairness(log: RunLog, contention: float | Floats) -> Floats:
+    """JCT / (run time alone on the GPUs that it asks for x contention), (n_jobs,); above 1 is unfair.
+
+    `contention` : jobs that share a GPU, one for all or (n_jobs,). NaN where no time alone is known.
+    """
+    alone_s = log.columns.get("exclusive_s", log.duration_s)
+    rho: Floats = log.jct_s / (np.where(alone_s > 0.0, alone_s, np.nan) * contention)
+    return rho
+
+
+@needs()
+def fairness(log: RunLog, counted: Bools) -> Figures:
+    """Worst and mean finish-time fairness, and the percentages of jobs above each of `UNFAIR_ABOVE`.
+
+    By the static contention factor, and with the suffix `_lifetime` by each job's own.
+    """
+    told: Figures = {}
+    for suffix, contention in (("", static_contention(log)), ("_lifetime", lifetime_contention(log))):
+        rho = finish_time_fairness(log, contention)
+        rho = rho[counted & np.isfinite(rho)]
+        told |= {f"worst_ftf{suffix}": float(rho.max()) if len(rho) else np.nan, f"mean_ftf{suffix}": _mean(rho)}
+        told |= {f"unfair_pct_{round(100 * limit)}{suffix}": 100.0 * _mean(rho > limit) for limit in UNFAIR_ABOVE}
+    return told
+
+
+def fair_finish_s(log: RunLog, *, over_time: bool = False) -> Floats:
+    """Run time on a fair share: work / min(GPUs / mean number of active jobs, GPUs asked for), (n_jobs,) seconds.
+
+    The mean is over events, as in the runs that PCS published, or over time, which does not depend on how often others
+    come. Work is seconds on one GPU.
+    """
+    active = mean_active(log) if over_time else log.columns["contention_events"]
+    work_s = log.columns.get("work_s", log.duration_s * log.gpus)
+    fair: Floats = work_s / np.minimum(log.total_gpus / active, np.maximum(log.gpus, 1))
+    return fair
+
+
+def unfairness_pct(log: RunLog, *, over_time: bool = False) -> Floats:
+    """By how much a job exceeds its fair finish time, % of that, 0 where it does not; (n_jobs,). PCS, section 5.1."""
+    fair_s = fair_finish_s(log, over_time=over_time)
+    return 100.0 * np.maximum(log.jct_s - fair_s, 0.0) / np.where(fair_s > 0.0, fair_s, np.nan)
+
+
+@needs("contention_events")
+def unfairness(log: RunLog, counted: Bools) -> Figures:
+    """`unfairness_mean_pct` and `_p99_pct` against processor sharing, by the mean over events."""
+    return _mean_and_p99("unfairness", "", unfairness_pct(log)[counted])
+
+
+@needs()
+def unfairness_over_time(log: RunLog, counted: Bools) -> Figures:
+    """The same by the mean over time."""
+    return _mean_and_p99("unfairness", "_over_time", unfairness_pct(log, over_time=True)[counted])
+
+
+def _mean_and_p99(name: str, suffix: str, values: Floats) -> Figures:
+    values = values[np.isfinite(values)]
+    p99 = float(np.percentile(values, 99)) if len(values) else np.nan
+    return {f"{name}_mean_pct{suffix}": _mean(values), f"{name}_p99_pct{suffix}": p99}
+
+
+# Forecasts
+
+
+def errors_pct(log: RunLog) -> Floats:
+    """Errors of forecasts, % of the forecast: |predicted JCT - JCT| / predicted JCT, (n_jobs,). PCS, section 2.2."""
+    predicted_end_s = log.columns["predicted_end_s"]
+    return 100.0 * np.abs(log.end_s - predicted_end_s) / (predicted_end_s - log.submit_s)
+
+
+@needs("predicted_end_s")
+def forecast_errors(log: RunLog, counted: Bools) -> Figures:
+    """`pred_err_*`: of the completions forecast at submission."""
+    errors = errors_pct(log)[counted]
+    errors = errors[np.isfinite(errors)]
+    tails = np.percentile(errors, (50, 90, 99)) if len(errors) else np.full(3, np.nan)
+    named = {f"pred_err_p{level}_pct": float(tail) for level, tail in zip((50, 90, 99), tails, strict=True)}
+    return {"pred_err_mean_pct": _mean(errors)} | named
+
+
+# Due dates, accuracy
+
+
+def tardiness_s(log: RunLog) -> Floats:
+    """tau_j: by how much jobs end after their due dates, (n_jobs,) seconds; 0 without a due date. ANDREAS, eq. 1."""
+    late: Floats = np.maximum(0.0, log.end_s - log.columns["due_s"])
+    return late
+
+
+def tardiness_eur(log: RunLog) -> Floats:
+    """omega_j tau_j: what being late costs, (n_jobs,) EUR. ANDREAS, equation 1."""
+    return log.columns["weight"] * (tardiness_s(log) / HOUR_S)
+
+
+def in_time(log: RunLog) -> Bools:
+    """Whether jobs end by their due dates, (n_jobs,)."""
+    met: Bools = log.end_s <= log.columns["due_s"] + SLOWED_TOLERANCE_S
+    return met
+
+
+@needs("due_s")
+def deadlines(log: RunLog, counted: Bools) -> Figures:
+    """`deadline_ratio`, the share of jobs with a due date that end by it, `late_pct`, the others.
+
+    `tardiness_mean_s` of all with a due date, those in time counting 0.
+    """
+    due = counted & np.isfinite(log.columns["due_s"])
+    met, late_s = _mean(in_time(log)[due]), tardiness_s(log)[due]
+    return {
+        "deadline_ratio": met,
+        "late_pct": 100.0 * (1.0 - met),
+        "tardiness_mean_s": _mean(late_s[np.isfinite(late_s)]),
+    }
+
+
+@needs("due_s", "weight", "target")
+def urgent_deadlines(log: RunLog, counted: Bools) -> Figures:
+    """`urgent_deadline_ratio`: of the urgent jobs with a due date alone."""
+    due = counted & np.isfinite(log.columns["due_s"]) & (log.columns["weight"] > URGENT)
+    return {"urgent_deadline_ratio": _mean(in_time(log)[due])}
+
+
+@needs("target", "deadline_accuracy")
+def accuracy(log: RunLog, counted: Bools) -> Figures:
+    """`accuracy_mean` by the due date; `accuracy_ratio`, the share of jobs with a required one that have it by then."""
+    target, reached = log.columns["target"], log.columns["deadline_accuracy"]
+    required = counted & np.isfinite(target)
+    return {
+        "accuracy_mean": _mean(reached[counted]),
+        "accuracy_ratio": _mean((reached >= target - SHARE_TOLERANCE)[required]),
+    }
+
+
+@needs("iterations", "done")
+def iterations(log: RunLog, counted: Bools) -> Figures:
+    """`stopped_early` counts jobs with iterations left, `iterations_saved` is their share of all iterations."""
+    wanted = log.columns["iterations"][counted]
+    saved = wanted - log.columns["done"][counted]
+    return {
+        "stopped_early": int((saved > SHARE_TOLERANCE * wanted).sum()),
+        "iterations_saved": _share(float(saved.sum()), float(wanted.sum())),
+    }
+
+
+# Costs
+
+
+@needs("edge_mb", "moved_mb")
+def bandwidth(log: RunLog, counted: Bools) -> Figures:
+    """`bandwidth_tb` that iterations and moves sent between servers."""
+    sent_mb = log.columns["edge_mb"][counted].sum() + log.columns["moved_mb"][counted].sum()
+    return {"bandwidth_tb": float(sent_mb) / MB_PER_TB}
+
+
+@needs("energy_kwh", "energy_eur", totals=("energy_kwh", "energy_eur"))
+def energy(log: RunLog, counted: Bools) -> Figures:
+    """What nodes drew, without PUE, and its cost with it: all of it without a warm-up, the jobs' shares with one."""
+    whole = bool(counted.all())
+    return {
+        name: float(log.totals[name] if whole else log.columns[name][counted].sum())
+        for name in ("energy_kwh", "energy_eur")
+    }
+
+
+@needs("due_s", "weight", "energy_kwh", "energy_eur", totals=("energy_kwh", "energy_eur"))
+def total_cost(log: RunLog, counted: Bools) -> Figures:
+    """`tardiness_eur`, and `total_eur` with the energy's cost."""
+    late_eur = float(tardiness_eur(log)[counted].sum())
+    return {"tardiness_eur": late_eur, "total_eur": energy(log, counted)["energy_eur"] + late_eur}
+
+
+@needs(totals=("overloads",))
+def overloads(log: RunLog, counted: Bools) -> Figures:
+    """Servers overloaded after a decision."""
+    return {"overloads": int(log.totals["overloads"])}
+
+
+@needs(totals=("decisions", "decision_s"))
+def decisions(log: RunLog, counted: Bools) -> Figures:
+    """How many decisions were asked for, and milliseconds of CPU for one."""
+    asked = log.totals["decisions"]
+    told = {"decisions": int(asked), "decision_ms_mean": _share(MS_PER_S * log.totals["decision_s"], asked)}
+    if "decision_max_s" in log.totals:
+        told["decision_ms_max"] = MS_PER_S * log.totals["decision_max_s"]
+    return told
+
+
+# Against another run
+
+
+def against(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> Figures:
+    """Speedups and slowdowns of the jobs against another run of them. SIA, sections 4.1 and 6.1, table 17.
+
+    A job's speedup is JCT under the baseline / JCT. `slowed_pct` is the share of jobs that take longer from submission
+    to completion by any second (`SLOWED_TOLERANCE_S`), the slowdowns are by how much, in minutes. In closed-loop runs
+    a job's two submissions differ; each JCT counts from its own, and `ends_against_baseline` joins. `saving_pct` is by
+    how much less energy and tardiness cost.
+
+    Whether jobs progressed by the same law in both is the caller's to judge: `RunLog.law`.
+
+    Raises
+    ------
+    ValueError
+        The logs are not of the same jobs.
+    """
+    counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
+    told = _speedups(log.jct_s[counted], base.jct_s[counted])
+    if log.trace_submit_s is not None:
+        told |= ends_against_baseline(log, base, warmup_until_s)
+    if GROUPS["total_cost"].known(log) and GROUPS["total_cost"].known(base):
+        cost, before = (total_cost(one, after_warmup(one, warmup_until_s))["total_eur"] for one in (log, base))
+        told["saving_pct"] = saving_pct(cost, before)
+    return told
+
+
+def _speedups(jct_s: Floats, base_s: Floats) -> Figures:
+    speedups, later_s = base_s / jct_s, jct_s - base_s
+    slowed = is_slowed(jct_s, base_s)
+    low, high = np.percentile(speedups, SPEEDUP_TAILS) if len(jct_s) else (np.nan, np.nan)
+    return {
+        "speedup_mean": _mean(speedups),
+        "speedup_gmean": float(np.exp(_mean(np.log(speedups)))),
+        "speedup_p5": float(low),
+        "speedup_p95": float(high),
+        "slowed_pct": 100.0 * _mean(slowed),
+        "slowdown_total_min": float(later_s[slowed].sum() / MINUTE_S) if len(jct_s) else np.nan,
+        "slowdown_max_min": float(later_s[slowed].max(initial=0.0) / MINUTE_S) if len(jct_s) else np.nan,
+    }
+
+
+def is_slowed(jct_s: Floats, base_s: Floats) -> Bools:
+    """Whether jobs take longer than under a baseline, (n_jobs,)."""
+    longer: Bools = jct_s - base_s > SLOWED_TOLERANCE_S
+    return longer
+
+
+def ends_against_baseline(log: RunLog, base: RunLog, warmup_until_s: float | None = None) -> Figures:
+    """How much earlier jobs of closed-loop runs complete than under a baseline, whenever they were submitted.
+
+    JCTs leave out what a closed loop adds up: a job that is submitted earlier, for what it follows ended earlier, may
+    take longer and still complete before. `ends_earlier_mean_s` is the mean of (completion under the baseline -
+    completion), `ends_later_pct` the share of jobs that complete later by more than `SLOWED_TOLERANCE_S`. In an open
+    loop they would be the difference of mean JCTs and `slowed_pct`.
+
+    Raises
+    ------
+    ValueError
+        The logs are not of the same jobs.
+    """
+    counted = after_warmup(log, warmup_until_s) & same_jobs(log, base)
+    earlier_s = (base.end_s - log.end_s)[counted]
+    later = -earlier_s > SLOWED_TOLERANCE_S
+    return {"ends_earlier_mean_s": _mean(earlier_s), "ends_later_pct": 100.0 * _mean(later)}
+
+
+def saving_pct(total_eur: float, base_eur: float) -> float:
+    """By how much less something costs than something else; NaN where that costs nothing.
+
+    >>> saving_pct(38.0, 100.0)
+    62.0
+    """
+    return 100.0 * (1.0 - total_eur / base_eur) if base_eur > 0.0 else float("nan")
+
+
+def same_jobs(log: RunLog, base: RunLog) -> Bools:
+    """Jobs that ran in both runs, (n_jobs,).
+
+    Raises ValueError when the logs are not of the same jobs, or one of them is of a closed-loop replay alone. Under
+    another law a job may run for another time.
+    """
+    alike = (
+        len(log) == len(base)
+        and (log.trace_submit_s is None) == (base.trace_submit_s is None)
+        and bool((np.abs(log.told_submit_s - base.told_submit_s) <= SLOWED_TOLERANCE_S).all())
+        and (log.law != base.law or np.array_equal(log.duration_s, base.duration_s, equal_nan=True))
+    )
+    if not alike:
+        raise ValueError(f"runs of {log.policy} and {base.policy} are not of the same jobs; replay one workload")
+    return np.isfinite(log.end_s) & np.isfinite(base.end_s)
+
+
+def _mean(values: Floats | Bools) -> float:
+    return float(values.mean()) if len(values) else np.nan
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else np.nan

@@ -7,8 +7,8 @@ import numpy as np
 
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.simulator.energy.accounting import power_over_time
-from jobcast.simulator.energy.metrics import energy_metrics, tardiness_s
 from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import figures, tardiness_s
 from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scene, energy_eur, session
 from papers.andreas.bench import Bench
@@ -85,7 +85,7 @@ def _jobs(scene: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
 def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
     rows = []
     for row in ROWS:
-        found = energy_metrics(session(scene, row.policy).log)
+        found = figures(session(scene, row.policy).log)
         keys = (("energy_eur", 5, 1.0), ("tardiness_eur", 2, 1.0), ("late_pct", 1, 1.0), ("makespan_s", 2, 1 / 3600.0))
         rows.append((row.title, *(number(found[key] * scale, digits) for key, digits, scale in keys)))
     return rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.energy import EnergyCluster
-from jobcast.simulator.energy.metrics import tardiness_eur
+from jobcast.simulator.metrics import tardiness_eur
 from papers.andreas.armida import PERIOD_S, Session, armida_scene, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
 from papers.confidence import interval_of

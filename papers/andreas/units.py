@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.simulating import simulate_energy
-from jobcast.simulator.energy.metrics import energy_metrics
+from jobcast.simulator.metrics import figures
 from papers.andreas.workloads import Workload, read_workload
 from papers.run_file import Outcome
 
@@ -68,4 +68,4 @@ def run_unit(unit: Unit, data: Path) -> tuple[str, Outcome]:
     row, scene = unit.row, read_workload(unit.workload, unit.seed, data)
     believed = noisy(scene.jobs.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
     made = simulate_energy(scene, row.policy, dict(row.settings), believed, seed=unit.seed)
-    return unit.key, Outcome({**energy_metrics(made.log), "cpu_s": made.cpu_s})
+    return unit.key, Outcome({**figures(made.log), "cpu_s": made.cpu_s})

@@ -14,7 +14,7 @@ from jobcast.pipelines.tasks.learned import learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.pipelines.tasks.simulating import simulate_tasks
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.metrics import figures
 from papers.mlfs.rows import BY_MODEL, EXACT, Row
 from papers.mlfs.workloads import Workload, read_workload
 from papers.run_file import Outcome
@@ -82,9 +82,9 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> tuple[str, Ou
 
 def outcome(log: RunLog, cpu_s: float) -> Outcome:
     """Figures of `simulate`, the share of jobs done within 100 minutes, and seconds of CPU of the whole replay."""
-    figures = {**task_metrics(log), UNDER: float((log.jct_s < SHORT_S).mean()), "cpu_s": cpu_s}
+    kept = {**figures(log), UNDER: float((log.jct_s < SHORT_S).mean()), "cpu_s": cpu_s}
     quantiles = np.quantile(log.jct_s, QUANTILES).tolist()
-    return Outcome(figures, tuple(float(f"{value:.{DIGITS}g}") for value in quantiles))
+    return Outcome(kept, tuple(float(f"{value:.{DIGITS}g}") for value in quantiles))
 
 
 def _forecast(row: Row, scene: TaskScene, models: Path, home: Path) -> AccuracyForecast | None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.elastic.figures import errors_pct, unfairness_pct
-from jobcast.simulator.elastic.run import ElasticLog
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import errors_pct, unfairness_pct
 from papers.pcs.plotting import save, style_of
 from papers.pcs.toy import POLICIES, SIZES, SUBMIT, expected_ends, play_toy
 from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
@@ -42,15 +42,15 @@ def figure1(data: Path, out: Path, fronts: Path) -> None:
     write_page(out, "figure1", parts)
 
 
-def _rows(logs: dict[str, ElasticLog]) -> list[tuple[object, ...]]:
+def _rows(logs: dict[str, RunLog]) -> list[tuple[object, ...]]:
     return [
-        (policy, name, SUBMIT[job], SIZES[job], log.predicted_end_s[job], log.end_s[job])
+        (policy, name, SUBMIT[job], SIZES[job], log.columns["predicted_end_s"][job], log.end_s[job])
         for policy, log in logs.items()
         for job, name in enumerate(NAMES)
     ]
 
 
-def _summary(logs: dict[str, ElasticLog]) -> str:
+def _summary(logs: dict[str, RunLog]) -> str:
     head = ("policy", "mean JCT", "mean unfairness %", "by the mean over time", "mean error %", "paper", "by job")
     rows = [
         (
@@ -76,7 +76,7 @@ def _expected(ends: dict[str, list[list[float]]]) -> str:
     return grid(head, rows)
 
 
-def _claims(logs: dict[str, ElasticLog], ends: dict[str, list[list[float]]]) -> list[Claim]:
+def _claims(logs: dict[str, RunLog], ends: dict[str, list[list[float]]]) -> list[Claim]:
     errors = {policy: float(errors_pct(log).mean()) for policy, log in logs.items()}
     jcts = {policy: float((log.end_s - log.submit_s).mean()) for policy, log in logs.items()}
     unfair = {policy: float(unfairness_pct(log).mean()) for policy, log in logs.items()}

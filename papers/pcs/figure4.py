@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.elastic.figures import errors_pct, unfairness_pct
 from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.simulator.metrics import errors_pct, unfairness_pct
 from papers.pcs.fronts import APPS, NAMES, configs, front_of
 from papers.pcs.plotting import TALL_PANEL, WIDE, distributions, save, scatter, style_of
 from papers.pcs.runs import TITLES, Done, Task, policies, pooled, run_all

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.elastic.figures import fair_finish_s
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
+from jobcast.simulator.metrics import fair_finish_s
 from papers.pcs.fronts import NAMES
 from papers.pcs.runs import TITLES, Done
 from papers.pcs.tables import percent
@@ -40,7 +40,7 @@ def compared(data: Path, done: Sequence[Done]) -> str:
     for run, name in MEASURED.items():
         log = next(one.log for one in done if one.name == name)
         jct, forecast, fair = (_column(data, run, column) for column in COLUMNS)
-        ours = (log.end_s - log.submit_s, log.predicted_end_s - log.submit_s, fair_finish_s(log))
+        ours = (log.jct_s, log.columns["predicted_end_s"] - log.submit_s, fair_finish_s(log))
         apart = [float(np.abs(mine - one).max()) for mine, one in zip(ours, (jct, forecast, fair), strict=True)]
         errors = 100 * np.abs(forecast - jct) / forecast
         told = (

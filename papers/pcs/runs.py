@@ -7,12 +7,12 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.pipelines.clusters import preempting
-from jobcast.pipelines.elastic.figures import errors_pct, run_log, unfairness_pct
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.elastic.simulating import prepare
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.simulator.elastic.run import ElasticLog, ElasticReplay, replay_elastic
-from jobcast.simulator.metrics import summary
+from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import errors_pct, held_gpu_s, unfairness_pct
 from papers.runs import in_parallel
 
 TITLES = {
@@ -57,7 +57,7 @@ class Done:
     case: str
     name: str
     figures: Mapping[str, float]
-    log: ElasticLog
+    log: RunLog
 
 
 def policies(case: str, scene: ElasticScene, names: Iterable[str] = PAPERS, preempt_s: float = 0.0) -> list[Task]:
@@ -72,13 +72,13 @@ def replay(task: Task) -> ElasticReplay:
         return prepare(scene, task.policy, {**task.settings, "preempt_s": task.preempt_s})
     policy = task.config.policy(scene.gpu_types, whole=task.whole)
     cluster = preempting(scene.cluster, task.preempt_s, placed=policy.integral)
-    return ElasticReplay(scene.jobs, scene.size_s, cluster, policy)
+    return ElasticReplay(scene.jobs, scene.size_s, cluster, policy, origin_s=scene.origin_s)
 
 
 def run(task: Task) -> Done:
     """Simulate one task, with a forecast of each job's completion at its submission."""
     log = replay_elastic(replay(task), predict=True)
-    return Done(task.case, task.label, figures_of(log, task.label), log)
+    return Done(task.case, task.label, figures_of(log), log)
 
 
 def run_all(tasks: Sequence[Task]) -> list[Done]:
@@ -86,20 +86,21 @@ def run_all(tasks: Sequence[Task]) -> list[Done]:
     return list(in_parallel(run, tasks, lambda done: f"{done.case} {done.name}"))
 
 
-def figures_of(log: ElasticLog, policy: str = "") -> dict[str, float]:
+def figures_of(log: RunLog) -> dict[str, float]:
     """Means, percentiles and maxima of JCT (s), prediction error (%) and unfairness (%), by both means of contention.
 
     Then utilisation and preemptions a job.
     """
     by_job = {
-        "jct_s": log.end_s - log.submit_s,
+        "jct_s": log.jct_s,
         "error_pct": errors_pct(log),
         "unfairness_pct": unfairness_pct(log),
         "unfairness_over_time_pct": unfairness_pct(log, over_time=True),
     }
     figures = {f"{measure}_{name}": value for name, of in by_job.items() for measure, value in _measures(of).items()}
-    told = summary(run_log(log, policy))
-    return {**figures, "utilization": told["utilization"], "preemptions_a_job": float(log.preemptions.mean())}
+    begin_s, end_s = float(log.submit_s.min()), float(log.end_s.max())
+    used = held_gpu_s(log, begin_s, end_s) / (log.total_gpus * (end_s - begin_s))
+    return {**figures, "utilization": used, "preemptions_a_job": float(log.preemptions.mean())}
 
 
 def _measures(values: Floats) -> dict[str, float]:
@@ -107,7 +108,7 @@ def _measures(values: Floats) -> dict[str, float]:
     return {"mean": float(values.mean()), **found, "max": float(values.max())}
 
 
-def pooled(done: Sequence[Done], by_job: Callable[[ElasticLog], Floats]) -> dict[str, list[float]]:
+def pooled(done: Sequence[Done], by_job: Callable[[RunLog], Floats]) -> dict[str, list[float]]:
     """Values by job of all runs of a name put together, by name in the order of their first run."""
     names = list(dict.fromkeys(one.name for one in done))
     return {name: np.concatenate([by_job(one.log) for one in done if one.name == name]).tolist() for name in names}

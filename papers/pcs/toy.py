@@ -4,7 +4,8 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.elastic.run import ElasticCluster, ElasticLog, ElasticReplay, replay_elastic
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.log import RunLog
 from papers.pcs.runs import cut
 
 SUBMIT = (0.0, 1.0, 7.0, 9.0)
@@ -33,7 +34,7 @@ def toy_jobs() -> ElasticJobs:
     )
 
 
-def play_toy(policy: str, arrived: int = len(SIZES)) -> ElasticLog:
+def play_toy(policy: str, arrived: int = len(SIZES)) -> RunLog:
     """The first `arrived` jobs under a policy, to their end, each with the forecast made at its submission."""
     settings = {"lease_s": str(LEASE)} if policy == "elastic_themis" else {}
     jobs = cut(toy_jobs(), arrived)

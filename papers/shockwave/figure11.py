@@ -7,10 +7,9 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.goodput_runs import goodput_log
 from jobcast.pipelines.rounds import ORACLE
 from jobcast.schedulers.pollux import Pollux
-from jobcast.simulator.fairness import fairness, finish_time_fairness, static_contention
 from jobcast.simulator.goodput import GoodputLog, ScalableWork, replay_goodput
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import summary
+from jobcast.simulator.metrics import figures, finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save
 from papers.runs import GREEDY, SHOCKWAVE, Done, Means, Task, in_parallel, means, run
 from papers.sheets import (
@@ -71,7 +70,7 @@ def _label(spec: ForecastSpec) -> str:
 def _done(case: str, works: list[ScalableWork], log: GoodputLog, like: RunLog) -> Done:
     """Pollux's replay in the form of the others, with the run times alone of Shockwave's jobs."""
     made = goodput_log(POLLUX, like.pools, works, log, like.duration_s)
-    return Done(case, POLLUX, {**summary(made), **fairness(made)}, made)
+    return Done(case, POLLUX, figures(made), made)
 
 
 def figure11(data: Path, out: Path) -> None:

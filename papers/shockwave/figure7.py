@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.simulator.fairness import finish_time_fairness, static_contention
+from jobcast.simulator.metrics import finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save
 from papers.runs import (
     BASELINES,
@@ -122,9 +122,7 @@ def _claims(found: Means) -> list[Claim]:
 
 
 def _plot_ftf(out: Path, done: list[Done]) -> None:
-    values = {
-        one.name: finish_time_fairness(one.log, static_contention(one.log), one.exclusive_s).tolist() for one in done
-    }
+    values = {one.name: finish_time_fairness(one.log, static_contention(one.log)).tolist() for one in done}
     save(
         out,
         "figure7-ftf",

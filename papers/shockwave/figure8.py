@@ -7,7 +7,7 @@ import numpy as np
 
 from jobcast.pipelines.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
-from jobcast.simulator.fairness import finish_time_fairness, static_contention
+from jobcast.simulator.metrics import finish_time_fairness, static_contention
 from papers.plotting import distributions, gpus_over_time, save
 from papers.runs import SHOCKWAVE, Done, Means, Task, means, run_all
 from papers.sheets import (

@@ -11,7 +11,7 @@ import numpy as np
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate, warmup_end
-from jobcast.simulator.metrics import after_warmup, against_baseline, summary
+from jobcast.simulator.metrics import after_warmup, against, figures
 from papers.run_file import Outcome
 from papers.sia.workloads import Workload
 
@@ -92,9 +92,9 @@ def figures_of(made: Simulated, base: Simulated, warmup_until_s: float | None) -
     """
     counted = after_warmup(made.log, warmup_until_s)
     speedups = base.log.jct_s[counted] / made.log.jct_s[counted]
-    own = summary(made.log, warmup_until_s)
-    ratio = summary(base.log, warmup_until_s)["mean_jct_s"] / own["mean_jct_s"]
+    own = figures(made.log, warmup_until_s)
+    ratio = figures(base.log, warmup_until_s)["mean_jct_s"] / own["mean_jct_s"]
     tails = {f"speedup_p{at:g}": float(np.percentile(speedups, at)) for at in QUANTILES}
     stops = float(made.log.preemptions[counted].sum())
     told = {"jct_ratio": ratio, "preemptions": stops, "cpu_s": made.cpu_s, **tails, **made.own}
-    return {**own, **against_baseline(made.log, base.log, warmup_until_s), **told}
+    return {**own, **against(made.log, base.log, warmup_until_s), **told}

@@ -1,4 +1,4 @@
-"""`jobcast explain`: why one job of a finished run waited, was helped or was slowed."""
+"""`jobcast explain`: what one job of a finished run held, why it waited, was helped or was slowed."""
 
 from pathlib import Path
 
@@ -28,8 +28,9 @@ from jobcast.pipelines.commands.options import check_places, console_of, json_op
 def command(ctx: click.Context, log_path: Path, job_id: str, pools_path: Path | None, json_to: str | None) -> None:
     """Tell why a job waited, was helped or was slowed: which jobs, reservations and forecasts.
 
-    Read from the table of jobs that simulate wrote and the record beside it (LOG.run); nothing is replayed. Explained
-    are policies that start whole jobs from pools' quotas, such as fcfs, ssf, mmfs and sia.
+    Read from the table of jobs that simulate wrote and the record beside it (LOG.run); nothing is replayed. Of any
+    policy: what the job held, who held the GPUs while it waited, what was forecast of it; of those that start whole
+    jobs from pools' quotas, such as fcfs, ssf, mmfs and sia, why too.
 
     \b
     Example:

@@ -109,13 +109,13 @@ def command(
     from jobcast.pipelines.energy import asking as energy
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
-    from jobcast.pipelines.job_table import check_job_table, write_job_table
+    from jobcast.pipelines.job_table import check_job_table, listed, write_job_table
     from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant, settings_for
     from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.run_record import (
         bin_names,
         check_record,
-        record_of,
+        pool_record_of,
         simulate_recorded,
         write_run_record,
     )
@@ -246,10 +246,10 @@ def command(
         "jobcast": __version__,
     }
     if out:
-        write_job_table(run.log, scene.workload, out, run.nodes, bin_names(recording, scene.workload))
-        write_run_record(
-            out, record_of(scene.workload, policy, result, own, recording), run.log, recording, run.replaced
-        )
+        jobs, told_base = listed(scene.workload), None if base is None else base.log
+        write_job_table(run.log, jobs, out, told_base, run.nodes, bin_names(recording, scene.workload))
+        told = pool_record_of(run.log, scene.workload, policy, result, own, recording)
+        write_run_record(out, told, run.log, recording, run.replaced)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)

@@ -13,12 +13,12 @@ from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import (
-    figures,
     simulate_elastic,
-    write_elastic_table,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.simulation import counted_from, figures_table
+from jobcast.pipelines.job_table import write_job_table
+from jobcast.pipelines.run_record import record_of, write_run_record
+from jobcast.pipelines.simulation import counted_from, figures_table, told_figures
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.traces.table import Trace
@@ -101,14 +101,16 @@ def simulate_and_tell(
     base = None
     if asked.baseline and asked.baseline != "none":
         base = run if asked.baseline == asked.policy and not own else simulate_elastic(scene, asked.baseline, {})
-    warmup_until_s = counted_from(0.0, float(scene.jobs.submit_s[-1]), asked.warmup_days)
+    last_s = scene.origin_s + float(scene.jobs.submit_s[-1])
+    warmup_until_s = counted_from(scene.origin_s, last_s, asked.warmup_days)
     result = {
-        **figures(run, base, policy=asked.policy, warmup_until_s=warmup_until_s),
+        **told_figures(run, base, policy=asked.policy, forecasts="oracle", warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance()),
     }
     if out:
-        write_elastic_table(scene, run.log, out)
+        write_job_table(run.log, scene.listed(), out, None if base is None else base.log)
+        write_run_record(out, record_of(run.log, asked.policy, result), run.log)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *_placing_notes(scene, asked.policy, own), *dropped_lines(scene.dropped)):
         console.note(line)

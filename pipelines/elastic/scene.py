@@ -12,6 +12,7 @@ from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import elastic_cluster
+from jobcast.pipelines.job_table import LISTED
 from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
@@ -55,6 +56,11 @@ class ElasticScene:
 
     def __len__(self) -> int:
         return len(self.size_s)
+
+    def listed(self) -> pl.DataFrame:
+        """What a table of jobs takes from the trace: `job_table.LISTED`, with the work as duration."""
+        known = [name for name in LISTED if name in self.trace.jobs.columns]
+        return self.trace.jobs.select(known).with_columns(duration=pl.Series(self.size_s))
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""

@@ -16,17 +16,17 @@ from jobcast.pipelines.energy.simulating import (
     SEGMENTS,
     EnergyRun,
     check_segments,
-    figures,
     policy_of,
     profiles_file,
     simulate_energy,
-    write_energy_table,
     write_segments,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
+from jobcast.pipelines.run_record import record_of, write_run_record
+from jobcast.pipelines.simulation import counted_from, figures_table, told_figures, trust_lines
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.table import Trace
@@ -78,13 +78,14 @@ def simulate_and_tell(
         same = base_name == asked.policy and plain == settings
         base = run if same else _run(scene, asked, base_name, plain, believed, None)
     result = {
-        **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
+        **told_figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
         **trust(believed.told, run.models),
     }
     if out:
-        write_energy_table(scene, run.log, out)
+        write_job_table(run.log, scene.trace.jobs, out, None if base is None else base.log)
+        write_run_record(out, record_of(run.log, asked.policy, result), run.log)
         console.note(f"jobs: {out}")
     if segments:
         write_segments(scene, run.log, segments)

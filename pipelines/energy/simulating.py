@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -12,12 +12,8 @@ import polars as pl
 from jobcast.domain.energy import EnergyPolicy, Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
-from jobcast.pipelines.job_table import write_table
-from jobcast.pipelines.simulation import finite_or_none
-from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.energy.metrics import energy_metrics, tardiness_eur, tardiness_s
 from jobcast.simulator.energy.run import replay_energy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.spans import by_job
@@ -78,57 +74,6 @@ def simulate_energy(
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_energy(workload, rule, progress=progress, **how)
     return EnergyRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {}, overlap)
-
-
-def figures(
-    run: EnergyRun, base: EnergyRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
-) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    own = energy_metrics(run.log, warmup_until_s)
-    result: dict[str, Any] = {
-        "policy": policy,
-        "forecasts": forecasts,
-        **own,
-        "wall_s": run.wall_s,
-        "cpu_s": run.cpu_s,
-    }
-    if base is not None:
-        result |= speedups(run.log, base.log, warmup_until_s)
-        result["saving_pct"] = saving_pct(own["total_eur"], energy_metrics(base.log, warmup_until_s)["total_eur"])
-    return finite_or_none(result)
-
-
-def saving_pct(total_eur: float, base_eur: float) -> float:
-    """By how much less something costs than something else; NaN where that costs nothing.
-
-    >>> saving_pct(38.0, 100.0)
-    62.0
-    """
-    return 100.0 * (1.0 - total_eur / base_eur) if base_eur > 0.0 else float("nan")
-
-
-def write_energy_table(scene: EnergyScene, log: RunLog, path: Path) -> None:
-    """One row a job: the columns of `simulate --out`, then moves, energy, tardiness, and the due date in seconds."""
-    trace, due_s = scene.trace, log.columns["due_s"]
-    table = pl.DataFrame(
-        {
-            "job_id": list(scene.job_ids),
-            "pool": trace.jobs["pool"],
-            "submit_time": log.submit_s,
-            "start_time": log.start_s,
-            "end_time": log.end_s,
-            "gpus": log.gpus,
-            "duration": log.duration_s,
-            "preemptions": log.preemptions,
-            "migrations": log.columns["migrations"].astype(np.int64),
-            "energy_kwh": log.columns["energy_kwh"],
-            "energy_eur": log.columns["energy_eur"],
-            "tardiness_s": tardiness_s(log),
-            "tardiness_eur": tardiness_eur(log),
-            "deadline": np.where(np.isfinite(due_s), due_s, np.nan),
-        }
-    )
-    write_table(table.with_columns(pl.col("start_time", "end_time", "deadline").fill_nan(None)), path)
 
 
 def segments_table(scene: EnergyScene, log: RunLog) -> pl.DataFrame:

@@ -1,10 +1,11 @@
-"""Why a job waited, was helped or was slowed, as data: everything that `jobcast explain --json` writes."""
+"""What a job held, why it waited, was helped or was slowed: everything that `jobcast explain --json` writes."""
 
 from typing import Any
 
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.helped import Helped
+from jobcast.pipelines.explain.holdings import Holdings
 from jobcast.pipelines.explain.kinds import Sharing, sharing_of
 from jobcast.pipelines.explain.loans import Loans
 from jobcast.pipelines.explain.mentions import Mentions, finite
@@ -23,10 +24,22 @@ RESERVES_OTHERWISE = ("sia_risk", "sia_preempt")
 def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     """Explain one job of a run. Raises ConfigError for a job that it does not hold.
 
+    Of any run: what it held, who held what while it held nothing, what was forecast of it. Of one that started whole
+    jobs from pools' quotas: why it waited, was helped or slowed too.
+
     Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
     """
-    job = table.find(job_id)
-    past, answers = ClusterPast(table), Answers(table)
+    job, answers = table.find(job_id), Answers(table)
+    holdings = Holdings(table).told(job)
+    if not table.by_pools:
+        return {
+            "job": Mentions(table, answers).job(job) | {"preemptions": int(table.preemptions[job])},
+            "summary": _times(table, job),
+            **holdings,
+            "run": _run(table, answers, Sharing.UNKNOWN),
+            "notes": list(table.notes),
+        }
+    past = ClusterPast(table)
     windows = table.bins is not None
     sharing = sharing_of(past, windows)
     reservations, mentions = Reservations(past, answers), Mentions(table, answers)
@@ -37,6 +50,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     return {
         "job": mentions.job(job) | {"preemptions": int(table.preemptions[job])},
         "summary": summary,
+        **holdings,
         "waits": waits.told(job, stretches),
         "wait_by_reason": totals(stretches),
         "helped": Helped(past, mentions, loans, sharing).told(job) if summary["verdict"] == HELPED else None,
@@ -48,7 +62,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
 
 def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:
     table = past.table
-    submit_s, start_s, end_s = (float(column[job]) for column in (table.submit_s, table.start_s, table.end_s))
+    submit_s, start_s = float(table.submit_s[job]), float(table.start_s[job])
     due_s = None if sharing is Sharing.UNKNOWN else finite(past.fcfs_s(int(table.pool[job]))[job])
     ran = finite(start_s) is not None
     verdict, sooner_s = (UNKNOWN if ran else NEVER), None
@@ -56,16 +70,23 @@ def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:
         sooner_s = due_s - start_s
         verdict = SAME if abs(sooner_s) <= SLOWED_TOLERANCE_S else HELPED if sooner_s > 0 else SLOWED
     return {
-        "submitted_s": submit_s,
-        "started_s": finite(start_s),
-        "ended_s": finite(end_s),
-        "wait_s": finite(start_s - submit_s),
-        "jct_s": finite(end_s - submit_s),
+        **_times(table, job),
         "fcfs_started_s": due_s,
         "fcfs_wait_s": None if due_s is None else due_s - submit_s,
         "fcfs_jct_s": None if due_s is None else due_s - submit_s + float(table.duration_s[job]),
         "earlier_than_fcfs_s": sooner_s,
         "verdict": verdict,
+    }
+
+
+def _times(table: RunTable, job: int) -> dict[str, Any]:
+    submit_s, start_s, end_s = (float(column[job]) for column in (table.submit_s, table.start_s, table.end_s))
+    return {
+        "submitted_s": submit_s,
+        "started_s": finite(start_s),
+        "ended_s": finite(end_s),
+        "wait_s": finite(start_s - submit_s),
+        "jct_s": finite(end_s - submit_s),
     }
 
 

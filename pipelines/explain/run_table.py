@@ -3,30 +3,26 @@
 import difflib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
-from jobcast.pipelines.run_record import OTHER, RunRecord, read_run_record, record_folder
-from jobcast.simulator.log import Bools, Floats, Ints
+from jobcast.pipelines.run_record import POOLS, SPAN_COLUMNS, RunRecord, read_run_record, record_folder
+from jobcast.simulator.log import Bools, Floats, Ints, Spans, flat_spans
 from jobcast.traces.files import read_file, reason
 from jobcast.traces.parquet import is_parquet, read_parquet
 from jobcast.traces.pools import read_pools
 
 NEEDED = ("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration")
 TIMES = NEEDED[2:5]
-OTHER_LOGS = {
-    "fair_finish_s": "elastic jobs",
-    "energy_kwh": "jobs scheduled by energy",
-    "bandwidth_mb": "jobs of tasks",
-    "nodes": "jobs that take turns in rounds",
-}
-"""Column -> what a log that has it is of."""
-EXPLAINED = "explained are logs of policies that start whole jobs from pools' quotas, such as fcfs, mmfs and sia"
+OTHER_LOGS = ("fair_finish_s", "energy_kwh", "bandwidth_mb", "nodes")
+"""Columns of logs of policies that do not start whole jobs from pools' quotas, where no record tells."""
 CLOSED_LOOP = "a closed-loop run: fcfs is worked out for the arrivals of this run, not for those of its own"
+NO_QUOTAS = "quotas are not known: nothing is told of fcfs, of idle GPUs and of who was helped; pass --pools FILE"
+NO_SPANS = "some jobs were stopped meanwhile: they are taken to hold their GPUs from first start to end"
 NEAR = 3
 MICRO = 1e6
 
@@ -47,8 +43,11 @@ class RunTable:
     dedicated : (n_jobs,) whether it ran against its pool's quota
     preemptions : (n_jobs,) how often it was stopped
     bins : (n_jobs,) labels of the duration bins that the policy was told, None where it asked none
-    held_job, held_from_s, held_until_s : (n_held,) stretches in which a job held its GPUs, by their beginning
+    held_job, held_from_s, held_until_s : (n_held,) stretches in which a job held GPUs, by their beginning
+    held_gpus, held_node : (n_held,) how many, and of which node, -1 where GPUs are known by number alone
     quotas : (n_pools,) GPUs, None where they are not known
+    by_pools : whether whole jobs were started from pools' quotas
+    rows : the table itself, in the same order
     record : what lies beside the table
     notes : what is missing for a full explanation
     """
@@ -68,7 +67,11 @@ class RunTable:
     held_job: Ints
     held_from_s: Floats
     held_until_s: Floats
+    held_gpus: Floats
+    held_node: Ints
     quotas: Ints | None
+    by_pools: bool
+    rows: pl.DataFrame
     record: RunRecord | None
     notes: tuple[str, ...]
 
@@ -84,6 +87,20 @@ class RunTable:
     def on_servers(self) -> bool:
         """Whether jobs were given cells of servers, where the record tells it."""
         return self.record is not None and bool(self.record.told.get("servers"))
+
+    def seconds(self, column: str) -> Floats | None:
+        """An optional column of instants, (n_jobs,) seconds from the epoch, infinite where empty; None without it."""
+        if column not in self.rows.columns:
+            return None
+        told = self.rows[column]
+        return _seconds(told if isinstance(told.dtype, pl.Datetime) else told.cast(pl.Float64, strict=False))
+
+    def number(self, column: str, job: int) -> float | None:
+        """An optional figure of a job, None where there is none."""
+        if column not in self.rows.columns:
+            return None
+        value = self.rows[column].cast(pl.Float64, strict=False)[job]
+        return None if value is None else float(value)
 
     def find(self, job_id: str) -> int:
         """Position of a job. Raises ConfigError that names those most like it."""
@@ -110,18 +127,18 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     TraceError
         The file is no such log.
     ConfigError
-        It is a log of a policy that does not start whole jobs from pools' quotas; its record cannot be read.
+        Its record cannot be read.
     PoolsError
         The pools file cannot be used, or has no quota for a pool.
     """
     rows = _in_order(_typed(_raw(path), path))
     record = read_run_record(path)
-    _check_kind(rows, record, path)
-    names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record else set())))
+    by_pools = _by_pools(rows, record)
+    names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record and by_pools else set())))
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
     stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
-    held_job, held_from_s, held_until_s, spans_told = _held(rows, record, start_s, end_s)
-    quotas = _quotas(names, rows, record, pools)
+    held = _held(rows, record, start_s, end_s)
+    quotas = _quotas(names, rows, record, pools) if by_pools else None
     return RunTable(
         path=path,
         job_ids=rows["job_id"].to_list(),
@@ -135,13 +152,19 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         dedicated=_flags(rows),
         preemptions=stopped,
         bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
-        held_job=held_job,
-        held_from_s=held_from_s,
-        held_until_s=held_until_s,
+        held_job=held.job,
+        held_from_s=held.from_s,
+        held_until_s=held.until_s,
+        held_gpus=held.gpus,
+        held_node=held.node,
         quotas=quotas,
+        by_pools=by_pools,
+        rows=rows,
         record=record,
         notes=(
-            *_missing(path, record, quotas, stopped, spans_told, pools),
+            *_missing(path, record, pools),
+            *([NO_QUOTAS] if by_pools and quotas is None else []),
+            *([NO_SPANS] if record is None and stopped.any() else []),
             *([CLOSED_LOOP] if "trace_submit_time" in rows.columns else []),
         ),
     )
@@ -207,37 +230,24 @@ def _flags(rows: pl.DataFrame) -> Bools:
     return flags
 
 
-def _check_kind(rows: pl.DataFrame, record: RunRecord | None, path: Path) -> None:
-    """Refuse logs of runs that schedule in another way. Raises ConfigError."""
+def _by_pools(rows: pl.DataFrame, record: RunRecord | None) -> bool:
     if record is not None:
-        if record.told.get("mechanism") == OTHER:
-            raise ConfigError(
-                f"{path}: is a log of {record.told['policy']}, which gives jobs turns or sizes; {EXPLAINED}"
-            )
-        return
-    for column, what in OTHER_LOGS.items():
-        if column in rows.columns:
-            raise ConfigError(f"{path}: is a log of {what}; {EXPLAINED}")
+        return bool(record.told["mechanism"] == POOLS)
+    return not any(name in rows.columns for name in OTHER_LOGS)
 
 
-def _held(
-    rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: Floats
-) -> tuple[Ints, Floats, Floats, bool]:
-    """Stretches in which jobs held GPUs, by their beginning; whether they were told, not taken from start and end."""
-    if record is not None and record.spans is not None:
+def _held(rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: Floats) -> Spans:
+    """Stretches in which jobs held GPUs, by their beginning; without a record each from its start to its end."""
+    if record is None:
+        job = np.flatnonzero(np.isfinite(start_s))
+        held = flat_spans(job, start_s[job], end_s[job], rows["gpus"].to_numpy()[job])
+    else:
         place = np.empty(len(rows), dtype=np.int64)
         place[rows["row"].to_numpy()] = np.arange(len(rows))
-        job = place[record.spans["seq"].to_numpy()]
-        begin_s, until_s, told = (
-            on_grid(record.spans["start_s"].to_numpy()),
-            on_grid(record.spans["end_s"].to_numpy()),
-            True,
-        )
-    else:
-        job = np.flatnonzero(np.isfinite(start_s))
-        begin_s, until_s, told = start_s[job], end_s[job], False
-    order = np.lexsort((job, begin_s))
-    return job[order].astype(np.int64), begin_s[order], until_s[order], told
+        seq, begin_s, until_s, gpus, node = (record.spans[name].to_numpy() for name in SPAN_COLUMNS)
+        held = Spans(place[seq], on_grid(begin_s), on_grid(until_s), gpus, node)
+    order = np.lexsort((held.job, held.from_s))
+    return Spans(*(getattr(held, each.name)[order] for each in fields(held)))
 
 
 def _quotas(names: tuple[str, ...], rows: pl.DataFrame, record: RunRecord | None, pools: Path | None) -> Ints | None:
@@ -255,20 +265,9 @@ def _quotas(names: tuple[str, ...], rows: pl.DataFrame, record: RunRecord | None
     return np.array([given[name] for name in names], dtype=np.int64)
 
 
-def _missing(
-    path: Path, record: RunRecord | None, quotas: Ints | None, stopped: Ints, spans_told: bool, pools: Path | None
-) -> list[str]:
-    notes = []
+def _missing(path: Path, record: RunRecord | None, pools: Path | None) -> list[str]:
     place = record_folder(path)
     if record is None:
         why = "is of another table" if place.exists() else "is not there"
-        notes.append(f"{place} {why}: policy, forecasts and reservations are not known; simulate again with --out")
-    elif pools is not None:
-        notes.append(f"--pools {pools}: not read, {place} tells the quotas")
-    if quotas is None:
-        notes.append(
-            "quotas are not known: nothing is told of fcfs, of idle GPUs and of who was helped; pass --pools FILE"
-        )
-    if stopped.any() and not spans_told:
-        notes.append("some jobs were stopped meanwhile: they are taken to hold their GPUs from first start to end")
-    return notes
+        return [f"{place} {why}: policy, forecasts and reservations are not known; simulate again with --out"]
+    return [] if pools is None else [f"--pools {pools}: not read, {place} tells the quotas"]

@@ -1,5 +1,6 @@
 """Why a job waited, was helped or was slowed, in sentences; made of what `explaining.explain` found."""
 
+from jobcast.pipelines.explain.holdings import tell_forecast, tell_held, tell_waiting
 from jobcast.pipelines.explain.kinds import ONE_PILE, Sharing
 from jobcast.pipelines.explain.telling_waits import WaitTeller
 from jobcast.pipelines.explain.telling_words import (
@@ -26,11 +27,16 @@ MADE_ROOM = {
 
 def tell(told: Told) -> str:
     """The explanation as text, a part for each question."""
+    if "waits" not in told:
+        return "\n".join([*_plain_summary(told), *tell_held(told), *tell_waiting(told), *tell_forecast(told)])
     lines = [*_summary(told), *_waits(told)]
+    if told["held"][1:]:
+        lines += tell_held(told)
     if told["helped"] is not None:
         lines += ["Why it was helped", *_helped(told)]
     if told["slowed"] is not None:
         lines += ["Why it was slowed", *_slowed(told)]
+    lines += tell_waiting(told)
     return "\n".join(lines)
 
 
@@ -57,6 +63,19 @@ def _summary(told: Told) -> list[str]:
         verdict = {"helped": f"helped by {by}", "slowed": f"slowed by {by}"}.get(summary["verdict"], "no difference")
         lines.append(f"  without sharing (fcfs) it would have started {instant(summary['fcfs_started_s'])}: {verdict}")
     return lines
+
+
+def _plain_summary(told: Told) -> list[str]:
+    """Of runs in rounds, of elastic jobs, tasks, nodes: widths and run times are not what was held."""
+    job, summary, run = told["job"], told["summary"], told["run"]
+    policy = run["policy"] or "policy unknown"
+    stops = f", stopped or narrowed {counted(job['preemptions'], 'time')}" if job["preemptions"] else ""
+    return [
+        f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])}; {policy}",
+        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
+        f"ended {instant(summary['ended_s'])}",
+        f"  waited {length(summary['wait_s'])} for its first GPUs, done after {length(summary['jct_s'])}{stops}",
+    ]
 
 
 def _source(run: Told) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from jobcast.domain.tasks import AccuracyForecast, Floats, TaskPolicy
 from jobcast.models.scheduling.policy import Measured
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.metrics import figures
 from jobcast.simulator.tasks.run import replay_tasks
 from jobcast.simulator.tasks.workload import TaskWorkload
 
@@ -35,7 +35,7 @@ def compare(
     """
     changes = []
     for number, (workload, seed) in enumerate(zip(workloads, seeds, strict=True)):
-        told = [task_metrics(replay_tasks(workload, policy, forecast, seed=seed)) for policy in (learned, heuristic)]
+        told = [figures(replay_tasks(workload, policy, forecast, seed=seed)) for policy in (learned, heuristic)]
         changes.append(change(told[0], told[1]))
         if progress is not None:
             progress(number + 1, len(workloads))

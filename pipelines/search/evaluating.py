@@ -59,7 +59,8 @@ def simulated(world: World, candidate: Candidate, sample: Sample, objectives: Se
     """Objectives of one candidate on one sample, (n_objectives,)."""
     rule = world.policy(candidate)
     cluster = preempting(world.cluster, world.preempt_s, placed=rule.integral)
-    log = replay_elastic(ElasticReplay(sample.jobs, sample.size_s, cluster, rule), predict=needs_forecasts(objectives))
+    run = ElasticReplay(sample.jobs, sample.size_s, cluster, rule, record=False)
+    log = replay_elastic(run, predict=needs_forecasts(objectives))
     return values_of(log, objectives)
 
 

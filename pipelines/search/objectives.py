@@ -9,8 +9,8 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.elastic.figures import errors_pct, unfairness_pct
-from jobcast.simulator.elastic.run import ElasticLog
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import errors_pct, unfairness_pct
 
 MEAN = "mean"
 AVERAGES = (MEAN, "avg")
@@ -31,11 +31,11 @@ class Metric:
     """
 
     title: str
-    by_job: Callable[[ElasticLog], Floats]
+    by_job: Callable[[RunLog], Floats]
 
 
-def _jct_s(log: ElasticLog) -> Floats:
-    return log.end_s - log.submit_s
+def _jct_s(log: RunLog) -> Floats:
+    return log.jct_s
 
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
@@ -76,7 +76,7 @@ class Objective:
         measure = MEAN if self.percentile is None else f"p{self.percentile:g}"
         return f"{measure} {METRICS[self.metric].title}"
 
-    def of(self, log: ElasticLog) -> float:
+    def of(self, log: RunLog) -> float:
         """Its value for a run."""
         values = METRICS[self.metric].by_job(log)
         return float(values.mean() if self.percentile is None else np.percentile(values, self.percentile))
@@ -117,6 +117,6 @@ def needs_forecasts(objectives: Sequence[Objective]) -> bool:
     return any(one.metric == FORECAST for one in objectives)
 
 
-def values_of(log: ElasticLog, objectives: Sequence[Objective]) -> list[float]:
+def values_of(log: RunLog, objectives: Sequence[Objective]) -> list[float]:
     """Values for a run, (n_objectives,)."""
     return [one.of(log) for one in objectives]

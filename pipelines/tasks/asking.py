@@ -10,18 +10,18 @@ from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
+from jobcast.pipelines.run_record import record_of, write_run_record
+from jobcast.pipelines.simulation import counted_from, figures_table, told_figures, trust_lines
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
 from jobcast.pipelines.tasks.simulating import (
     TaskRun,
-    figures,
     simulate_tasks,
     task_files,
-    write_task_table,
 )
 from jobcast.schedulers.policies import TASKS, split_settings
 from jobcast.schedulers.registry import find_of_kind
@@ -57,13 +57,14 @@ def simulate_and_tell(
         same = base_name == asked.policy and plain == asked.settings
         base = run if same else _run(scene, asked, base_name, plain, spec, home, None)
     result = {
-        **figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
+        **told_figures(run, base, policy=asked.policy, forecasts=spec.label, warmup_until_s=warmup_until_s),
         "baseline": asked.baseline or "none",
         **asked.provenance(scene.provenance(), run.models, run.overlap),
         **trust(run.told, run.models),
     }
     if out:
-        write_task_table(scene, run.log, out)
+        write_job_table(run.log, scene.trace.jobs, out, None if base is None else base.log)
+        write_run_record(out, record_of(run.log, asked.policy, result), run.log)
         console.note(f"jobs: {out}")
     for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
         console.note(line)

@@ -4,23 +4,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
-import polars as pl
+from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
-from jobcast.pipelines.job_table import write_table
-from jobcast.pipelines.simulation import finite_or_none
-from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.tasks.metrics import queued_s, task_metrics
 from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
@@ -89,44 +82,3 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: B
     if not isinstance(known.networks, Networks):
         return cast(TaskPolicy, rule)
     return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, told)
-
-
-def figures(
-    run: TaskRun, base: TaskRun | None, *, policy: str, forecasts: str, warmup_until_s: float | None = None
-) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    result: dict[str, Any] = {
-        "policy": policy,
-        "forecasts": forecasts,
-        **task_metrics(run.log, warmup_until_s),
-        "wall_s": run.wall_s,
-        "cpu_s": run.cpu_s,
-    }
-    if base is not None:
-        result |= speedups(run.log, base.log, warmup_until_s)
-    return finite_or_none(result)
-
-
-def write_task_table(scene: TaskScene, log: RunLog, path: Path) -> None:
-    """One row a job: the columns of `simulate --out`, then deadline, accuracy and what its tasks cost."""
-    trace, columns = scene.trace, log.columns
-    table = pl.DataFrame(
-        {
-            "job_id": list(scene.job_ids),
-            "pool": trace.jobs["pool"],
-            "submit_time": log.submit_s,
-            "start_time": log.start_s,
-            "end_time": log.end_s,
-            "gpus": log.gpus,
-            "duration": log.duration_s,
-            "preemptions": log.preemptions,
-            "waited_s": queued_s(log),
-            "deadline_met": log.end_s <= columns["due_s"],
-            "accuracy": columns["accuracy"],
-            "accuracy_by_deadline": columns["deadline_accuracy"],
-            "iterations_done": columns["done"] / columns["iterations"],
-            "migrations": columns["migrations"].astype(np.int64),
-            "bandwidth_mb": columns["edge_mb"] + columns["moved_mb"],
-        }
-    )
-    write_table(table.with_columns(pl.col("start_time", "end_time").fill_nan(None)), path)

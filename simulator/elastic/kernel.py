@@ -25,15 +25,15 @@ from jobcast.simulator.elastic.placing import place
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, State, World
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
-ARRIVED, ACTIVE, EVENTS, CULPRIT = COUNT
-DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED = range(5)
-"""How a run may end: well, or by what the rule did wrong."""
+ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
+DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
+"""How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
 NOBODY = -1
 STATE = types.NamedTuple(
     [
         *(FLOATS, INTS, INTS, FLOATS, INTS, FLOATS, FLOATS_2D),
         *(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INTS),
-        *(FLOATS, FLOATS, INTS, FLOATS, FLOATS, FLOATS_2D, INTS),
+        *(FLOATS, FLOATS, INTS, FLOATS, FLOATS, FLOATS_2D, INTS, FLOATS_2D, FLOATS_2D),
     ],
     State,
 )
@@ -86,6 +86,19 @@ def _carry_out(capacity: Floats, preempt_s: float, state: State, held: Floats) -
     return DONE
 
 
+@njit(types.void(STATE, types.int64, types.float64), cache=True)
+def _record(state: State, job: int, total: float) -> None:
+    """Note what a job, which holds `total` GPUs, holds from now on wherever it is another number than before."""
+    placed = state.on_node.shape[1] > 0
+    for place_of in range(state.recorded.shape[1]):
+        holds = state.on_node[job, place_of] if placed else total
+        if abs(holds - state.recorded[job, place_of]) > EPSILON:
+            row = state.changes[state.count[CHANGES]]
+            row[0], row[1], row[2], row[3] = state.clock[NOW], job, place_of, holds
+            state.recorded[job, place_of] = holds
+            state.count[CHANGES] += 1
+
+
 @njit(types.int64(RULE_TYPE, WORLD, STATE), cache=True)
 def _share(rule: Any, world: World, state: State) -> int:
     """Ask the rule and carry out what it says; a status."""
@@ -126,6 +139,8 @@ def _share(rule: Any, world: World, state: State) -> int:
         if total > 0.0:  # work a second: speedup of all its GPUs, times their mean speed
             up = speedup_at(jobs.speedup, jobs.model[job], state.locality[job], total)
             state.rate[job] = up * (fast / total)
+        if len(state.recorded) > 0:
+            _record(state, job, total)
     return DONE
 
 
@@ -193,6 +208,8 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
     state.rate[job] = 0.0
     state.gpus[job, :] = 0.0
     state.on_node[job, :] = 0.0
+    if len(state.recorded) > 0:
+        _record(state, job, 0.0)
     count = state.count[ACTIVE]
     gap = 0
     for i in range(count):
@@ -207,8 +224,9 @@ def _reach(jobs: ElasticJobs, size_s: Floats, state: State, job: int) -> None:
 def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, stop_s: float) -> int:
     """Play a state forward until `arrivals` jobs were submitted, or `awaited` has finished; a status.
 
-    With `awaited` = NOBODY it returns right after the arrival that completes `arrivals`, or, when that many were
-    submitted before the call, once no job is active any more.
+    FULL leaves it between two events: with more room it goes on where it was. With `awaited` = NOBODY it returns right
+    after the arrival that completes `arrivals`, or, when that many were submitted before the call, once no job is
+    active any more.
 
     Parameters
     ----------
@@ -222,6 +240,10 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
     jobs, size_s = world.jobs, world.size_s
     through = state.count[ARRIVED] >= arrivals
     while True:
+        if len(state.recorded) > 0:
+            most = (state.count[ACTIVE] + 2) * state.recorded.shape[1]  # changes that an event can bring
+            if state.count[CHANGES] + most > len(state.changes):
+                return FULL
         milestone_s, first = np.inf, NOBODY
         for i in range(state.count[ACTIVE]):
             job = state.active[i]

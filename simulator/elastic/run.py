@@ -1,17 +1,21 @@
 """A run of elastic jobs from beginning to end, and its record."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, Floats, Ints
 from jobcast.domain.errors import DecisionError
-from jobcast.simulator.elastic.state import COUNT, State, World, empty_state
+from jobcast.domain.jobs import Pool
+from jobcast.simulator.elastic.state import COUNT, State, World, empty_state, with_room
+from jobcast.simulator.log import SPEEDUP, RunLog, Spans, flat_spans
 
 PROGRESS_EVERY = 200
 """Submissions between two calls of `progress`."""
+FLAT = "all"
+"""The pool that elastic jobs share."""
 FAULTS = (
     "",
     "gives out more GPUs than there are of type {culprit}",
@@ -43,50 +47,6 @@ class ElasticCluster:
         return float(self.capacity.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ElasticLog:
-    """A finished run. Arrays have shape (n_jobs,), in order of submission; seconds from the run's beginning.
-
-    Attributes
-    ----------
-    submit_s, start_s, end_s : submission, first GPUs, completion
-    predicted_end_s : completion as forecast at submission, NaN without forecasts
-    gpu_s : GPU-seconds held
-    preemptions : times that GPUs were taken away from a job that had not finished
-    contention_events : mean number of active jobs over the events between submission and completion
-    contention_time : the same over time
-    size_s, most : work on one GPU, the most GPUs used
-    gpus : of the cluster
-    events : submissions, stages reached, completions, leases
-    """
-
-    submit_s: Floats
-    start_s: Floats
-    end_s: Floats
-    predicted_end_s: Floats
-    gpu_s: Floats
-    preemptions: Ints
-    contention_events: Floats
-    contention_time: Floats
-    size_s: Floats
-    most: Floats
-    gpus: float
-    events: int
-
-    def __len__(self) -> int:
-        return len(self.submit_s)
-
-    def after(self, from_s: float) -> "ElasticLog":
-        """Of the jobs submitted at or after an instant alone."""
-        kept = self.submit_s >= from_s
-        arrays = {
-            one.name: getattr(self, one.name)[kept]
-            for one in fields(self)
-            if isinstance(getattr(self, one.name), np.ndarray)
-        }
-        return replace(self, **arrays)
-
-
 class ElasticReplay:
     """A run that can be interrupted at any submission, looked at and gone on with.
 
@@ -97,6 +57,8 @@ class ElasticReplay:
     cluster : GPUs
     policy : the rule that shares them
     pending_lease : whether a forecast keeps the lease that runs when it is made
+    origin_s : seconds from the epoch of the run's beginning
+    record : whether the log is to tell what each job held when; else only how much in the mean
     """
 
     def __init__(
@@ -107,17 +69,19 @@ class ElasticReplay:
         policy: ElasticPolicy,
         *,
         pending_lease: bool = True,
+        origin_s: float = 0.0,
+        record: bool = True,
     ) -> None:
         from jobcast.simulator.elastic import kernel
 
         self.jobs = ElasticJobs(*(_plain(column) for column in jobs))
         self.size_s, self.cluster, self.policy = _plain(size_s), cluster, policy
         self._kernel = kernel
-        self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type))
+        self.state = empty_state(jobs, len(cluster.capacity), len(cluster.node_type), record=record)
         self.predicted_end_s = np.full(len(size_s), np.nan)
         self._virtual: State | None = None
         self._world = self.world(self.jobs, self.size_s)
-        self._pending_lease = pending_lease
+        self._pending_lease, self._origin_s = pending_lease, origin_s
 
     def world(self, jobs: ElasticJobs, size_s: Floats) -> World:
         """The cluster and the policy of this run with other jobs, that are really `size_s`."""
@@ -143,12 +107,8 @@ class ElasticReplay:
         """Run on until `until` jobs were submitted, each with a forecast of its completion. Raises as `submit`."""
         if self._virtual is None:
             self._virtual = empty_state(self.jobs, len(self.cluster.capacity), len(self.cluster.node_type))
-        self._check(
-            self._kernel.forecast_arrivals(
-                *(self.policy.rule, self._world, self.state, self._virtual),
-                *(self._pending_lease, until, self.predicted_end_s),
-            )
-        )
+        pending, predicted_end_s = self._pending_lease, self.predicted_end_s
+        self._go_on(self._kernel.forecast_arrivals, self._virtual, pending, until, predicted_end_s)
 
     def advance(self, until_s: float) -> None:
         """Run on until an instant, what happens at it included; no more is submitted meanwhile. Raises as `submit`."""
@@ -159,38 +119,70 @@ class ElasticReplay:
         self._play(int(self.state.count[COUNT.arrived]))
 
     def _play(self, arrivals: int, until_s: float = np.inf) -> None:
-        kernel = self._kernel
-        self._check(kernel.play(self.policy.rule, self._world, self.state, arrivals, kernel.NOBODY, until_s))
+        self._go_on(self._kernel.play, arrivals, self._kernel.NOBODY, until_s)
 
-    def log(self) -> ElasticLog:
-        """The record of the jobs submitted so far, all of them finished."""
-        n, state, jobs = int(self.state.count[COUNT.arrived]), self.state, self.jobs
-        return ElasticLog(
-            submit_s=jobs.submit_s[:n],
-            start_s=state.start_s[:n],
-            end_s=state.end_s[:n],
-            predicted_end_s=self.predicted_end_s[:n],
-            gpu_s=state.gpu_s[:n],
-            preemptions=state.preemptions[:n],
-            contention_events=state.contention[:n],
-            contention_time=_mean_active(jobs.submit_s[:n], state.end_s[:n]),
-            size_s=self.size_s[:n],
-            most=jobs.most[:n],
-            gpus=self.cluster.gpus,
-            events=int(state.count[COUNT.events]),
-        )
-
-    def _check(self, status: int) -> None:
+    def _go_on(self, kernel: Callable[..., int], *arguments: Any) -> None:
+        """Call a kernel until it is through, with more room for changes whenever that is what it lacks."""
+        status = kernel(self.policy.rule, self._world, self.state, *arguments)
+        while status == self._kernel.FULL:
+            self.state = with_room(self.state)
+            status = kernel(self.policy.rule, self._world, self.state, *arguments)
         if status:
             culprit = int(self.state.count[COUNT.culprit])
             raise DecisionError(
                 f"policy {self.policy.name} at {self.state.clock[0]:.6f} s: {FAULTS[status].format(culprit=culprit)}"
             )
 
+    def log(self) -> RunLog:
+        """The record of the jobs submitted so far, all of them finished."""
+        n, state, jobs, origin_s = int(self.state.count[COUNT.arrived]), self.state, self.jobs, self._origin_s
+        columns = {
+            "work_s": self.size_s[:n].copy(),
+            "contention_events": state.contention[:n].copy(),
+            "gpu_s": state.gpu_s[:n].copy(),
+        }
+        if np.isfinite(self.predicted_end_s[:n]).any():
+            columns["predicted_end_s"] = self.predicted_end_s[:n] + origin_s
+        return RunLog(
+            policy=self.policy.name,
+            pools=(Pool(FLAT, round(self.cluster.gpus)),),
+            submit_s=jobs.submit_s[:n] + origin_s,
+            start_s=state.start_s[:n] + origin_s,
+            end_s=state.end_s[:n] + origin_s,
+            duration_s=alone_s(jobs, self.size_s)[:n],
+            gpus=jobs.most[:n].astype(np.int64),
+            pool=np.zeros(n, dtype=np.int64),
+            preemptions=state.preemptions[:n].copy(),
+            dedicated=np.ones(n, dtype=np.bool_),
+            spans=self._spans(n),
+            events=int(state.count[COUNT.events]),
+            law=SPEEDUP,
+            columns=columns,
+        )
+
+    def _spans(self, count: int) -> Spans:
+        """What jobs held, GPUs of all types together; without a record a job's mean between its start and its end."""
+        state, origin_s = self.state, self._origin_s
+        if not len(state.recorded):
+            start_s, end_s = state.start_s[:count], state.end_s[:count]
+            gpus = state.gpu_s[:count] / np.maximum(end_s - start_s, 1e-12)
+            return flat_spans(np.arange(count), start_s + origin_s, end_s + origin_s, gpus)
+        changes = state.changes[: int(state.count[COUNT.changes])]
+        changes = changes[np.lexsort((changes[:, 2], changes[:, 1]))]  # stable: of a job's place in order of time
+        here, later = changes[:-1], changes[1:]
+        held = (here[:, 3] > 0.0) & (later[:, 0] > here[:, 0]) & (later[:, 1:3] == here[:, 1:3]).all(axis=1)
+        here, until_s = here[held], later[held, 0]
+        order = np.lexsort((here[:, 2], here[:, 1], until_s))
+        at_s, job, node, gpus = here[order].T
+        placed = node if len(self.cluster.node_type) else np.full(len(order), -1.0)
+        return Spans(
+            job.astype(np.int64), at_s + origin_s, until_s[order] + origin_s, gpus.copy(), placed.astype(np.int64)
+        )
+
 
 def replay_elastic(
     run: ElasticReplay, *, predict: bool = False, progress: Callable[[int, int], None] | None = None
-) -> ElasticLog:
+) -> RunLog:
     """Run all jobs to completion, with a forecast of each job's completion at its submission where `predict`.
 
     Parameters
@@ -216,13 +208,12 @@ def _plain(array: Any) -> Any:
     return np.require(array, requirements=("C", "W"))
 
 
-def _mean_active(submit_s: Floats, end_s: Floats) -> Floats:
-    """Mean number of active jobs over time from each job's submission to its completion, (n_jobs,)."""
-    instants = np.concatenate([submit_s, end_s])
-    order = np.argsort(instants, kind="stable")
-    at_s = instants[order]
-    active = np.cumsum(np.where(order < len(submit_s), 1.0, -1.0))
-    area = np.concatenate([[0.0], np.cumsum(active[:-1] * np.diff(at_s))])
-    total = np.interp(end_s, at_s, area) - np.interp(submit_s, at_s, area)
-    mean: Floats = total / np.maximum(end_s - submit_s, 1e-12)
-    return mean
+def alone_s(jobs: ElasticJobs, size_s: Floats) -> Floats:
+    """Run times alone on the most GPUs that each stage can use, of the first type, (n_jobs,) seconds."""
+    job, stages = np.repeat(np.arange(len(size_s)), np.diff(jobs.stage_of)), int(jobs.stage_of[-1])
+    end = jobs.stage_end[:stages]
+    begin = np.concatenate([[0.0], end])[:stages]
+    begin[jobs.stage_of[:-1]] = 0.0
+    most = np.minimum(jobs.stage_most[:stages].astype(np.int64), jobs.speedup.shape[2] - 1)
+    speed = jobs.speedup[jobs.model[job], 0, most] * jobs.speed[jobs.model[job], 0]
+    return np.bincount(job, (end - begin) * size_s[job] / speed, minlength=len(size_s)).astype(np.float64)

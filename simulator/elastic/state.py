@@ -11,6 +11,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+ROWS = 4
+"""Changes a job and place that there is room for at first."""
 OVERDUE_S = 1e-3
 """Work left that is assumed of a job that runs on beyond its declared size, seconds on one GPU: it may end any time."""
 
@@ -31,6 +33,7 @@ class Count(NamedTuple):
     active: int = 1
     events: int = 2
     culprit: int = 3  # job behind a status other than DONE
+    changes: int = 4  # rows of State.changes that hold
 
 
 CLOCK = Clock()
@@ -43,7 +46,7 @@ class State(NamedTuple):
     Attributes
     ----------
     clock : (4,) see `Clock`
-    count : (4,) see `Count`
+    count : (5,) see `Count`
     active : (n_jobs,) ids of active jobs in order of submission, the first count[active] hold
     done_s : (n_jobs,) work done, seconds on one GPU
     stage : (n_jobs,) the stage that each is in, an index of `ElasticJobs.stage_end`
@@ -60,6 +63,9 @@ class State(NamedTuple):
     contention : (n_jobs,) mean of active jobs over events since submission; up to the end for finished jobs
     on_node : (n_jobs, n_nodes) GPUs held by node, no column without nodes
     locality : (n_jobs,) 1 where a job lies on more nodes than it needs
+    changes : (n_rows, 4) whenever a job held another number of GPUs: instant, job, place, GPUs from then on; places are
+        nodes, or the only one where jobs are not placed. No row where changes are not recorded, so never in forecasts
+    recorded : (n_jobs, n_places) GPUs as `changes` has them, (0, 0) where it has no row
     """
 
     clock: Floats
@@ -82,6 +88,8 @@ class State(NamedTuple):
     contention: Floats
     on_node: Floats
     locality: Ints
+    changes: Floats
+    recorded: Floats
 
 
 class World(NamedTuple):
@@ -109,9 +117,13 @@ class World(NamedTuple):
     left_s: Floats
 
 
-def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
-    """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`."""
+def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0, *, record: bool = False) -> State:
+    """An empty cluster at second 0, before the first of `jobs` is submitted; with `types` of GPUs on `nodes`.
+
+    `record` : whether changes of what jobs hold are
+    """
     n = len(jobs.submit_s)
+    places = max(nodes, 1) if record else 0
 
     def floats() -> Floats:
         return np.zeros(n)
@@ -121,7 +133,7 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
 
     return State(
         clock=np.array([0.0, np.inf, 0.0, 0.0]),
-        count=np.zeros(4, dtype=np.int64),
+        count=np.zeros(len(COUNT), dtype=np.int64),
         active=ints(),
         done_s=floats(),
         stage=ints(),
@@ -140,4 +152,13 @@ def empty_state(jobs: ElasticJobs, types: int, nodes: int = 0) -> State:
         contention=floats(),
         on_node=np.zeros((n, nodes)),
         locality=ints(),
+        changes=np.zeros((ROWS * n * places, 4)),
+        recorded=np.zeros((n if record else 0, places)),
     )
+
+
+def with_room(state: State) -> State:
+    """The same state with twice the room for changes, and for two events at least of the jobs that are active."""
+    rows, places = len(state.changes), state.recorded.shape[1]
+    more = max(rows, 2 * (int(state.count[COUNT.active]) + 1) * places)
+    return state._replace(changes=np.concatenate([state.changes, np.zeros((more, 4))]))

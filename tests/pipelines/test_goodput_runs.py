@@ -17,7 +17,7 @@ from jobcast.pipelines.simulation import simulate
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.goodput import GoodputLog, Hold, ScalableWork, Stretch
-from jobcast.simulator.metrics import summary
+from jobcast.simulator.metrics import figures
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
 
@@ -88,7 +88,7 @@ def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
     assert made.own["rounds"] == 2.0
     assert made.own["batch_growth_max"] <= 4.0
     assert made.log.end_s == pytest.approx([6.1, 66.1, 66.1], abs=12.0)
-    assert summary(made.log)["jobs"] == 3
+    assert figures(made.log)["jobs"] == 3
     again = simulate(scene_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
     assert again.own == made.own
 
@@ -115,7 +115,7 @@ def test_figures_by_hand():
     # 500 of 900 end at 0.8, 400 halfway between 0.8 and 0.7
     assert found["metric_change_mean_pct"] == pytest.approx(-100 * 0.05 * 4 / 9 / 0.8)
     made = goodput_log("pollux", [Pool("all", 2)], [work], log, np.array([100.0]))
-    assert summary(made)["utilization"] == pytest.approx(120 / 170)
+    assert figures(made)["utilization"] == pytest.approx(120 / 170)
 
 
 def test_where_less_is_better_a_rise_is_a_loss():

@@ -13,8 +13,8 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines import run_record
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.job_table import write_job_table
-from jobcast.pipelines.run_record import read_run_record, record_folder, record_of, write_run_record
+from jobcast.pipelines.job_table import listed, write_job_table
+from jobcast.pipelines.run_record import pool_record_of, read_run_record, record_folder, write_run_record
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
 
@@ -35,7 +35,7 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     assert (told["pools"], told["horizons_min"], told["mechanism"]) == ({"a": 2, "b": 2}, [5, 60, 720], "pools")
     assert told["inputs"]["trace"]["rows"] == 4
     rows = pl.read_csv("log.csv", infer_schema=False)
-    assert rows.columns[-2:] == ["dedicated", "duration_bin"]
+    assert rows.columns[8:] == ["dedicated", "duration_bin", "waited_s", "slowed", "baseline_end_time"]
     assert dict(rows.select("job_id", "duration_bin").iter_rows()) == {
         "b1": "60-720min",
         "b2": "5-60min",
@@ -46,14 +46,16 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     assert answers.columns == ["at_s", "question", "pool", "horizon_min", "level", "answer"]
     first = answers.filter((pl.col("pool") == "a") & (pl.col("horizon_min") == 60)).rows()[:2]
     assert first == [(60.0, "arrives", "a", 60.0, 0.0, 1.0), (60.0, "load", "a", 60.0, 0.0, 2.0)]
-    assert not Path("log.csv.run/spans.parquet").exists()
+    spans = pl.read_parquet("log.csv.run/spans.parquet")
+    assert spans.columns == ["seq", "start_s", "end_s", "gpus", "node"]
+    assert spans["gpus"].to_list() == [2.0, 1.0, 2.0, 1.0]  # by their ends: a1, b2, b1, b3
 
 
 def test_a_policy_that_asks_nothing_leaves_no_answers_and_no_bins(shell, two_pools):
     for policy in ("sia", "fcfs"):
         shell.works(*two_pools, policy, "--out", "log.csv")
-    assert sorted(path.name for path in Path("log.csv.run").iterdir()) == ["run.json"]
-    assert pl.read_csv("log.csv").columns[-1] == "dedicated"
+    assert sorted(path.name for path in Path("log.csv.run").iterdir()) == ["run.json", "spans.parquet"]
+    assert "duration_bin" not in pl.read_csv("log.csv").columns
     record = read_run_record(Path("log.csv"))
     assert (record.told["policy"], record.answers, record.quotas) == ("fcfs", None, {"a": 2, "b": 2})
 
@@ -125,8 +127,10 @@ def test_runs_by_rounds_are_told_apart(shell, two_pools, csv):
     words = ("simulate", "--trace", trace, "--gpus", 1, "--policy", "srpt", "--baseline", "none", "--out", "log.csv")
     shell.works(*words)
     assert json.loads(Path("log.csv.run/run.json").read_text())["mechanism"] == "other"
-    line = shell.refuses("explain", "--out", "log.csv", "--job", "1")
-    assert line.startswith("log.csv: is a log of srpt, which gives jobs turns or sizes; explained are logs of policies")
+    told = shell.json("explain", "--out", "log.csv", "--job", "1")
+    assert list(told) == ["job", "summary", "held", "while_waiting", "forecast", "run", "notes"]
+    assert [(each["from_s"], each["until_s"], each["gpus"]) for each in told["held"]] == [(0.0, 120.0, 1.0)]  # a round
+    shell.works("explain", "--out", "log.csv", "--job", "2")
 
 
 def test_explain_tells_the_story_in_words_and_as_data(shell, two_pools):
@@ -139,8 +143,9 @@ def test_explain_tells_the_story_in_words_and_as_data(shell, two_pools):
     assert "a 2 (0 pending, forecast: 2 come, 1 job with 2 GPUs came)" in text
     told = shell.json("explain", "--out", "log.csv", "--job", "b2")
     assert list(told) == [
-        "job", "summary", "waits", "wait_by_reason", "helped", "slowed", "run", "notes",
-    ]  # fmt: skip
+        *("job", "summary", "held", "while_waiting", "forecast"),
+        *("waits", "wait_by_reason", "helped", "slowed", "run", "notes"),
+    ]
     shell.works("--quiet", "explain", "--out", "log.csv", "--job", "b2", "--json", "why.json")
     assert json.loads(Path("why.json").read_text()) == told
 
@@ -180,8 +185,8 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         trace_submit_s=np.array([0.0, 1.0]),
     )  # fmt: skip
     path = tmp_path / "log.csv"
-    write_job_table(log, workload, path)
-    write_run_record(path, record_of(workload, "sia_preempt", {}, {}, None), log)
+    write_job_table(log, listed(workload), path)
+    write_run_record(path, pool_record_of(log, workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
     held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)
     assert [(table.job_ids[job], begin, end) for job, begin, end in held] == [

@@ -16,7 +16,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
 
 HORIZONS_MIN = (5, 10, 20)
@@ -234,7 +234,7 @@ def test_sia_with_exact_coarse_forecasts_slows_no_job(workload, ticks):
     log = replay(workload, Sia(oracle, tick_s=77.0 if ticks else None), oracle)
     base = replay(workload, make_policy("fcfs", None, {}))
     assert (log.end_s <= base.end_s).all()
-    assert against_baseline(log, base)["slowed_pct"] == 0
+    assert against(log, base)["slowed_pct"] == 0
 
 
 RUNS = {

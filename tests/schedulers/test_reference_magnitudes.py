@@ -11,7 +11,7 @@ from jobcast.domain.jobs import Outcome
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, Random
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools
@@ -27,7 +27,7 @@ def workload_of(trace, pools):
 
 def gains(workload, base, policy, source=None):
     source = source or Oracle(workload)
-    return against_baseline(replay(workload, make_policy(policy, source, {}), source), base)
+    return against(replay(workload, make_policy(policy, source, {}), source), base)
 
 
 def test_the_synthetic_workload_of_sia():

@@ -15,7 +15,7 @@ from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia_vc import SiaVc
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, Random
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools
@@ -140,7 +140,7 @@ def test_the_synthetic_workload_of_sia():
         oracle = Oracle(workload)
         log, base = replay(workload, SiaVc(oracle), oracle), replay(workload, Fcfs())
         assert (log.end_s <= base.end_s).all()
-        speedups.append(against_baseline(log, base)["speedup_gmean"])
+        speedups.append(against(log, base)["speedup_gmean"])
     assert 4 < np.median(speedups) < 6
 
 

@@ -15,7 +15,7 @@ from jobcast.simulator.arrival_streams import OpenArrivals
 from jobcast.simulator.closed_forecasts import KnownDurations
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.metrics import against_baseline, ends_against_baseline, same_jobs, summary
+from jobcast.simulator.metrics import against, ends_against_baseline, figures, same_jobs
 from jobcast.simulator.workload import Workload
 
 COLUMNS = ("submit_s", "start_s", "end_s", "duration_s", "gpus", "pool", "preemptions", "dedicated")
@@ -155,10 +155,10 @@ def test_open_and_closed_runs_are_not_compared_and_the_traces_submissions_decide
     with pytest.raises(ValueError, match="not of the same jobs"):
         same_jobs(log, replay(made, Fcfs()))
     # Arrivals of c: 21 and 12. It counts in both though, and takes 1 s in both; b takes 19 s and 10 s.
-    assert summary(log, 12.0)["jobs"] == summary(fast, 12.0)["jobs"] == 1
-    assert against_baseline(log, fast, 12.0)["slowed_pct"] == 0.0
-    assert against_baseline(log, fast)["slowed_pct"] == pytest.approx(100 / 3)
-    assert against_baseline(log, fast)["slowdown_total_min"] == pytest.approx(9 / 60)
+    assert figures(log, 12.0)["jobs"] == figures(fast, 12.0)["jobs"] == 1
+    assert against(log, fast, 12.0)["slowed_pct"] == 0.0
+    assert against(log, fast)["slowed_pct"] == pytest.approx(100 / 3)
+    assert against(log, fast)["slowdown_total_min"] == pytest.approx(9 / 60)
 
 
 @settings(max_examples=60, deadline=None)

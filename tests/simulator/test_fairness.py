@@ -1,11 +1,13 @@
 """Finish-time fairness, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.fairness import fairness, finish_time_fairness, lifetime_contention, static_contention
 from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.metrics import figures, finish_time_fairness, lifetime_contention, static_contention
 
 
 def log_of(submit, end, duration, gpus=1):
@@ -47,19 +49,19 @@ def test_contention_is_never_below_one():
 
 def test_shares_of_unfair_jobs_at_three_thresholds():
     log = log_of([0, 0, 0, 0], [10, 10.4, 10.8, 12], [10, 10, 10, 10], gpus=4)
-    figures = fairness(log)
-    assert figures["worst_ftf"] == pytest.approx(1.2)
-    assert (figures["unfair_pct_100"], figures["unfair_pct_105"], figures["unfair_pct_110"]) == (75.0, 50.0, 25.0)
-    assert figures["worst_ftf_lifetime"] == pytest.approx(1.2)
+    found = figures(log)
+    assert found["worst_ftf"] == pytest.approx(1.2)
+    assert (found["unfair_pct_100"], found["unfair_pct_105"], found["unfair_pct_110"]) == (75.0, 50.0, 25.0)
+    assert found["worst_ftf_lifetime"] == pytest.approx(1.2)
 
 
 def test_run_times_alone_may_be_others_than_those_executed():
     log = log_of([0], [10], [10])
-    assert fairness(log, exclusive_s=np.array([5.0]))["worst_ftf"] == 2.0
+    assert figures(replace(log, columns={"exclusive_s": np.array([5.0])}))["worst_ftf"] == 2.0
 
 
 def test_jobs_before_the_warmup_and_those_that_never_ran_count_for_nothing():
     log = log_of([0, 100], [50, np.nan], [10, 10])
-    figures = fairness(log, warmup_until_s=100.0)
-    assert np.isnan(figures["worst_ftf"])
-    assert np.isnan(figures["unfair_pct_105"])
+    found = figures(log, warmup_until_s=100.0)
+    assert np.isnan(found["worst_ftf"])
+    assert np.isnan(found["unfair_pct_105"])

@@ -70,15 +70,30 @@ def check_elastic(name, seed):
     log, again, foreseen = (replay_elastic(start(made), predict=predict) for predict in (False, False, True))
     check_same(log, again)
     check_same(log, foreseen, but=("predicted_end_s",))
-    assert np.isfinite(foreseen.predicted_end_s).all()
-    assert (foreseen.predicted_end_s >= log.submit_s).all()
+    assert np.isfinite(foreseen.columns["predicted_end_s"]).all()
+    assert (foreseen.columns["predicted_end_s"] >= log.submit_s).all()
     assert np.isfinite(log.end_s).all(), "a job never ended"
     assert (log.start_s >= log.submit_s).all()
     assert (log.end_s >= log.start_s).all()
     span_s = log.end_s.max() - log.submit_s.min()
-    assert log.gpu_s.sum() <= log.gpus * (span_s + dust_s(log.end_s)) * (1 + 1e-9)
+    assert log.columns["gpu_s"].sum() <= log.total_gpus * (span_s + dust_s(log.end_s)) * (1 + 1e-9)
+    check_spans(log)
     if log.events <= MOST_LOOKS:
         Walk(start(made), size_s).go()
+
+
+def check_spans(log):
+    """What was held when adds up to what was held, and never to more than there is; nobody holds before or after."""
+    spans, dust = log.spans, dust_s(log.end_s)
+    held = np.bincount(spans.job, spans.gpu_s, minlength=len(log))
+    assert held == pytest.approx(log.columns["gpu_s"], rel=1e-6, abs=16 * dust)
+    assert (spans.until_s > spans.from_s).all()
+    assert (spans.from_s >= log.start_s[spans.job] - dust).all()
+    assert (spans.until_s <= log.end_s[spans.job]).all()
+    instants = np.unique(spans.from_s)
+    for at_s in instants[:: max(1, len(instants) // 50)]:
+        now = (spans.from_s <= at_s) & (spans.until_s > at_s)
+        assert spans.gpus[now].sum() <= log.total_gpus + 1e-6
 
 
 class Walk:

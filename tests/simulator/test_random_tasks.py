@@ -14,7 +14,7 @@ import pytest
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.simulator.tasks.metrics import queued_s
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import replay_tasks
 from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of

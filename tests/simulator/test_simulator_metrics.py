@@ -10,10 +10,10 @@ from jobcast.domain.jobs import Pool
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import (
     SLOWED_TOLERANCE_S,
-    against_baseline,
+    against,
+    figures,
     pool_summaries,
     same_jobs,
-    summary,
     utilization_over_time,
 )
 
@@ -42,8 +42,12 @@ def make_log(rows, quotas=(4, 2), policy="x"):
 LOG = make_log([(0, 0, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 22, 8, 2, 0)])
 
 
+SUMMARY = ("jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "utilization", "events")
+
+
 def test_summary_by_hand():
-    assert summary(LOG) == {
+    found = figures(LOG)
+    assert {name: found[name] for name in SUMMARY} == {
         "jobs": 4,
         "makespan_s": 40.0,
         "mean_jct_s": (10 + 20 + 30 + 10) / 4,
@@ -56,23 +60,23 @@ def test_summary_by_hand():
 
 
 def test_summary_after_a_warm_up_counts_later_jobs_alone():
-    figures = summary(LOG, warmup_until_s=10.0)
-    assert figures["jobs"] == 2
-    assert figures["mean_jct_s"] == 20.0
-    assert figures["makespan_s"] == 30.0
-    assert figures["utilization"] == pytest.approx((40 + 30 + 16) / (6 * 30))  # the second job holds GPUs too
+    found = figures(LOG, warmup_until_s=10.0)
+    assert found["jobs"] == 2
+    assert found["mean_jct_s"] == 20.0
+    assert found["makespan_s"] == 30.0
+    assert found["utilization"] == pytest.approx((40 + 30 + 16) / (6 * 30))  # the second job holds GPUs too
 
 
 def test_jobs_that_never_ran_are_left_out_of_times():
-    figures = summary(make_log([(0, 0, 10, 2, 0), (0, np.nan, 10, 2, 0)]))
-    assert (figures["jobs"], figures["mean_jct_s"], figures["makespan_s"]) == (2, 10, 10)
-    assert isnan(summary(LOG, warmup_until_s=1e9)["mean_jct_s"])
+    found = figures(make_log([(0, 0, 10, 2, 0), (0, np.nan, 10, 2, 0)]))
+    assert (found["jobs"], found["mean_jct_s"], found["makespan_s"]) == (2, 10, 10)
+    assert isnan(figures(LOG, warmup_until_s=1e9)["mean_jct_s"])
 
 
 def test_pools_by_hand():
-    figures = pool_summaries(LOG)
-    assert list(figures) == ["p", "q"]
-    assert figures["q"] == {
+    found = pool_summaries(LOG)
+    assert list(found) == ["p", "q"]
+    assert found["q"] == {
         "jobs": 1,
         "mean_jct_s": 30,
         "p50_jct_s": 30,
@@ -80,13 +84,13 @@ def test_pools_by_hand():
         "mean_wait_s": 0,
         "utilization": pytest.approx(30 / (2 * 40)),
     }
-    assert figures["p"]["utilization"] == pytest.approx(76 / (4 * 40))
+    assert found["p"]["utilization"] == pytest.approx(76 / (4 * 40))
 
 
 def test_against_baseline_by_hand():
     base = make_log([(0, 30, 10, 2, 0), (0, 10, 10, 4, 0), (10, 10, 30, 1, 1), (20, 20, 8, 2, 0)])
     speedups = [4, 1, 1, 0.8]
-    assert against_baseline(LOG, base) == {
+    assert against(LOG, base) == {
         "speedup_mean": pytest.approx(1.7),
         "speedup_gmean": pytest.approx(3.2**0.25),
         "speedup_p5": pytest.approx(np.percentile(speedups, 5)),
@@ -95,9 +99,9 @@ def test_against_baseline_by_hand():
         "slowdown_total_min": pytest.approx(2 / 60),
         "slowdown_max_min": pytest.approx(2 / 60),
     }
-    warm = against_baseline(LOG, base, warmup_until_s=5.0)
+    warm = against(LOG, base, warmup_until_s=5.0)
     assert (warm["speedup_mean"], warm["slowed_pct"]) == (pytest.approx(0.9), 50.0)
-    assert all(isnan(value) for value in against_baseline(LOG, base, warmup_until_s=1e9).values())
+    assert all(isnan(value) for value in against(LOG, base, warmup_until_s=1e9).values())
 
 
 LATER = [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.0009, 0), (0.0012, 100), (0.01, 100)]
@@ -106,14 +110,14 @@ LATER = [(-5.0, 0), (0.0, 0), (0.5 * SLOWED_TOLERANCE_S, 0), (0.0009, 0), (0.001
 @pytest.mark.parametrize(("later_s", "slowed"), LATER)
 def test_slowed_is_later_by_any_second_but_not_by_dust(later_s, slowed):
     base = make_log([(0, 10, 10, 2, 0)])
-    figures = against_baseline(make_log([(0, 10 + later_s, 10, 2, 0)]), base)
-    assert figures["slowed_pct"] == slowed
-    assert figures["slowdown_max_min"] == pytest.approx(later_s / 60 if slowed else 0)
+    found = against(make_log([(0, 10 + later_s, 10, 2, 0)]), base)
+    assert found["slowed_pct"] == slowed
+    assert found["slowdown_max_min"] == pytest.approx(later_s / 60 if slowed else 0)
 
 
 def test_a_run_against_itself_gains_nothing():
-    figures = against_baseline(LOG, LOG)
-    assert (figures["speedup_gmean"], figures["slowed_pct"], figures["slowdown_total_min"]) == (1, 0, 0)
+    found = against(LOG, LOG)
+    assert (found["speedup_gmean"], found["slowed_pct"], found["slowdown_total_min"]) == (1, 0, 0)
 
 
 def test_logs_of_other_jobs_are_refused():

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.pipelines.elastic.figures import errors_pct
 from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.simulator.metrics import errors_pct
 from papers.pcs.aims import aims_table, reaches, window
 from papers.pcs.measured import THEIRS, compared, published_configs
 from papers.pcs.runs import Done, Task, figures_of, policies, pooled, run

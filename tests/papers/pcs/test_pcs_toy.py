@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.pipelines.elastic.figures import errors_pct
+from jobcast.simulator.metrics import errors_pct
 from papers.pcs.toy import expected_ends, play_toy
 
 

@@ -107,7 +107,8 @@ def test_random_numbers_hang_on_no_clock(shell, words, campaign, tmp_path, shift
 def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words, tmp_path):
     told = shell.json(*words("andreas", *FEW, "--out", "jobs.csv", "--set", "segments=segments.csv"))
     rows = rows_of(tmp_path / "jobs.csv")
-    assert list(rows[0]) == COLUMNS
+    assert list(rows[0])[:8] == COLUMNS[:8]
+    assert set(COLUMNS) < set(rows[0])
     assert len(rows) == 24
     assert sum(float(row["energy_eur"]) for row in rows) == pytest.approx(told["energy_eur"], rel=1e-4)
     assert sum(float(row["tardiness_eur"]) for row in rows) == pytest.approx(told["tardiness_eur"], abs=1e-4)

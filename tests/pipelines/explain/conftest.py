@@ -7,8 +7,8 @@ import pytest
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.explain.explaining import explain
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.job_table import write_job_table
-from jobcast.pipelines.run_record import bin_names, record_of, write_run_record
+from jobcast.pipelines.job_table import listed, write_job_table
+from jobcast.pipelines.run_record import bin_names, pool_record_of, write_run_record
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
@@ -58,9 +58,9 @@ class Runs:
         rule = rule(recording) if rule else make_policy(policy, recording, {})
         log = replay(workload, rule, recording)
         path = self.folder / f"log.{ending}"
-        write_job_table(log, workload, path, None, bin_names(recording, workload))
+        write_job_table(log, listed(workload), path, None, None, bin_names(recording, workload))
         result = {"forecasts": "oracle", "seed": 0, "configuration": {"settings": {}}}
-        told = record_of(workload, "fcfs", result, {}, recording) | {"policy": policy}
+        told = pool_record_of(log, workload, "fcfs", result, {}, recording) | {"policy": policy}
         write_run_record(path, told, log, recording)
         return path
 

@@ -249,16 +249,6 @@ def test_the_private_schedule_blocks_behind_its_head():
             TraceError,
             "row 1, column gpus: 'x'",
         ),
-        (
-            "job_id,pool,submit_time,start_time,end_time,gpus,duration,fair_finish_s\n1,a,0,0,1,1,1,1\n",
-            ConfigError,
-            "is a log of elastic jobs",
-        ),
-        (
-            "job_id,pool,submit_time,start_time,end_time,gpus,duration,energy_kwh\n1,a,0,0,1,1,1,1\n",
-            ConfigError,
-            "is a log of jobs scheduled by energy",
-        ),
     ],
 )
 def test_what_is_no_log_is_refused_in_one_line(tmp_path, text, error, said):

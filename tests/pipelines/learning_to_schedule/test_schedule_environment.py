@@ -9,7 +9,7 @@ from jobcast.pipelines.learning_to_schedule.rollouts import as_taught, best, rol
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.simulator.tasks.metrics import task_metrics
+from jobcast.simulator.metrics import figures
 from jobcast.simulator.tasks.run import replay_tasks
 from tests.pipelines.learning_to_schedule.learning_cases import small_workload
 from tests.schedulers.tasks.test_task_network import arrays
@@ -27,7 +27,7 @@ def test_a_course_of_best_picks_is_the_policys_replay():
     networks = networks_of(arrays(1))
     told = roll_out(course(), best(networks)).rewards.sum(axis=0)
     log = replay_tasks(WORKLOAD, MlfRl(networks), round_s=ROUND_S, seed=5)
-    found = task_metrics(log)
+    found = figures(log)
     assert -told[2] == pytest.approx(found["bandwidth_tb"] * 1e6)
     assert 1.0 + told[1] == pytest.approx(found["deadline_ratio"], abs=2 / 24)  # an end within the round of a deadline
     # Both ends of a job's time are known to a round: half of one at each, in the mean.

@@ -4,26 +4,29 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
 from jobcast.pipelines.search.objectives import needs_forecasts, parse_objectives, values_of
-from jobcast.simulator.elastic.run import ElasticLog
+from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
 
 
 def log_of(end_s, predicted_s):
     count = len(end_s)
     zeros, ones = np.zeros(count), np.ones(count)
-    return ElasticLog(
+    return RunLog(
+        policy="p",
+        pools=(Pool("all", 1),),
         submit_s=zeros,
         start_s=zeros,
         end_s=np.array(end_s),
-        predicted_end_s=np.array(predicted_s),
-        gpu_s=zeros,
+        duration_s=100.0 * ones,
+        gpus=np.ones(count, dtype=np.int64),
+        pool=np.zeros(count, dtype=np.int64),
         preemptions=np.zeros(count, dtype=np.int64),
-        contention_events=ones,
-        contention_time=ones,
-        size_s=100.0 * ones,
-        most=ones,
-        gpus=1.0,
+        dedicated=np.ones(count, dtype=np.bool_),
+        spans=flat_spans(np.arange(count), zeros, np.array(end_s), ones),
         events=2 * count,
+        law=SPEEDUP,
+        columns={"predicted_end_s": np.array(predicted_s), "contention_events": ones},
     )
 
 

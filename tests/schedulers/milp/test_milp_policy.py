@@ -13,7 +13,7 @@ from jobcast.schedulers.milp.solve import Settings, plan
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle
-from jobcast.simulator.metrics import against_baseline
+from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import draw, known
 
@@ -29,7 +29,7 @@ def test_the_plan_is_carried_out_and_nobody_is_slowed(seed, exact):
     assert policy.figures()["milp_wait_s"] == float(log.start_s.sum() - log.submit_s.sum())
     if planned.gap == 0.0:
         assert policy.figures()["milp_wait_s"] == planned.total_wait_s
-    assert against_baseline(log, replay(workload, make_policy("fcfs", None, {})))["slowed_pct"] == 0
+    assert against(log, replay(workload, make_policy("fcfs", None, {})))["slowed_pct"] == 0
 
 
 @settings(max_examples=25, deadline=None)

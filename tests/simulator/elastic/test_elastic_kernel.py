@@ -10,6 +10,7 @@ from jobcast.domain.elastic_kernels import RULE, njit
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from jobcast.simulator.metrics import mean_active
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
 FIFO, SRSF, FAIR = (make_policy(name) for name in ("elastic_fifo", "srsf", "elastic_fair"))
@@ -21,7 +22,7 @@ def test_work_goes_on_at_the_rate_of_the_gpus_held():
     log = case.log(FIFO)
     assert log.start_s.tolist() == [5.0]
     assert log.end_s == pytest.approx([5.0 + 16.0 / 4.0**0.8])
-    assert log.gpu_s == pytest.approx([4.0 * 16.0 / 4.0**0.8])
+    assert log.columns["gpu_s"] == pytest.approx([4.0 * 16.0 / 4.0**0.8])
 
 
 def test_successive_halving_by_hand():
@@ -51,7 +52,7 @@ def test_a_change_stops_a_running_job_for_a_while():
     case = Case(jobs_of([(0.0, 20.0, 2), (5.0, 4.0, 1)]), cluster_of(2, preempt_s=1.0))
     log = case.log(FAIR, predict=True)
     assert log.end_s.tolist() == [13.5, 9.0]
-    assert log.predicted_end_s.tolist() == [10.0, 9.0]
+    assert log.columns["predicted_end_s"].tolist() == [10.0, 9.0]
     assert log.preemptions.tolist() == [1, 0]
 
 
@@ -82,8 +83,8 @@ def test_an_end_precedes_a_submission_at_the_same_time():
     """So the second never meets the first, and contention stays at 1."""
     case = Case(jobs_of([(0.0, 10.0, 1), (10.0, 10.0, 1)]), cluster_of(1))
     log = case.log(FIFO)
-    assert log.contention_events.tolist() == [1.0, 1.0]
-    assert log.contention_time.tolist() == [1.0, 1.0]
+    assert log.columns["contention_events"].tolist() == [1.0, 1.0]
+    assert mean_active(log).tolist() == [1.0, 1.0]
 
 
 def test_contention_is_counted_over_events_and_over_time():
@@ -93,8 +94,8 @@ def test_contention_is_counted_over_events_and_over_time():
     """
     case = Case(jobs_of([(0.0, 10.0, 1), (2.0, 4.0, 1)]), cluster_of(2))
     log = case.log(FIFO)
-    assert log.contention_events.tolist() == [(1 + 1 + 2 + 1) / 4, 2.0]
-    assert log.contention_time == pytest.approx([1.4, 2.0])
+    assert log.columns["contention_events"].tolist() == [(1 + 1 + 2 + 1) / 4, 2.0]
+    assert mean_active(log) == pytest.approx([1.4, 2.0])
 
 
 def test_a_wrong_size_is_believed_until_it_is_seen_through():
@@ -103,7 +104,7 @@ def test_a_wrong_size_is_believed_until_it_is_seen_through():
     run = ElasticReplay(jobs, np.array([30.0, 10.0, 10.0]), cluster_of(1), FIFO)
     log = replay_elastic(run, predict=True)
     assert log.end_s.tolist() == [30.0, 40.0, 50.0]
-    assert log.predicted_end_s == pytest.approx([10.0, 20.0, 40.0], abs=0.01)
+    assert log.columns["predicted_end_s"] == pytest.approx([10.0, 20.0, 40.0], abs=0.01)
 
 
 @njit(RULE)

@@ -68,18 +68,19 @@ def test_every_job_ends_when_it_does_there(played):
 
 def test_every_job_is_forecast_to_end_when_it_is_there(played):
     _, log, measured = played
-    assert log.predicted_end_s - log.submit_s == pytest.approx(measured["predicted_jct_s"].to_numpy(), abs=1e-3, rel=0)
+    predicted_s = log.columns["predicted_end_s"] - log.submit_s
+    assert predicted_s == pytest.approx(measured["predicted_jct_s"].to_numpy(), abs=1e-3, rel=0)
 
 
 def test_fair_finish_times_are_those_found_there(played):
     _, log, measured = played
-    fair_s = log.size_s / np.minimum(GPUS / log.contention_events, log.most)
+    fair_s = log.columns["work_s"] / np.minimum(GPUS / log.columns["contention_events"], log.gpus)
     assert fair_s == pytest.approx(measured["fair_finish_time_s"].to_numpy(), abs=1e-3, rel=0)
 
 
 def test_averages_are_those_found_there(played):
     name, log, _ = played
-    jct_s, predicted_s = log.end_s - log.submit_s, log.predicted_end_s - log.submit_s
+    jct_s, predicted_s = log.end_s - log.submit_s, log.columns["predicted_end_s"] - log.submit_s
     error = 100.0 * np.abs(jct_s - predicted_s) / predicted_s
     mean_s, p99_s, mean_error, p99_error = AVERAGES[name]
     assert (jct_s.mean(), np.percentile(jct_s, 99)) == pytest.approx((mean_s, p99_s), abs=0.5)
@@ -94,6 +95,6 @@ def test_themis_is_forecast_as_well_as_there(folder, pending_lease, error_percen
     themis = make_policy("elastic_themis")
     run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), themis, pending_lease=pending_lease)
     log = replay_elastic(run, predict=True)
-    predicted_s = log.predicted_end_s - log.submit_s
-    error = 100.0 * np.abs(log.end_s - log.predicted_end_s) / predicted_s
+    predicted_s = log.columns["predicted_end_s"] - log.submit_s
+    error = 100.0 * np.abs(log.end_s - log.columns["predicted_end_s"]) / predicted_s
     assert error.mean() == pytest.approx(error_percent, rel=0.02)

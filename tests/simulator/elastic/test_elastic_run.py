@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from jobcast.simulator.metrics import figures, queued_s
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
+from tests.simulator.random_jobs import check_same
 
 POLICIES = policies()
 FIFO, SRSF = POLICIES["elastic_fifo"], POLICIES["srsf"]
@@ -54,7 +56,7 @@ def test_playing_forward_leaves_the_run_alone(name, case):
 def test_fifo_forecasts_are_exact(case):
     """No later job delays an earlier one. PCS, section 2.2."""
     log = case.log(FIFO, predict=True)
-    assert log.predicted_end_s == pytest.approx(log.end_s, abs=1e-6)
+    assert log.columns["predicted_end_s"] == pytest.approx(log.end_s, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -75,8 +77,8 @@ def test_jobs_get_their_work_done_and_no_more_gpus_than_there_are(name, case):
     log = run.log()
     assert (log.start_s >= log.submit_s).all()
     best = np.array([(row[0, 1:] / np.arange(1, len(row[0]))).max() for row in case.jobs.speedup])[case.jobs.model]
-    assert (log.gpu_s >= log.size_s / best - 1e-6).all()
-    assert (log.gpu_s <= log.most * (log.end_s - log.start_s) + 1e-6).all()
+    assert (log.columns["gpu_s"] >= log.columns["work_s"] / best - 1e-6).all()
+    assert (log.columns["gpu_s"] <= log.gpus * (log.end_s - log.start_s) + 1e-6).all()
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -88,7 +90,7 @@ def test_runs_are_repeatable_and_may_be_interrupted(name, case):
         stepwise.forecast(arrived)
     stepwise.finish()
     assert stepwise.log().end_s.tolist() == whole.end_s.tolist()
-    assert stepwise.log().predicted_end_s.tolist() == whole.predicted_end_s.tolist()
+    assert stepwise.log().columns["predicted_end_s"].tolist() == whole.columns["predicted_end_s"].tolist()
 
 
 def test_figure_1_delays_of_the_first_job():
@@ -113,9 +115,41 @@ def test_figure_1_delays_of_the_first_job():
     assert first_ends_s(make_policy("elastic_themis", None, {"lease_s": "1"}))[:2] == [20.0, 28.0]
 
 
-def test_the_log_knows_the_jobs_after_a_warm_up():
-    log = Case(jobs_of([(0.0, 5.0, 1), (3.0, 5.0, 1)]), cluster_of(2)).log(FIFO)
-    assert log.after(1.0).end_s.tolist() == [8.0]
+def test_the_log_tells_who_held_what_by_hand():
+    """20 s on 2 GPUs from 0 on, 6 s on 2 of the same from 3 on; shortest first: the first is stopped from 3 to 6."""
+    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 6.0, 2)]), cluster_of(2))
+    log = replay_elastic(case.run(SRSF, origin_s=100.0))
+    spans = log.spans
+    assert list(zip(spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node, strict=True)) == [
+        (0, 100.0, 103.0, 2.0, -1),
+        (1, 103.0, 106.0, 2.0, -1),
+        (0, 106.0, 113.0, 2.0, -1),
+    ]
+    assert queued_s(log).tolist() == [3.0, 0.0]
+    assert figures(log, 101.0)["mean_jct_s"] == 3.0
+
+
+def test_placed_jobs_are_told_by_node():
+    case = Case(jobs_of([(0.0, 60.0, 6)]), cluster_of(8, nodes=[(0, 4), (0, 4)]))
+    spans = case.log(FIFO).spans
+    assert sorted(zip(spans.node.tolist(), spans.gpus.tolist(), strict=True)) == [(0, 4.0), (1, 2.0)]
+
+
+def test_room_for_changes_grows_without_a_trace(monkeypatch):
+    """A run that begins without room for any change tells the same as one that never lacks it."""
+    case = Case(jobs_of([(float(i), 30.0 + 7 * (i % 5), 1 + i % 4) for i in range(60)]), cluster_of(6))
+    roomy = case.log(SRSF, predict=True)
+    monkeypatch.setattr("jobcast.simulator.elastic.state.ROWS", 0)
+    tight = case.log(SRSF, predict=True)
+    check_same(roomy, tight)
+
+
+def test_without_a_record_a_job_is_told_to_hold_its_mean():
+    case = Case(jobs_of([(0.0, 20.0, 2), (3.0, 6.0, 2)]), cluster_of(2))
+    told, mean = (replay_elastic(case.run(SRSF, record=record)) for record in (True, False))
+    assert mean.spans.gpu_s == pytest.approx(told.columns["gpu_s"])
+    assert len(mean.spans) == 2
+    assert figures(mean)["utilization"] == pytest.approx(figures(told)["utilization"])
 
 
 def test_progress_is_told():

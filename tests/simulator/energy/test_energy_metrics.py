@@ -5,8 +5,8 @@ from math import inf, isnan
 import numpy as np
 import pytest
 
-from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
+from jobcast.simulator.metrics import figures
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
 from tests.simulator.energy.energy_policies import Script
 
@@ -29,34 +29,34 @@ def log():
 
 
 def test_all_jobs(log):
-    found = energy_metrics(log)
+    found = figures(log)
     calls = 9 + 1  # 0, 100, ..., 800 and the submission at 50; at 400, 500 and 600 events fall on the grid
-    assert found == pytest.approx(
-        {
-            "jobs": 3,
-            "makespan_s": 900.0,
-            "mean_jct_s": (600.0 + 350.0 + 400.0) / 3,
-            "p50_jct_s": 400.0,
-            "p99_jct_s": 400.0 + 0.98 * 200.0,
-            "mean_wait_s": 50.0 / 3,
-            "utilization": 1300.0 / 1800.0,
-            "events": calls,
-            "energy_kwh": 122e3 / 3.6e6,
-            "energy_eur": 122e3 / 3.6e6 * 0.3,
-            "tardiness_eur": 0.15,
-            "total_eur": 0.15 + 122e3 / 3.6e6 * 0.3,
-            "late_pct": 50.0,
-            "tardiness_mean_s": 75.0,
-            "preemptions": 0,
-            "migrations": 0,
-            "decision_ms_mean": 1e3 * log.totals["decision_s"] / calls,
-            "decision_ms_max": 1e3 * log.totals["decision_max_s"],
-        }
-    )
+    expected = {
+        "jobs": 3,
+        "makespan_s": 900.0,
+        "mean_jct_s": (600.0 + 350.0 + 400.0) / 3,
+        "p50_jct_s": 400.0,
+        "p99_jct_s": 400.0 + 0.98 * 200.0,
+        "mean_wait_s": 50.0 / 3,
+        "utilization": 1300.0 / 1800.0,
+        "events": calls,
+        "energy_kwh": 122e3 / 3.6e6,
+        "energy_eur": 122e3 / 3.6e6 * 0.3,
+        "tardiness_eur": 0.15,
+        "total_eur": 0.15 + 122e3 / 3.6e6 * 0.3,
+        "late_pct": 50.0,
+        "tardiness_mean_s": 75.0,
+        "preemptions": 0,
+        "migrations": 0,
+        "decision_ms_mean": 1e3 * log.totals["decision_s"] / calls,
+        "decision_ms_max": 1e3 * log.totals["decision_max_s"],
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert found["deadline_ratio"] == 0.5
 
 
 def test_after_a_warm_up(log):
-    found = energy_metrics(log, warmup_until_s=50.0)
+    found = figures(log, warmup_until_s=50.0)
     assert found["jobs"] == 2
     assert found["makespan_s"] == 850.0
     assert found["utilization"] == pytest.approx((550.0 + 300.0 + 400.0) / 1700.0)
@@ -66,7 +66,7 @@ def test_after_a_warm_up(log):
 
 
 def test_nobody_is_left_after_the_warm_up(log):
-    found = energy_metrics(log, warmup_until_s=inf)
+    found = figures(log, warmup_until_s=inf)
     assert found["jobs"] == 0
     assert found["total_eur"] == 0.0
     assert all(isnan(found[name]) for name in ("makespan_s", "mean_jct_s", "utilization", "late_pct"))
@@ -75,6 +75,6 @@ def test_nobody_is_left_after_the_warm_up(log):
 def test_jobs_without_due_dates_are_never_late():
     jobs = jobs_of(EnergyJob(epochs=10, epoch_s=((60.0,),)))
     log = replay_energy(workload_of(jobs, cluster_of((1, (0.0, 100.0)))), Script({0.0: {0: (0, 1)}}))
-    found = energy_metrics(log)
+    found = figures(log)
     assert found["tardiness_eur"] == 0.0
     assert np.isnan([found["late_pct"], found["tardiness_mean_s"]]).all()

@@ -7,8 +7,8 @@ import pytest
 
 from jobcast.domain.energy import Deployment
 from jobcast.domain.errors import ConfigError, DecisionError
-from jobcast.simulator.energy.metrics import tardiness_eur, tardiness_s
 from jobcast.simulator.energy.run import replay_energy
+from jobcast.simulator.metrics import tardiness_eur, tardiness_s
 from jobcast.simulator.spans import by_job
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 from tests.simulator.energy.energy_policies import Greedy, OneByOne, Script

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
-from jobcast.simulator.tasks.metrics import queued_s
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
 from tests.simulator.random_jobs import check_same
 from tests.simulator.tasks.task_cases import loads_of, workload_of, workloads

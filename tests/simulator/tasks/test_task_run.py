@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
-from jobcast.simulator.tasks.metrics import queued_s
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import PATIENCE, replay_tasks
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.simulator.tasks.metrics import queued_s
+from jobcast.simulator.metrics import queued_s
 from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
 from tests.simulator.random_jobs import most_held
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of, workloads
