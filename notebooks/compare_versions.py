@@ -511,14 +511,14 @@ display(SVG(plots_backtest.slowdown_curve(later_min, looks)))
 # with.
 
 # %% tags=["gains"]
-gains = gains_between(results, draws=1000)
+gains = gains_between(results, ["mmfs"], draws=1000)
 table(
     [
         {
-            "configuration": gain["a"],
-            "compared with": gain["b"],
-            "times as fast": number(gain["speedup"]),
-            "95 % interval": between(gain["speedup_low"], gain["speedup_high"]),
+            "configuration": gain["label"],
+            "compared with": gain["against"],
+            "times as fast": number(gain["ratio"]),
+            "95 % interval": between(gain["low"], gain["high"]),
             "change in jobs slowed (percentage points)": signed(gain["slowed_change_pct"]),
             "interval of the change": between(gain["slowed_change_pct_low"], gain["slowed_change_pct_high"], signed),
             "days": gain["days"],
@@ -537,9 +537,8 @@ display(SVG(plots_backtest.gains_forest(gains)))
 
 
 # %% tags=["closing"]
-def side(gain: dict, figure: str, neutral: float) -> int:
+def side(low: float | None, high: float | None, neutral: float) -> int:
     """1 = the whole interval lies above `neutral`, -1 = below, 0 = neither (or too few days for an interval)."""
-    low, high = gain[f"{figure}_low"], gain[f"{figure}_high"]
     return 0 if low is None or high is None else int(low > neutral) - int(high < neutral)
 
 
@@ -552,11 +551,12 @@ def more(points: float) -> str:
 def verdict(gain: dict | None, old: str, new: str) -> str:
     if gain is None:
         return "There is one version only, so nothing was compared."
-    faster, slows_fewer = -side(gain, "speedup", 1.0), side(gain, "slowed_change_pct", 0.0)  # signs are those of `old`
+    slowed = gain["slowed_change_pct_low"], gain["slowed_change_pct_high"]
+    faster, slows_fewer = -side(gain["low"], gain["high"], 1.0), side(*slowed, 0.0)  # signs are those of `old`
     told = (
-        f"Over {gain['days']} days, {old} is {number(gain['speedup'])} times as fast as {new} (95 % interval "
-        f"{between(gain['speedup_low'], gain['speedup_high'])}) and slows {more(gain['slowed_change_pct'])} "
-        f"({between(gain['slowed_change_pct_low'], gain['slowed_change_pct_high'], signed)})."
+        f"Over {gain['days']} days, {old} is {number(gain['ratio'])} times as fast as {new} (95 % interval "
+        f"{between(gain['low'], gain['high'])}) and slows {more(gain['slowed_change_pct'])} "
+        f"({between(*slowed, signed)})."
     )
     if min(faster, slows_fewer) < 0:
         return f"{told} **Keep {old}**: {new} is clearly worse in at least one respect."
@@ -574,7 +574,7 @@ def outcome(label: str) -> str:
 
 
 old, new = labels[ALGORITHMS[0]], labels[ALGORITHMS[-1]]
-paired = next((gain for gain in gains if (gain["a"], gain["b"]) == (old, new)), None)
+paired = next((gain for gain in gains if (gain["label"], gain["against"]) == (old, new)), None)
 speed = {label: one.get("speedup_gmean") or 0.0 for label, one in worth.items()}
 slowed = {label: one.get("slowed_pct") or 0.0 for label, one in worth.items()}
 TOLD_APART = 0.1  # percentage points of jobs slowed

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.simulation import Simulated, figures, simulate, warmup_end
+from jobcast.pipelines.simulation import DAY_S, Simulated, figures, simulate, warmup_end
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
@@ -23,6 +24,8 @@ NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
 
 ORACLE = ForecastSpec("oracle")
+NAMES = ("policy", "forecasts")
+"""What `simulate --json` tells among its figures, and a row beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class CellResult:
 
     Attributes
     ----------
-    figures : those of `simulation.figures`
-    base_jct_s : (n_jobs,) completion times under the baseline
+    figures : those of `simulation.figures`, against the baseline where jobs progress by the same law under both
+    base_jct_s : (n_jobs,) completion times under the baseline, NaN where it has another law
     counted : (n_jobs,) jobs submitted after the warm-up
+    days : length of the window without the warm-up
     """
 
     cell: Cell
@@ -53,18 +57,43 @@ class CellResult:
     figures: Mapping[str, Any]
     base_jct_s: NDArray[np.float64]
     counted: NDArray[np.bool_]
+    days: float
 
     @property
     def log(self) -> RunLog:
         """What happened, by job."""
         return self.run.log
 
+    @property
+    def forecasts(self) -> str | None:
+        """Its forecasts as its label tells them, None for a policy that uses none."""
+        return self.cell.label.removeprefix(self.cell.policy).strip() or None
+
     def row(self) -> dict[str, Any]:
-        """The figures that are the same whenever the cell is run again."""
-        kept = {key: value for key, value in self.figures.items() if key not in NOT_REPEATABLE}
-        named = {"label": self.cell.label, "window": self.cell.window, "seed": self.cell.seed}
-        told = self.cell.label.removeprefix(self.cell.policy).strip()
-        return {**named, **kept, "forecasts": told or None}
+        """What is the same whenever the cell is run again: what ran, hours saved against the baseline, figures."""
+        known, log, cell = find_policy(self.cell.policy), self.log, self.cell
+        return {
+            "label": cell.label,
+            "policy": cell.policy,
+            "forecasts": self.forecasts,
+            "future": self.forecasts is not None and cell.spec.future,
+            "law": log.law,
+            "scope": known.scope,
+            "preempts": known.preempts,
+            "window": cell.window,
+            "seed": cell.seed,
+            **self._saved_hours(),
+            "figures": {key: value for key, value in self.figures.items() if key not in (*NOT_REPEATABLE, *NAMES)},
+        }
+
+    def _saved_hours(self) -> dict[str, float | None]:
+        counted = self.counted
+        return saved_hours(self.log.jct_s[counted], self.base_jct_s[counted], self.log.gpus[counted], self.days)
+
+    def full_row(self) -> dict[str, Any]:
+        """The row with the versions that answered, and how long the policy took."""
+        row, times = self.row(), {key: self.figures[key] for key in NOT_REPEATABLE}
+        return {**row, "versions": dict(self.run.models), "figures": {**row["figures"], **times}}
 
 
 def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:
@@ -87,13 +116,26 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     windows, seeds : how many of each
     base : the first seed
     """
-    unique = {label: (policy, spec) for policy, spec, label in pairs}
+    unique: dict[str, tuple[str, ForecastSpec]] = {}
+    for policy, spec, label in pairs:
+        unique.setdefault(label, (policy, spec if find_policy(policy).asks else ORACLE))
     return [
         Cell(policy, spec, label, window, base + seed)
         for label, (policy, spec) in unique.items()
         for window in range(windows)
-        for seed in range(seeds if spec.draws and find_policy(policy).asks else 1)
+        for seed in range(seeds if spec.draws else 1)
     ]
+
+
+def with_baseline(cells: Sequence[Cell], baseline: str) -> list[Cell]:
+    """The cells, and before them the baseline of each window where it is none of them.
+
+    >>> [cell.label for cell in with_baseline([Cell("sia", ORACLE, "sia oracle")], "fcfs")]
+    ['fcfs', 'sia oracle']
+    """
+    there = {cell.window for cell in cells if _is_baseline(cell, baseline)}
+    windows = dict.fromkeys(cell.window for cell in cells if cell.window not in there)
+    return [*(Cell(baseline, ORACLE, label_of(baseline, ORACLE), window) for window in windows), *cells]
 
 
 def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: bool = False) -> list[Cell]:
@@ -139,7 +181,9 @@ def run_matrix(
     runs = dict(zip(todo, done, strict=True))
     bases = [runs[cell] for cell in base_cells]
     return [
-        _measured(cell, runs.get(cell, bases[cell.window]), bases[cell.window], counted_from[cell.window])
+        _measured(
+            cell, scenes[cell.window], runs.get(cell, bases[cell.window]), bases[cell.window], counted_from[cell.window]
+        )
         for cell in cells
     ]
 
@@ -180,9 +224,12 @@ def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> 
     return number, replace(run, replaced=())  # nobody explains a backtest
 
 
-def _measured(cell: Cell, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
-    told = figures(run, base, policy=cell.policy, spec=cell.spec, warmup_until_s=counted_from_s)
-    return CellResult(cell, run, told, base.log.jct_s, after_warmup(run.log, counted_from_s))
+def _measured(cell: Cell, scene: Scene, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
+    alike = run.log.law == base.log.law
+    told = figures(run, base if alike else None, policy=cell.policy, spec=cell.spec, warmup_until_s=counted_from_s)
+    base_jct_s = base.log.jct_s if alike else np.full(len(run.log), np.nan)
+    days = (scene.until_s - (scene.from_s if counted_from_s is None else counted_from_s)) / DAY_S
+    return CellResult(cell, run, told, base_jct_s, after_warmup(run.log, counted_from_s), days)
 
 
 def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,23 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
-from jobcast.pipelines.backtest_results import gains_between, write_results
+from jobcast.pipelines.backtest import (
+    Cell,
+    CellResult,
+    label_of,
+    matrix,
+    run_matrix,
+    windows_of,
+    with_baseline,
+    with_settings,
+)
+from jobcast.pipelines.backtest_results import remarks, results_of, write_results
 from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
+from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_forecasts, check_settings
 from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene
@@ -50,6 +59,7 @@ class BacktestRequest:
     settings: Mapping[str, str] = field(default_factory=dict)
     max_think_s: float | None = None
     degrade: bool = False
+    against: tuple[str, ...] = ()
 
 
 def run_backtest(
@@ -74,9 +84,11 @@ def run_backtest(
         check_loop(asked, request.baseline, request.settings)
     scenes = _scenes(request, trace)
     pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
-    cells = with_settings(matrix(pairs, len(scenes), request.seeds), own, local)
-    if not cells:
+    wanted = with_settings(matrix(pairs, len(scenes), request.seeds), own, local)
+    if not wanted:
         raise ConfigError("--policies: nothing named; write --policies mmfs,sia")
+    cells = with_baseline(wanted, request.baseline)
+    against = _against(request.against, cells)
     with console.progress("backtest") as step:
         results = run_matrix(
             scenes,
@@ -90,16 +102,10 @@ def run_backtest(
             warmup_days=request.warmup_days,
             progress=step,
         )
+    told = results_of(results, baseline=request.baseline, draws=DRAWS, against=against)
     result: dict[str, Any] = {
-        "baseline": request.baseline,
-        "rows": [
-            one.row()
-            | told_of_loop(scenes[one.cell.window], one.log)
-            | {"wall_s": one.run.wall_s, "cpu_s": one.run.cpu_s}
-            for one in results
-        ],
-        "gains": gains_between(results, draws=DRAWS),
-        "models": {one.cell.label: dict(one.run.models) for one in results if one.run.models},
+        **told,
+        "rows": [_full_row(one, scenes[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
         "inputs": [scene.provenance(trace) for scene in scenes],
@@ -108,17 +114,33 @@ def run_backtest(
         "jobcast": __version__,
     }
     if out:
-        names = [pool.name for pool in scenes[0].workload.pools]
-        write_results(out, results, names, baseline=request.baseline, draws=DRAWS)
+        write_results(out, told, results, scenes)
         write_json(out / "inputs.json", _inputs(request, trace, scenes, result, home))
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
-    for note in (*scenes[0].notes, *_dropped(scenes), *dict.fromkeys(doubts)):
+    for note in (*scenes[0].notes, *_dropped(scenes), *remarks(result), *dict.fromkeys(doubts)):
         console.note(note)
     return result
+
+
+def _full_row(one: CellResult, scene: Scene) -> dict[str, Any]:
+    row = one.full_row()
+    return {**row, "figures": row["figures"] | told_of_loop(scene, one.log)}
+
+
+def _against(asked: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+    """Labels of the rows that `--against` means: one, or all of a policy. Raises ConfigError where there is none."""
+    labels = list(dict.fromkeys(cell.label for cell in cells))
+    policies = {cell.label: cell.policy for cell in cells}
+    for name in asked:
+        if name not in (*labels, *policies.values()):
+            raise ConfigError(
+                f"--against {name}: no such row; name a policy of --policies, or one of: {'; '.join(labels)}"
+            )
+    return [label for name in asked for label in labels if name in (label, policies[label])]
 
 
 def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
@@ -157,9 +179,9 @@ def _inputs(
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.model_tables import version_row
 
-    used = {(name, number) for models in result["models"].values() for name, number in models.items()}
+    used = {(name, number) for row in result["rows"] for name, number in row["versions"].items()}
     registry = open_registry(home)
-    order = {name: position for position, name in enumerate(PREDICTORS)}
+    order = {name: position for position, name in enumerate(ASKED)}
     versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
     return {
         "trace": {

@@ -58,6 +58,12 @@ class ForecastSpec:
         return self.installed or self.kind in ("random", "noisy") or any(spec.draws for _, spec in self.parts)
 
     @property
+    def future(self) -> bool:
+        """Whether any answer is read off the trace's future, which nobody has."""
+        mixed = self.kind == "mixed" and any(self.part(name).future for name in PARTS)
+        return self.kind in ("oracle", "noisy") or mixed
+
+    @property
     def asks_registry(self) -> bool:
         """Whether any answer is a registered model's."""
         return self.kind == "registry" or any(spec.asks_registry for _, spec in self.parts)

@@ -4,15 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jobcast.pipelines.gains import CONFIDENCE
+from jobcast.pipelines.report_tables import Slowed, named_counts
 from jobcast.pipelines.summaries import Summary
-from jobcast.pipelines.wording import between, forecasts_in_words, number, percent, share
+from jobcast.pipelines.wording import (
+    between,
+    counted,
+    duration,
+    forecasts_in_words,
+    listed,
+    number,
+    percent,
+    share,
+    unit_for,
+)
+from jobcast.schedulers.policies import CLUSTER
 
-LEAD_POLICY = "sia"
-LEAD_KIND = "registry"
+REGISTRY = "registry"
+FOR_COMPARISON = ("random", "conservative")
+"""Sources that nobody would schedule by."""
 ALIKE_SPEEDUP = 0.9
 """Random forecasts that reach this share of the speedup of others ..."""
 ALIKE_SLOWED_PCT = 0.1
 """... and slow at most so many more percent of the jobs show that the window tells nothing apart."""
+MOST_FASTER = 2
+"""Faster configurations that are told with their price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,96 +39,163 @@ class Finding:
     sentences: Sequence[str]
 
 
-def find(summaries: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str) -> Finding:
-    """What the figures say: the champion's forecasts, the bounds above and below them, sharing without forecasts."""
-    known = [one for one in summaries if one.get("speedup_gmean") is not None and one.label != baseline]
-    if not known:
+def lead_of(summaries: Sequence[Summary], baseline: str) -> Summary | None:
+    """The configuration that a page is about: the first with registered forecasts, else the first that can be had.
+
+    Among versions the first one, whichever did best here: choosing by the test would flatter it.
+    """
+
+    def rank(one: Summary) -> tuple[bool, bool]:
+        return one.source != REGISTRY, one.future or one.source in FOR_COMPARISON
+
+    measured = [one for one in summaries if one.get("speedup_gmean") is not None and one.label != baseline]
+    return min(measured, key=rank, default=None)
+
+
+def find(
+    summaries: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, slowed: Slowed | None = None
+) -> Finding:
+    """What the figures say: hours saved, who pays for them, what better forecasts or another policy would change.
+
+    Parameters
+    ----------
+    slowed : whom the leading configuration slows, where that is known
+    """
+    lead = lead_of(summaries, baseline)
+    if lead is None:
         return Finding("Nothing was measured against a baseline.", ())
-    lead = _lead(known)
-    others = {one.kind: one for one in known if one.policy == lead.policy and one.kind and one is not lead}
-    plain = [one for one in known if not one.kind]
+    others = [one for one in summaries if one.law == lead.law and one.label not in (baseline, lead.label)]
     told = [
-        _slowdown(lead, baseline),
-        *(_beside(others[kind], lead) for kind in ("oracle", "random", "conservative") if kind in others),
-        *_plain_sharing(plain, lead),
-        *_paired(gains, lead),
+        _hours(lead, baseline),
+        _slowed_jobs(lead, slowed),
+        *_future(lead, others),
+        *_faster(lead, others),
+        *_versions(lead, gains, others),
         *_warning(lead, others),
     ]
-    return Finding(_lead_sentence(lead, baseline), tuple(filter(None, told)))
-
-
-def _lead(known: Sequence[Summary]) -> Summary:
-    """The configuration that the page is about: sia with the champion's forecasts, or what comes nearest to it."""
-
-    def rank(one: Summary) -> tuple[bool, bool, bool, bool, float]:
-        kind = one.kind or ""
-        registry = one.source == LEAD_KIND
-        # Among versions of a predictor the first one, whichever did best here: choosing by the test would flatter it.
-        speedup = 0.0 if registry else one.get("speedup_gmean") or 0.0
-        return (not kind, one.policy != LEAD_POLICY, not registry, kind != LEAD_KIND, -speedup)
-
-    return min(known, key=rank)
+    base = next((one for one in summaries if one.label == baseline), None)
+    return Finding(_lead_sentence(lead, base, baseline, gains), tuple(filter(None, told)))
 
 
 def named(one: Summary) -> str:
     """A configuration in a sentence."""
     if not one.kind:
         return one.policy
-    if one.source == LEAD_KIND and " " in one.kind:
+    if one.source == REGISTRY and " " in one.kind:
         return f"{one.policy} with the {one.forecasts} forecasts"
     return f"{one.policy} with {forecasts_in_words(one.kind)}"
 
 
-def _slowed(one: Summary, whom: str = "jobs") -> str:
-    pct = one.get("slowed_pct")
-    if pct is None:
-        return "an unknown share of jobs"
-    return "no job" if pct == 0 else f"{percent(pct)} of {whom}"
+def _lead_sentence(lead: Summary, base: Summary | None, baseline: str, gains: Sequence[Mapping[str, Any]]) -> str:
+    """Mean completion times where both are known, then the speedup with its interval."""
+    gain = next((one for one in gains if (one["label"], one["against"]) == (lead.label, baseline)), {})
+    interval = between(gain.get("low"), gain.get("high"))
+    known = f"; {100 * CONFIDENCE:g} % interval {interval}" if gain.get("low") else ""
+    ratio = lead.get("speedup_gmean") or 1.0
+    speedup = f"{'slower, ' * (ratio < 1)}{number(ratio)} times as fast (geometric mean{known})"
+    before, after = (one.get("mean_jct_s") if one else None for one in (base, lead))
+    if before is None or after is None:
+        return f"Under {named(lead)}, jobs end beside {baseline} {speedup}."
+    unit, unit_s = unit_for([before])
+    means = f"after {number(after / unit_s)} {unit} on average instead of {number(before / unit_s)} {unit}"
+    return f"Under {named(lead)}, jobs end {means} under {baseline}: {speedup}."
 
 
-def _lead_sentence(lead: Summary, baseline: str) -> str:
-    gain = f"{number(lead.get('speedup_gmean'))} times as fast as {baseline} (geometric mean)"
-    return f"{named(lead)} finishes jobs {gain} and slows {_slowed(lead, 'them')}."
-
-
-def _slowdown(lead: Summary, baseline: str) -> str:
-    if not lead.get("slowed_pct"):
+def _hours(one: Summary, baseline: str) -> str:
+    hours, gpu_hours = one.get("saved_h_week"), one.get("saved_gpu_h_week")
+    if hours is None or gpu_hours is None:
         return ""
-    total, worst = lead.get("slowdown_total_min"), lead.get("slowdown_max_min")
-    late = f"The slowed jobs end {number(total)} min later than under {baseline} in total"
-    return f"{late}, the worst one {number(worst)} min."
+    verb = "saves" if hours >= 0 else "costs"
+    return (
+        f"It {verb} {number(abs(hours))} h of waiting for results a week against {baseline} (JCT-hours, each job "
+        f"counted once); times the GPUs that jobs asked for, {number(gpu_hours)} GPU-hours of waiting."
+    )
 
 
-def _beside(one: Summary, lead: Summary) -> str:
-    ours, theirs = lead.get("speedup_gmean") or 0.0, one.get("speedup_gmean") or 0.0
-    sentence = f"{named(one)}: {number(theirs)} times as fast, slowing {_slowed(one)}"
-    if one.kind == "oracle" and theirs and lead.kind != "oracle":
-        return f"{sentence}; {named(lead)} reaches {share(ours / theirs)} of that speedup."
-    total = one.get("slowdown_total_min")
-    return f"{sentence}, by {number(total)} min in total." if one.get("slowed_pct") and total else f"{sentence}."
+def _slowed_jobs(lead: Summary, slowed: Slowed | None) -> str:
+    """How many jobs pay, by how much, and whose they are."""
+    pct = lead.get("slowed_pct")
+    if pct is None:
+        return ""
+    if pct == 0:
+        return "It slows no job."
+    if slowed is None or not slowed.jobs:
+        return f"It slows {percent(pct)} of the jobs."
+    hit = [f"{who} {named_counts(names)}" for who, names in (("pools", slowed.pools), ("users", slowed.users)) if names]
+    where = f"; hit most: {'; '.join(hit)}" if hit else ""
+    who = f"{number(slowed.jobs)} of {counted(slowed.of, 'job')} ({share(slowed.jobs / slowed.of)})"
+    late = f"by {duration(slowed.median_s)} in the median and {duration(slowed.worst_s)} at worst"
+    return f"It slows {who}, {late}{where}."
 
 
-def _plain_sharing(plain: Sequence[Summary], lead: Summary) -> list[str]:
-    """What sharing yields without forecasts and without knowledge of durations."""
-    told = "Sharing without forecasts (mmfs) is"
+def _future(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    """The bound that exact forecasts set, or a warning that the lead itself cannot be had."""
+    if lead.future:
+        return [f"Its forecasts are read off the trace: {named(lead)} is a bound, nothing that can be had."]
+    exact = next((one for one in others if one.policy == lead.policy and one.source == "oracle"), None)
+    ours, bound = (one.get("saved_h_week") if one else None for one in (lead, exact))
+    if ours is None or not bound or bound <= 0:
+        return []
     return [
-        f"{told} {number(one.get('speedup_gmean'))} times as fast and slows {_slowed(one)}."
-        for one in plain
-        if one.policy == "mmfs" and one is not lead
+        f"Knowing the future, which nobody does, {lead.policy} would save {number(bound)} h a week: {named(lead)} "
+        f"gets {share(ours / bound)} of what better forecasts could give it."
     ]
 
 
-def _paired(gains: Sequence[Mapping[str, Any]], lead: Summary) -> list[str]:
-    return [
-        f"On the same jobs, {gain['a']} is {number(gain['speedup'])} times as fast as {gain['b']}"
-        f" ({100 * gain['confidence']:g} % interval {between(gain['speedup_low'], gain['speedup_high'])})."
-        for gain in gains
-        if gain["a"] == lead.label and gain.get("speedup") and gain.get("speedup_low")
+def _faster(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    """What ends jobs sooner still, and what that costs."""
+    ours = lead.get("mean_jct_s")
+    able = [one for one in others if not one.future and one.source not in FOR_COMPARISON and one.policy != lead.policy]
+    known = [(one.get("mean_jct_s"), one) for one in able]
+    faster = sorted(((jct, one) for jct, one in known if jct and ours and jct < ours), key=lambda told: told[0])
+    return [f"{named(one)} ends jobs after {duration(jct)} on average{_price(one, lead)}." for jct, one in faster][
+        :MOST_FASTER
     ]
 
 
-def _warning(lead: Summary, others: Mapping[str, Summary]) -> list[str]:
-    random, best = others.get("random"), others.get("oracle", lead)
+def _price(one: Summary, lead: Summary) -> str:
+    """What a configuration does that the lead does not."""
+    slows, ours = one.get("slowed_pct") or 0.0, lead.get("slowed_pct") or 0.0
+    prices = [
+        f"slows {percent(slows)} of the jobs instead of {percent(ours)}, by {number(_total_h(one))} h in all "
+        f"instead of {number(_total_h(lead))} h"
+        if slows > ours
+        else "",
+        "stops jobs that run" if one.preempts and not lead.preempts else "",
+        "ignores quotas" if one.scope == CLUSTER != lead.scope else "",
+    ]
+    told = listed([price for price in prices if price])
+    return f", but {told}" if told else f", and slows no more jobs than {named(lead)}"
+
+
+def _total_h(one: Summary) -> float:
+    return (one.get("slowdown_total_min") or 0.0) / 60.0
+
+
+def _versions(lead: Summary, gains: Sequence[Mapping[str, Any]], others: Sequence[Summary]) -> list[str]:
+    """How the lead's forecasts do beside other registered ones of its policy, on the same jobs."""
+    rivals = {one.label: one for one in others if one.policy == lead.policy and one.source == REGISTRY}
+    clear, open_ones = [], []
+    for gain in gains:
+        rival = rivals.get(gain["against"])
+        if gain["label"] != lead.label or rival is None or not gain["low"]:
+            continue
+        interval = between(gain["low"], gain["high"])
+        if gain["low"] <= 1 <= gain["high"]:
+            open_ones.append(f"{rival.forecasts} ({interval})")
+        else:
+            word = "sooner" if gain["ratio"] > 1 else "later"
+            clear.append(f"Its jobs end {word} than with {rival.forecasts}: {number(gain['ratio'])} × ({interval}).")
+    if open_ones:
+        clear.append(f"These days do not tell it from {listed(open_ones)}.")
+    return clear
+
+
+def _warning(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    same = {one.kind: one for one in others if one.policy == lead.policy}
+    random, best = same.get("random"), same.get("oracle", lead)
+    if not lead.kind:
+        return []
     if random is None:
         return ["No random forecasts were replayed beside these, so nothing shows what good forecasts are worth here."]
     speed = (random.get("speedup_gmean") or 0.0) >= ALIKE_SPEEDUP * (best.get("speedup_gmean") or 0.0)

@@ -23,9 +23,9 @@ def _show_results(context: Context) -> None:
     from jobcast.pipelines.lifecycle.gate import outcome
     from jobcast.pipelines.report import summary_table
 
-    rows = read_json(context.root / "processed/backtest/results.json")["rows"]
+    told = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")
-    lines = [summary_table(rows), "", "registered model versions"]
+    lines = [summary_table(told), "", "registered model versions"]
     for model in promotion["models"]:
         aliases = ", ".join(model["aliases"]) or "no alias"
         lines.append(f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})")

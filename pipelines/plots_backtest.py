@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL_IN = 0.85
-BAR_IN = 0.42
 
 
 def speedup_cdf(
@@ -85,41 +84,6 @@ def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, S
     return draw("Share of jobs slowed by at least so many minutes", paint)
 
 
-def slowed_bars(
-    slowed_pct: Mapping[str, float], total_min: Mapping[str, float], looks: Mapping[str, Style] | None = None
-) -> str:
-    """Share of jobs slowed and total slowdown in minutes, a bar a configuration. SIA, Figure 15a and Table 17."""
-    labels = list(slowed_pct)
-    looks = looks or styles(labels)
-    names = [wrapped(label) for label in labels]
-
-    def paint(figure: "Figure") -> None:
-        left, right = figure.subplots(1, 2, sharey=True)
-        for axes, values, name, unit in (
-            (left, slowed_pct, "jobs slowed (%)", " %"),
-            (right, total_min, "total slowdown (minutes)", ""),
-        ):
-            widths = [values[label] for label in labels]
-            axes.barh(names, widths, color=[looks[label].color for label in labels], height=0.66)
-            for row, width in enumerate(widths):
-                axes.annotate(number(width) + unit, (width, row),
-                              xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)  # fmt: skip
-            axes.set_xlim(0, 1.3 * max(widths, default=0.0) or 1.0)
-            axes.xaxis.set_major_locator(_few_ticks())
-            axes.xaxis.set_major_formatter(lambda x, _: f"{x:,g}")
-            axes.set_xlabel(name)
-            axes.grid(axis="y", visible=False)
-        left.invert_yaxis()
-
-    return draw("Jobs slowed and total slowdown by configuration", paint, (WIDE[0], 1.2 + BAR_IN * len(labels)))
-
-
-def _few_ticks() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(3)
-
-
 def utilisation(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
     looks: Mapping[str, Style] | None = None,
@@ -168,17 +132,17 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
 
     Parameters
     ----------
-    gains : each `a`, `b`, `speedup`, `speedup_low`, `speedup_high` (see `gains.Gains.to_dict`)
+    gains : each `label`, `against`, `ratio`, `low`, `high` (see `backtest_results.gains_between`)
     """
-    rows = [gain for gain in gains if gain.get("speedup")]
-    names = [f"{wrapped(gain['a'])}\nover {wrapped(gain['b'])}" for gain in rows]
+    rows = [gain for gain in gains if gain["ratio"]]
+    names = [f"{wrapped(gain['label'])}\nover {wrapped(gain['against'])}" for gain in rows]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
         for row, gain in enumerate(rows):
-            value = gain["speedup"]
-            low, high = gain.get("speedup_low") or value, gain.get("speedup_high") or value
+            value = gain["ratio"]
+            low, high = gain["low"] or value, gain["high"] or value
             clear = low > 1 or high < 1
             axes.plot([low, high], [row, row], color=PALETTE[0] if clear else INK, linewidth=2.4, alpha=0.8)
             axes.plot([value], [row], "o", color=PALETTE[0] if clear else INK, markersize=6)

@@ -8,27 +8,40 @@ import numpy as np
 
 from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
 from jobcast.pipelines.console import printable
-from jobcast.pipelines.headline import find
+from jobcast.pipelines.headline import find, lead_of
 from jobcast.pipelines.lifecycle.gate import Outcome
 from jobcast.pipelines.page import Drawing, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.report_tables import (
+    Jobs,
     gains_table,
     instant,
     jct_of,
-    main_table,
+    main_tables,
+    marks_of,
     models_table,
+    named_policy,
     pool_tables,
     pools_table,
+    skipped_table,
+    slowed_of,
+    slowed_table,
+    versions_table,
 )
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
-from jobcast.pipelines.summaries import Summary, summaries
-from jobcast.pipelines.wording import POLICIES_IN_WORDS, UNKNOWN, counted, listed, number, percent, unit_for
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.pipelines.summaries import Summary, by_law, summaries
+from jobcast.pipelines.wording import UNKNOWN, listed, number
+from jobcast.schedulers.registry import POLICIES
+from jobcast.simulator.metrics import is_slowed
 
 TERMINAL_COLUMNS = 100
+TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved (h", "speedup", "slowed", "slowed by")
 SECONDS_A_MINUTE = 60.0
+MOST_DRAWN = 8
+"""Configurations in a plot; more curves are told apart by nobody."""
+MOST_COMPARED = 16
+"""Comparisons in a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +54,12 @@ class ReportInput:
     trace : `name`, `sha256`, `rows`; if known `jobs`, `path`, `from`, `until`, `pools_origin`, `notes`, `dropped`
     split : `train_from`, `train_until`, `test_until`, ISO-8601 or (`..._s`) seconds from the epoch
     pools : each `name`, `gpus`
-    rows : a simulation each: `label`, `policy`, `forecasts` (None if unused), `seed`, `window`, and the figures of
-        `simulate --json`
-    jobs : label -> `submit_s`, `jct_s`, `wait_s`, `pool`, each (n_jobs,), the same jobs in the same order throughout
+    rows : a simulation each, as `CellResult.row` tells it
+    jobs : label -> `submit_s`, `jct_s`, `wait_s`, `pool`, `user`, each (n_jobs,), of a law the same jobs in one order
     baseline_label : the configuration that the rest is measured against
-    gains : comparisons, each `a`, `b` (labels) and `gains.Gains.to_dict()`
+    gains : comparisons, as `backtest_results.gains_between` tells them
+    skipped : policies that cannot run, each `policy`, `lacks`
+    assumptions : what the trace rests on, in sentences
     evaluation : predictor -> figures of `evaluate --json`
     curves : `reliability` (horizon -> bins), `precision_recall` (horizon -> points), `importance` (horizon -> gains),
         `recall_per_pool_hour` and `recall_by_pool` (horizon -> points), `ablation` (horizon -> sets); see `curves`
@@ -64,6 +78,8 @@ class ReportInput:
     jobs: Mapping[str, Mapping[str, Any]]
     baseline_label: str = "fcfs"
     gains: Sequence[Mapping[str, Any]] = ()
+    skipped: Sequence[Mapping[str, str]] = ()
+    assumptions: Sequence[str] = ()
     evaluation: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     curves: Mapping[str, Any] = field(default_factory=dict)
     utilisation: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
@@ -82,20 +98,26 @@ def render_report(results: ReportInput) -> str:
         Configurations hold different numbers of jobs.
     """
     rows, baseline = summaries(results.rows), results.baseline_label
+    jobs = _comparable(results.jobs, rows, baseline)
+    lead = lead_of(rows, baseline)
     return render(
         "report.html.j2",
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
-        finding=find(rows, results.gains, baseline),
+        finding=find(rows, results.gains, baseline, slowed_of(jobs, lead.label, baseline) if lead else None),
+        main_tables=main_tables(rows, results.gains, baseline),
+        skipped_table=skipped_table(results.skipped),
+        assumptions=results.assumptions,
         facts=_facts(results),
-        pools_table=pools_table(results.pools, results.jobs, baseline),
-        main_table=main_table(rows, baseline),
-        gain_figures=_gain_figures(results, rows),
-        gains_table=gains_table(results.gains),
-        forest=_forest(results.gains),
-        pool_tables=pool_tables(results.jobs, baseline),
+        pools_table=pools_table(results.pools, jobs, baseline),
+        gain_figures=_gain_figures(results, rows, jobs),
+        slowed_table=slowed_table(jobs, baseline),
+        versions_table=versions_table(rows, results.gains),
+        gains_table=gains_table(results.gains, baseline),
+        forest=_forest(results.gains, baseline),
+        pool_tables=pool_tables(jobs, baseline),
         predictor_tables=predictor_tables(results.evaluation),
         predictor_figures=_predictor_figures(results),
         models_table=models_table(results.models),
@@ -105,27 +127,29 @@ def render_report(results: ReportInput) -> str:
     )
 
 
+def _comparable(jobs: Jobs, rows: Sequence[Summary], baseline: str) -> Jobs:
+    """Jobs of the configurations under which they progress as under the baseline, the fastest configuration first."""
+    alike = [one.label for one in next(iter(by_law(rows, baseline).values()), [])]
+    return {label: jobs[label] for label in alike if label in jobs} if baseline in jobs else {}
+
+
 def _told_by_runs(rows: Sequence[Mapping[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]) -> list[str]:
     """What there is to say of each run, with its name."""
-    return list(dict.fromkeys(f"{_run_named(row, rows)}: {line}" for row in rows for line in lines(row)))
+    return list(dict.fromkeys(f"{_run_named(row, rows)}: {line}" for row in rows for line in lines(row["figures"])))
 
 
 def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """A configuration, with window and seed where there are several."""
-    label = str(row.get("label") or row["policy"])
-    parts = [f"{part} {row[part]}" for part in ("window", "seed") if len({other.get(part) for other in rows}) > 1]
-    return ", ".join([label, *parts])
+    parts = [f"{part} {row[part]}" for part in ("window", "seed") if len({other[part] for other in rows}) > 1]
+    return ", ".join([row["label"], *parts])
 
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
-    policies = list(dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label))
-    kinds = list(dict.fromkeys(one.source for one in rows if one.kind))
-    asked = f"How much sooner do jobs finish than under {results.baseline_label}, and how many are slowed"
-    owned = f"when the GPUs of {counted(len(results.pools), 'pool')} are scheduled"
+    others = dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label)
+    named = listed(list(others)) if len(others) <= MOST_DRAWN else f"{len(others)} policies"
     return (
-        f"{asked}, {owned} by {listed(policies) or 'nothing'}"
-        + (f", with forecasts from {listed(kinds)}? " if kinds else "? ")
-        + f"Measured by replaying the trace {results.trace['name']} in a simulated cluster."
+        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and "
+        f"how many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
 
 
@@ -133,7 +157,7 @@ def _facts(results: ReportInput) -> list[tuple[str, str]]:
     trace, split = results.trace, results.split
     since, until, end = (_moment(split, key) for key in ("train_from", "train_until", "test_until"))
     dropped = [f"{number(count)} {reason}" for reason, count in (trace.get("dropped") or {}).items() if count]
-    gpus = sum(int(pool.get("gpus", pool.get("quota", 0))) for pool in results.pools)
+    gpus = sum(int(pool["gpus"]) for pool in results.pools)
     facts = [
         ("trace", f"{trace['name']}" + (f" ({trace['path']})" if trace.get("path") else "")),
         ("rows in the file", number(trace.get("rows"))),
@@ -141,60 +165,72 @@ def _facts(results: ReportInput) -> list[tuple[str, str]]:
         ("SHA-256", str(trace.get("sha256") or UNKNOWN)),
         ("span", f"{instant(trace.get('from'))} to {instant(trace.get('until'))}"),
         ("trained on", f"{since} to {until}"),
-        ("tested on", f"{until} to {end}"),
+        ("replayed", f"{until} to {end}"),
         ("pools", f"{number(len(results.pools))} with {number(gpus)} GPUs in all"),
-        ("quotas", str(trace.get("pools_origin") or UNKNOWN)),
+        ("quotas", _origin(trace) or UNKNOWN),
         ("left out", "; ".join(dropped)),
     ]
-    return [(name, value) for name, value in facts if value not in (UNKNOWN, "", f"{UNKNOWN} to {UNKNOWN}")]
+    return [(name, value) for name, value in facts if value and UNKNOWN not in value.split()]
+
+
+def _origin(trace: Mapping[str, Any]) -> str:
+    """Where quotas come from, without the word that notes of simulations begin with."""
+    return str(trace.get("pools_origin") or "").removeprefix("quotas: ").removesuffix(".")
 
 
 def _moment(split: Mapping[str, Any], key: str) -> str:
     return instant(split.get(key, split.get(f"{key}_s")))
 
 
-def _gain_figures(results: ReportInput, rows: Sequence[Summary]) -> list[Drawing]:
-    jobs, baseline = results.jobs, results.baseline_label
-    looks = styles(list(dict.fromkeys([*jobs, *results.utilisation, *(one.label for one in rows)])))
+def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> list[Drawing]:
+    baseline = results.baseline_label
+    drawn = _drawn(rows, jobs, baseline)
+    looks = styles([baseline, *drawn])
     found: list[Drawing] = []
-    others = [label for label in jobs if label != baseline] if baseline in jobs else []
-    if others:
+    if drawn:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
-        speedups = {label: base / jct_of(jobs, label, baseline) for label in others}
-        later_min = {label: _later_min(jct_of(jobs, label, baseline), base) for label in others}
+        speedups = {label: base / jct_of(jobs, label, baseline) for label in drawn}
+        later_min = {label: _later_min(jct_of(jobs, label, baseline), base) for label in drawn}
+        some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
         found += [
             Drawing(
                 plots_backtest.speedup_cdf(speedups, looks, baseline),
-                "Speedups of all jobs. A curve that runs further right is better; what lies left of 1 is slowed.",
+                f"Speedups of jobs. A curve that runs further right is better; what lies left of 1 is slowed.{some}",
             ),
             Drawing(
                 plots_backtest.slowdown_curve(later_min, looks),
                 "How many jobs are slowed, and by how much. A curve that lies lower is better; a configuration that "
-                "slows no job has none.",
+                f"slows no job has none.{some}",
             ),
         ]
-    known = [one for one in rows if one.get("slowed_pct") is not None and one.label != baseline]
-    if known:
-        slowed = {one.label: one.get("slowed_pct") or 0.0 for one in known}
-        total = {one.label: one.get("slowdown_total_min") or 0.0 for one in known}
-        told = f"Against {baseline}; means over runs. What lends GPUs too boldly shows here."
-        found.append(Drawing(plots_backtest.slowed_bars(slowed, total, looks), told))
-    if results.utilisation:
-        drawing = plots_backtest.utilisation(results.utilisation, looks)
+    used = {label: series for label, series in results.utilisation.items() if label in looks}
+    if used:
+        drawing = plots_backtest.utilisation(used, looks)
         found.append(Drawing(drawing, "GPUs at work over time; sharing fills idle hours and so ends jobs sooner."))
     return found
 
 
+def _drawn(rows: Sequence[Summary], jobs: Jobs, baseline: str) -> list[str]:
+    """Labels for the plots: those of the leading policy first, then others, the fastest first."""
+    lead = lead_of(rows, baseline)
+    policies = {one.label: one.policy for one in rows}
+    others = [label for label in jobs if label != baseline]
+    chosen = sorted(others, key=lambda label: lead is None or policies[label] != lead.policy)[: MOST_DRAWN - 1]
+    return [label for label in others if label in chosen]
+
+
 def _later_min(jct_s: Any, base_s: Any) -> Any:
-    later_s = jct_s - base_s
-    return np.where(later_s > SLOWED_TOLERANCE_S, later_s, 0.0) / SECONDS_A_MINUTE
+    return np.where(is_slowed(jct_s, base_s), jct_s - base_s, 0.0) / SECONDS_A_MINUTE
 
 
-def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
-    if not any(gain.get("speedup") for gain in gains):
+def _forest(gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Drawing]:
+    told = [gain for gain in gains if gain["against"] != baseline and gain["ratio"]]
+    if not told:
         return []
-    caption = "Dots are estimates, bars confidence intervals; grey bars hold 1 and tell nothing apart."
-    return [Drawing(plots_backtest.gains_forest(gains), caption)]
+    few = told[:MOST_COMPARED]
+    some = f" The first {len(few)} of {len(told)} comparisons." if len(few) < len(told) else ""
+    caption = f"Dots are estimates, bars confidence intervals; grey bars hold 1 and tell nothing apart.{some}"
+    return [Drawing(plots_backtest.gains_forest(few), caption)]
 
 
 def _predictor_figures(results: ReportInput) -> list[Drawing]:
@@ -228,16 +264,23 @@ def _recall_figures(curves: Mapping[str, Any]) -> list[Drawing]:
     return found
 
 
+SOURCES_IN_WORDS = {
+    "oracle": "reads the future from the trace, which nobody can: whether jobs arrive, how much load, which duration "
+    "bin; sizes, regimes and accuracies for policies that ask for those. A bound on what forecasts can be worth",
+    "registry": "trained models from the registry, which know nothing after the instant that they are asked at",
+    "restatement": "the first batch sizes of a training job go on for as long as a rule says",
+    "bayes": "batch sizes to come by a Bayesian estimate from what the job has shown",
+    "greedy": "the batch size of now goes on",
+    "conservative": "jobs always arrive and fill the quota, so that nothing is lent",
+    "random": "a fair coin for arrivals, any duration bin; what bad forecasts do",
+    "noisy": "the oracle, each answer wrong with the given probability",
+    "mixed": "different sources for arrivals, loads and durations",
+}
+
+
 def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
-    policies = dict.fromkeys([baseline, *(one.policy for one in rows)])
     kinds = {one.source for one in rows}
-    meanings = {
-        "oracle": "reads the future from the trace, coarsely: whether jobs arrive, how much load, which duration bin",
-        "registry": "trained models from the registry, which know nothing after the instant that they are asked at",
-        "conservative": "jobs always arrive and fill the quota, so that nothing is lent: the same as the baseline",
-        "random": "a fair coin for arrivals, any duration bin; what bad forecasts do",
-        "noisy": "exact forecasts, each wrong with the given probability",
-    }
+    policies = {one.policy: one for one in rows}
     return [
         ("JCT", "job completion time, from submission to end"),
         (
@@ -246,13 +289,18 @@ def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
             "dominate the plain mean.",
         ),
         ("slowed", f"ended later than under {baseline}, by however little; the slowdown is by how much"),
-        *((name, POLICIES_IN_WORDS[name]) for name in policies if name in POLICIES_IN_WORDS),
-        *((f"forecasts: {kind}", meaning) for kind, meaning in meanings.items() if kind in kinds),
+        *((named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
+        *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
 
 
+def _summary_of(policy: str) -> str:
+    """Of a policy's package, which need not be installed where a page is written again, only that it is one."""
+    return (policy in POLICIES and POLICIES[policy].summary) or "a policy of another package"
+
+
 def _caveats(results: ReportInput) -> list[str]:
-    origin = results.trace.get("pools_origin")
+    origin = _origin(results.trace)
     return [
         "All figures are simulated: no job was run for them.",
         "The trace is replayed in an open loop: jobs arrive when they did, although people who get results sooner "
@@ -266,29 +314,22 @@ def _caveats(results: ReportInput) -> list[str]:
     ]
 
 
-def summary_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Policies and forecasts for a terminal, at most `TERMINAL_COLUMNS` wide, without colours."""
+def summary_table(told: Mapping[str, Any]) -> str:
+    """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
     from rich import box
     from rich.table import Table
 
-    known = summaries(rows)
-    unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("policy", overflow="fold")
-    table.add_column("forecasts", overflow="fold")
-    for name in ("speedup (gmean)", "slowed", "slowdown (min)", f"mean JCT ({unit})"):
-        table.add_column(name, justify="right")
-    for one in known:
-        jct = one.get("mean_jct_s")
-        table.add_row(
-            one.policy,
-            one.forecasts or UNKNOWN,
-            number(one.get("speedup_gmean")),
-            percent(one.get("slowed_pct")),
-            number(one.get("slowdown_total_min")),
-            number(None if jct is None else jct / unit_s),
-        )
-    return in_terminal(table)
+    known = summaries(told["rows"])
+    found, tables = [], main_tables(known, (), told["baseline"])
+    for one in tables:
+        kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place in kept:
+            table.add_column(one.head[place], overflow="fold", justify="left" if place < one.words else "right")
+        for row in one.rows:
+            table.add_row(*(row[place] for place in kept))
+        found.append("\n".join([*([one.caption] if len(tables) > 1 else []), in_terminal(table)]))
+    return "\n\n".join(filter(None, [*found, "\n".join(marks_of(known))]))
 
 
 def in_terminal(table: Any) -> str:

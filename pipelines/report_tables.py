@@ -1,61 +1,158 @@
 """Tables of a backtest's report: gains, what versions are worth, pool by pool, models."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.page import Table
-from jobcast.pipelines.summaries import Summary
+from jobcast.pipelines.summaries import Summary, by_law
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.wording import UNKNOWN, between, number, percent, share, signed, unit_for
-from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, percent, share, signed, unit_for
+from jobcast.schedulers.policies import CLUSTER
+from jobcast.simulator.metrics import is_slowed
 
 Jobs = Mapping[str, Mapping[str, Any]]
 
 
-def main_table(summaries: Sequence[Summary], baseline: str) -> Table | None:
-    """Every configuration against the baseline. SIA, Table 17."""
-    if not summaries:
-        return None
-    unit, unit_s = unit_for(one.get("mean_jct_s") for one in summaries)
-    head = (
-        "policy", "forecasts", "speedup (×, geometric mean)", "speedup, 5th to 95th percentile (×)", "jobs slowed",
-        "total slowdown (min)", "worst slowdown (min)", f"mean JCT ({unit})", "utilisation", "runs",
-    )  # fmt: skip
-    rows = [
-        (
-            one.policy + (" (baseline)" if one.label == baseline else ""),
-            one.forecasts or UNKNOWN,
-            number(one.get("speedup_gmean")),
-            between(one.get("speedup_p5"), one.get("speedup_p95")),
-            percent(one.get("slowed_pct")),
-            number(one.get("slowdown_total_min")),
-            number(one.get("slowdown_max_min")),
-            number(_scaled(one.get("mean_jct_s"), unit_s)),
-            share(one.get("utilization")),
-            number(one.runs),
-        )
-        for one in summaries
+PREEMPTS, NO_QUOTAS, FUTURE = "†", "‡", "*"
+"""Marks of policies and forecasts in tables."""
+MARKS = {
+    PREEMPTS: f"{PREEMPTS} stops jobs that run, or takes GPUs from them.",
+    NO_QUOTAS: f"{NO_QUOTAS} ignores quotas: all GPUs are one pool.",
+    FUTURE: f"{FUTURE} reads the future off the trace: a bound, which cannot be had.",
+}
+LAWS_IN_WORDS = {
+    "runtime": "each runs its time on the GPUs that it asked for",
+    "speedup": "each as fast as its speedup on the GPUs that it holds",
+    "epochs": "epoch by epoch, by type and number of GPUs",
+    "goodput": "by throughput and statistical efficiency on the GPUs that it holds",
+    "tasks": "graphs of tasks on servers",
+}
+OWN_FIGURES: Mapping[str, tuple[str, Shown]] = {
+    "worst_ftf": ("worst finish-time fairness", number),
+    "deadline_ratio": ("deadlines met", share),
+    "accuracy_mean": ("mean accuracy", number),
+    "bandwidth_tb": ("bandwidth (TB)", number),
+    "energy_kwh": ("energy (kWh)", number),
+    "total_eur": ("total cost (EUR)", number),
+}
+"""What the papers of some policies report: shown where a policy has it."""
+MOST_NAMED = 3
+
+
+def named_policy(one: Summary) -> str:
+    """A policy with its marks."""
+    return one.policy + PREEMPTS * one.preempts + NO_QUOTAS * (one.scope == CLUSTER)
+
+
+def marks_of(known: Sequence[Summary]) -> list[str]:
+    """What the marks of some configurations mean."""
+    shown = "".join(named_policy(one) + FUTURE * one.future for one in known)
+    return [meaning for mark, meaning in MARKS.items() if mark in shown]
+
+
+def source_of(one: Summary) -> str:
+    """Its forecasts, with the mark of those that read the future, and the versions that answered."""
+    open_ones = [f"{name} {version}" for name, version in one.versions.items() if f"{name}=" not in one.forecasts]
+    versions = f" ({', '.join(open_ones)})" if open_ones else ""
+    return f"{one.forecasts or UNKNOWN}{FUTURE * one.future}{versions}"
+
+
+def main_tables(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Table]:
+    """Every configuration, a table a law, the fastest first; against the baseline where it has the same law."""
+    laws = by_law(known, baseline)
+    return [_main_table(law, group, gains, baseline, len(laws) > 1) for law, group in laws.items()]
+
+
+def _main_table(
+    law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, several: bool
+) -> Table:
+    unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
+    interval = {gain["label"]: gain for gain in gains if gain["against"] == baseline}
+
+    def column(figure: str, show: Shown = number, scale: float = 1.0) -> list[str]:
+        return [show(_scaled(one.get(figure), scale)) for one in known]
+
+    columns = {
+        "policy": [named_policy(one) + " (baseline)" * (one.label == baseline) for one in known],
+        "forecasts": [source_of(one) for one in known],
+        f"mean JCT ({unit})": column("mean_jct_s", scale=unit_s),
+        "saved (h/week)": column("saved_h_week", signed),
+        "saved (GPU-h/week)": column("saved_gpu_h_week", signed),
+        "speedup (×)": column("speedup_gmean"),
+        f"{100 * CONFIDENCE:g} % interval": [
+            between(gain.get("low"), gain.get("high")) for gain in (interval.get(one.label, {}) for one in known)
+        ],
+        "slowed": column("slowed_pct", percent),
+        "slowed by (h)": column("slowdown_total_min", scale=60.0),
+        "at worst (h)": column("slowdown_max_min", scale=60.0),
+        **{head: column(figure, show) for figure, (head, show) in OWN_FIGURES.items()},
+        "utilisation": column("utilization", share),
+        "CPU (s)": column("cpu_s"),
+        "runs": [number(one.runs) if one.runs > 1 else UNKNOWN for one in known],
+    }
+    same = any(one.label == baseline for one in known)
+    shown = {head: cells for head, cells in columns.items() if head == "policy" or set(cells) != {UNKNOWN}}
+    caption = "Policies and forecasts" + (f": law {law}, {LAWS_IN_WORDS.get(law, law)}" if several else "")
+    rows = list(zip(*shown.values(), strict=True))
+    words = 1 + ("forecasts" in shown)
+    return Table(caption, tuple(shown), rows, words=words, note=_main_note(known, baseline if same else None))
+
+
+def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
+    sentences = [
+        f"Each job is compared with itself under {baseline}: saved are the hours by which people have results sooner, "
+        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean."
+        if baseline
+        else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
+        "compared with itself.",
+        *marks_of(known),
+        "Runs are windows × seeds of forecasts that draw; figures are means over them, the worst is the worst of all."
+        if any(one.runs > 1 for one in known)
+        else "",
     ]
-    note = (
-        f"Each job is compared with itself under {baseline}. Runs = windows × seeds of forecasts that draw; "
-        "figures are means over runs, of speedups geometric; the worst slowdown is the worst of all runs."
-    )
-    return Table("Policies and forecasts", head, rows, words=2, note=note)
+    return " ".join(filter(None, sentences))
 
 
-def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Paired comparisons with their intervals."""
-    if not gains:
+def skipped_table(skipped: Sequence[Mapping[str, str]]) -> Table | None:
+    """Policies that cannot run, and why."""
+    rows = [(one["policy"], one["lacks"]) for one in skipped]
+    return Table("Policies that cannot run here", ("policy", "what they lack"), rows, words=2) if rows else None
+
+
+def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Forecasts against one another, a row a policy: what each version is worth to each."""
+    rows, policies = {one.label: one for one in known}, {one.label: one.policy for one in known}
+    cells: dict[str, dict[str, str]] = {}
+    for gain in gains:
+        a, b = gain["label"], gain["against"]
+        if policies[a] == policies[b] and gain["ratio"]:
+            pair = f"{rows[a].forecasts or 'plain'} over {rows[b].forecasts or 'plain'}"
+            interval = between(gain["low"], gain["high"])
+            told = number(gain["ratio"]) + ("" if interval == UNKNOWN else f" ({interval})")
+            cells.setdefault(policies[a], {})[pair] = told
+    pairs = list(dict.fromkeys(pair for told in cells.values() for pair in told))
+    if len(cells) < 2:
+        return None  # of one policy the list of gains tells more
+    lines = [(policy, *(told.get(pair, UNKNOWN) for pair in pairs)) for policy, told in cells.items()]
+    note = "Times as fast, geometric mean, with 95 % interval: one that holds 1 tells nothing apart."
+    return Table("What versions and sources are worth, by policy", ("policy", *pairs), lines, note=note)
+
+
+def gains_table(gains: Sequence[Mapping[str, Any]], baseline: str) -> Table | None:
+    """Paired comparisons with their intervals; those with the baseline stand in the main table."""
+    told = [gain for gain in gains if gain["against"] != baseline and gain["ratio"]]
+    if not told:
         return None
-    unit, unit_s = unit_for(gain.get("mean_jct_change_s") for gain in gains)
-    percentage = f"{100 * gains[0].get('confidence', CONFIDENCE):g}"
+    unit, unit_s = unit_for(gain["mean_jct_change_s"] for gain in told)
+    interval = f"{100 * told[0]['confidence']:g} % interval"
     head = (
-        "configuration", "compared with", "times as fast (×)", f"{percentage} % interval",
-        "change in jobs slowed (percentage points)", f"{percentage} % interval", f"change in mean JCT ({unit})",
-        f"{percentage} % interval", "jobs", "days",
+        "configuration", "compared with", "times as fast (×)", interval, "change in jobs slowed (percentage points)",
+        interval, f"change in mean JCT ({unit})", interval, "jobs", "days",
     )  # fmt: skip
 
     def change(gain: Mapping[str, Any], figure: str, scale: float) -> tuple[str, str]:
@@ -64,58 +161,118 @@ def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
 
     rows = [
         (
-            str(gain["a"]),
-            str(gain["b"]),
-            number(gain.get("speedup")),
-            between(gain.get("speedup_low"), gain.get("speedup_high")),
+            gain["label"],
+            gain["against"],
+            number(gain["ratio"]),
+            between(gain["low"], gain["high"]),
             *change(gain, "slowed_change_pct", 1.0),
             *change(gain, "mean_jct_change_s", unit_s),
-            number(gain.get("jobs")),
-            number(gain.get("days")),
+            number(gain["jobs"]),
+            number(gain["days"]),
         )
-        for gain in gains
+        for gain in told
     ]
     return Table("Paired gains", head, rows, words=2)
 
 
+@dataclass(frozen=True, slots=True)
+class Slowed:
+    """Who ends later than under the baseline.
+
+    Attributes
+    ----------
+    jobs, of : how many, of how many that ran under both
+    median_s, worst_s : by how much they end later
+    pools, users : (name, jobs slowed) of those hit most, most first; without users where the trace tells of none
+    """
+
+    jobs: int
+    of: int
+    median_s: float
+    worst_s: float
+    pools: Sequence[tuple[str, int]]
+    users: Sequence[tuple[str, int]]
+
+
+def slowed_of(jobs: Jobs, label: str, baseline: str) -> Slowed | None:
+    """Who is slowed under a configuration; None where it has no jobs to compare."""
+    if label not in jobs or baseline not in jobs:
+        return None
+    jct_s, base_s = jct_of(jobs, label, baseline), np.asarray(jobs[baseline]["jct_s"], dtype=float)
+    later_s, slowed = jct_s - base_s, is_slowed(jct_s, base_s)
+    late_s = later_s[slowed] if slowed.any() else np.zeros(1)
+
+    def most(column: str) -> list[tuple[str, int]]:
+        names = np.asarray(jobs[baseline].get(column, ()), dtype=object)
+        hit = Counter(str(name) for name in names[slowed] if name) if len(names) else Counter()
+        return sorted(hit.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]
+
+    ran = int(np.isfinite(later_s).sum())
+    return Slowed(int(slowed.sum()), ran, float(np.median(late_s)), float(late_s.max()), most("pool"), most("user"))
+
+
+def slowed_table(jobs: Jobs, baseline: str) -> Table | None:
+    """Who is slowed, a row a configuration that slows any."""
+    rows = []
+    for label in jobs:
+        told = slowed_of(jobs, label, baseline)
+        if told and told.jobs:
+            figures = (number(told.jobs), number(told.median_s / 60.0), number(told.worst_s / 60.0))
+            rows.append((label, named_counts(told.pools) or UNKNOWN, named_counts(told.users) or UNKNOWN, *figures))
+    pools, users = (f"{who} hit most (jobs)" for who in ("pools", "users"))
+    head = ("configuration", pools, users, "jobs slowed", "median (min)", "worst (min)")
+    note = "Of forecasts that draw, the first seed."
+    return Table(f"Who ends later than under {baseline}", head, rows, words=3, note=note) if rows else None
+
+
+def named_counts(names: Sequence[tuple[str, int]]) -> str:
+    """Names with their counts, as a sentence lists them.
+
+    >>> named_counts([("vision", 12), ("speech", 3)])
+    'vision (12) and speech (3)'
+    """
+    return listed([f"{name} ({number(count)})" for name, count in names])
+
+
 def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -> Table | None:
-    """Quotas and, as far as jobs were replayed, how the pools fare without sharing."""
+    """Quotas, and how the pools fare under the baseline."""
     if not pools:
         return None
-    base = jobs.get(baseline)
-    of_pool = np.asarray(base["pool"]).astype(str) if base is not None else np.array([])
-    waits = np.asarray(base["wait_s"], dtype=float) if base is not None else np.array([])
-    rows = []
+    base = jobs.get(baseline, {"pool": (), "wait_s": ()})
+    of_pool, waits = np.asarray(base["pool"]).astype(str), np.asarray(base["wait_s"], dtype=float)
+    told = []
     for pool in pools:
         mine = of_pool == str(pool["name"])
-        given = pool.get("jobs", int(mine.sum()) if base is not None else None)
-        wait_h = float(waits[mine].mean()) / 3600 if mine.any() else None
-        rows.append((str(pool["name"]), number(pool.get("gpus", pool.get("quota"))), number(given), number(wait_h)))
-    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), rows)
+        wait_h = float(np.nanmean(waits[mine])) / 3600 if np.isfinite(waits[mine]).any() else None
+        told.append((str(pool["name"]), number(pool["gpus"]), number(int(mine.sum())), number(wait_h)))
+    return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), told)
 
 
 def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
-    """Speedups and jobs slowed, pool by pool. SIA, Table 12."""
+    """Speedups and jobs slowed, a row a configuration, a column a pool. SIA, Table 12."""
     base = jobs.get(baseline)
     labels = [label for label in jobs if label != baseline]
     if base is None or not labels:
         return []
-    base_jct = np.asarray(base["jct_s"], dtype=float)
-    of_pool = np.asarray(base["pool"]).astype(str)
-    members = {name: np.flatnonzero(of_pool == name) for name in sorted(set(of_pool.tolist()))}
-    members["all"] = np.arange(len(of_pool))
-    jcts = {label: jct_of(jobs, label, baseline) for label in labels}
-    speedups = [
-        (name, *(number(float(np.exp(np.log(base_jct[own] / jcts[label][own]).mean()))) for label in labels))
-        for name, own in members.items()
-    ]
-    slowed = [
-        (name, *(share(float((jcts[label][own] > base_jct[own] + SLOWED_TOLERANCE_S).mean())) for label in labels))
-        for name, own in members.items()
-    ]
+    base_jct, of_pool = np.asarray(base["jct_s"], dtype=float), np.asarray(base["pool"]).astype(str)
+    members = {"all": np.ones(len(of_pool), dtype=np.bool_)}
+    members |= {name: of_pool == name for name in sorted(set(of_pool.tolist()))}
+
+    def rows(figure: Callable[[Any, Any], str]) -> list[tuple[str, ...]]:
+        found = []
+        for label in labels:
+            jct = jct_of(jobs, label, baseline)
+            ran = np.isfinite(jct) & np.isfinite(base_jct)
+            own = [mine & ran for mine in members.values()]
+            found.append((label, *(figure(base_jct[one], jct[one]) if one.any() else UNKNOWN for one in own)))
+        return found
+
+    speedups = rows(lambda base, jct: number(float(np.exp(np.log(base / jct).mean()))))
+    slowed = rows(lambda base, jct: share(float(is_slowed(jct, base).mean())))
+    head = ("configuration", *members)
     return [
-        Table(f"Speedup over {baseline} by pool (×, geometric mean)", ("pool", *labels), speedups),
-        Table(f"Jobs slowed against {baseline} by pool", ("pool", *labels), slowed),
+        Table(f"Speedup over {baseline} by pool (×, geometric mean)", head, speedups),
+        Table(f"Jobs slowed against {baseline} by pool", head, slowed),
     ]
 
 

@@ -2,10 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from jobcast.domain.laws import RUNTIME
+from jobcast.schedulers.policies import POOL
+
 PLAIN_POLICY = ""
+SAVED = ("saved_h_week", "saved_gpu_h_week")
+"""What a row tells beside the figures of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,11 @@ class Summary:
     kind : its forecasts as they were asked for, None for a policy that uses none
     runs : number of simulations
     figures : geometric means of geometric means, the worst of the worst, means of the rest; None = unknown
+    future : whether its forecasts read the trace's future, which nobody has
+    law : how jobs progressed
+    scope : pool, or cluster for a policy that ignores quotas
+    preempts : whether the policy stops jobs that run
+    versions : that answered, by predictor
     """
 
     label: str
@@ -25,6 +36,11 @@ class Summary:
     kind: str | None
     runs: int
     figures: Mapping[str, float | None]
+    future: bool = False
+    law: str = RUNTIME
+    scope: str = POOL
+    preempts: bool = False
+    versions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -49,29 +65,34 @@ class Summary:
 def summaries(rows: Sequence[Mapping[str, Any]]) -> list[Summary]:
     """One summary a label, in order of appearance.
 
-    >>> rows = [{"label": "sia", "policy": "sia", "speedup_gmean": s, "slowdown_max_min": s} for s in (1.0, 4.0)]
-    >>> summaries(rows)[0].figures
+    >>> told = [{"speedup_gmean": s, "slowdown_max_min": s} for s in (1.0, 4.0)]
+    >>> summaries([{"label": "sia", "policy": "sia", "forecasts": None, "figures": one} for one in told])[0].figures
     {'speedup_gmean': 2.0, 'slowdown_max_min': 4.0}
     """
     labels: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        policy, kind = str(row["policy"]), row.get("forecasts")
-        labels.setdefault(str(row.get("label") or " ".join(filter(None, (policy, kind)))), []).append(row)
+        labels.setdefault(row["label"], []).append(row)
     return [_summary(label, group) for label, group in labels.items()]
+
+
+def by_law(known: Sequence[Summary], baseline: str) -> dict[str, list[Summary]]:
+    """Configurations by how jobs progressed, the baseline's law first; in each those with the least mean JCT first."""
+    home = next((one.law for one in known if one.label == baseline), None)
+    ranked = sorted(known, key=lambda one: (one.law != home, one.law, one.get("mean_jct_s") or math.inf))
+    return {law: list(group) for law, group in groupby(ranked, key=lambda one: one.law)}
 
 
 def _summary(label: str, group: Sequence[Mapping[str, Any]]) -> Summary:
     first = group[0]
-    names = [key for key, value in first.items() if _is_figure(key, value)]
-    figures = {name: _together(name, [row.get(name) for row in group]) for name in names}
-    runs = sum(int(row.get("runs", 1)) for row in group)
-    return Summary(label, str(first["policy"]), first.get("forecasts"), runs, figures)
+    told = [row["figures"] | {key: row.get(key) for key in SAVED if key in row} for row in group]
+    names = [key for key, value in told[0].items() if _is_figure(value)]
+    figures = {name: _together(name, [one.get(name) for one in told]) for name in names}
+    rest = {key: first[key] for key in ("future", "law", "scope", "preempts", "versions") if key in first}
+    return Summary(label, first["policy"], first["forecasts"], len(group), figures, **rest)
 
 
-def _is_figure(key: str, value: Any) -> bool:
-    if key in ("label", "policy", "forecasts", "seed", "window", "runs") or isinstance(value, bool):
-        return False
-    return value is None or isinstance(value, int | float)
+def _is_figure(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _together(name: str, values: Iterable[float | None]) -> float | None:

@@ -26,15 +26,6 @@ FORECASTS_IN_WORDS = {
     "random": "random forecasts",
 }
 
-POLICIES_IN_WORDS = {
-    "fcfs": "first come, first served within each pool; nothing is shared",
-    "ssf": "shortest service (width × duration, exactly known) first within each pool; nothing is shared",
-    "gssf": "shortest service (exactly known) first over all GPUs as one pool",
-    "mmfs": "max-min fair sharing of idle GPUs between the pools that have jobs waiting; no forecasts",
-    "sia_vc": "virtual clocks with the exact future; slows no job by construction",
-    "sia": "lends idle GPUs to jobs that are forecast to end before their owners need them",
-}
-
 
 def number(value: float | int | None, digits: int = DIGITS) -> str:
     """A number with `digits` significant digits and thousands separators; whole numbers in full.

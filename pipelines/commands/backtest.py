@@ -33,6 +33,7 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of forecasts that draw.")
 @click.option("--baseline", default="fcfs", show_default=True, metavar="NAME", help="Policy to compare with.")
+@click.option("--against", multiple=True, metavar="NAME", help="Compare all with this policy or row too; repeatable.")
 @warmup_option
 @loop_options
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
@@ -56,6 +57,7 @@ def command(
     windows: int,
     seeds: int,
     baseline: str,
+    against: tuple[str, ...],
     warmup_days: float,
     closed_loop: bool,
     max_think_s: float | None,
@@ -95,6 +97,7 @@ def command(
         windows=windows,
         seeds=seeds,
         baseline=baseline,
+        against=against,
         warmup_days=warmup_days,
         drop_too_wide=drop_too_wide,
         pools_only=pools_only,
@@ -107,4 +110,4 @@ def command(
     )
     console = console_of(ctx)
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
-    table_or_json(result, json_to, summary_table(result["rows"]), console)
+    table_or_json(result, json_to, summary_table(result), console)

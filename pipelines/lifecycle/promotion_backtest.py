@@ -54,7 +54,7 @@ def replay_both(
         "policy": POLICY,
         "baseline": BASELINE,
         **{one.cell.label: _figures(one) for one in results},
-        "gains": gains_between(results, draws=DRAWS)[0],
+        "gains": gains_between(results, [CHAMPION], draws=DRAWS)[0],
         "others": {version.name: version.version for version in contest.others},
         "quotas": place.origin,
         "pools": {pool.name: pool.quota for pool in place.pools},

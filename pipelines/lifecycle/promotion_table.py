@@ -49,7 +49,7 @@ def _backtest(backtest: Mapping[str, Any] | None) -> list[str]:
     lines = [f"backtest of {backtest['policy']} on {ours['jobs']:,} jobs; quotas {backtest['quotas']}"]
     for key, label in BACKTEST_ROWS.items():
         lines.append(_row(label, number(ours[key]), number(theirs[key]), _change(ours[key], theirs[key])))
-    paired = f"{number(gains['speedup'])} ({between(gains['speedup_low'], gains['speedup_high'])})"
+    paired = f"{number(gains['ratio'])} ({between(gains['low'], gains['high'])})"
     lines.append(_row("times as fast, job by job", "", "", paired))
     lines += [f"dropped {count:,}: {why}" for why, count in backtest["dropped"].items() if count]
     return lines

@@ -8,8 +8,17 @@ import joblib
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
-from jobcast.pipelines.backtest import Cell, CellResult, label_of, matrix, run_matrix, windows_of, with_settings
-from jobcast.pipelines.backtest_results import speedup_table, write_results
+from jobcast.pipelines.backtest import (
+    Cell,
+    CellResult,
+    label_of,
+    matrix,
+    run_matrix,
+    windows_of,
+    with_baseline,
+    with_settings,
+)
+from jobcast.pipelines.backtest_results import results_of, speedup_table, write_results
 from jobcast.pipelines.config import Cells
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
@@ -38,16 +47,16 @@ def work(context: Context, item: str = "") -> None:
     params = context.params.backtest
     scenes = test_scenes(context)
     versions = registered(context)
-    cells = _with_settings(matrix(_pairs(context, versions), len(scenes), params.seeds), params.cells)
+    asked = _with_settings(matrix(_pairs(context, versions), len(scenes), params.seeds), params.cells)
+    cells = with_baseline(asked, params.baseline)
     gate = gate_cells(firsts(versions), len(scenes))
     lacking = [cell for cell in gate if not any(same_run(cell, one) for one in cells)]
     every = replayed(context, scenes, [*cells, *lacking])
     results = every[: len(cells)]
-    names = [pool.name for pool in scenes[0].workload.pools]
-    folder = context.root / "processed/backtest"
-    written = write_results(folder, results, names, baseline=params.baseline, draws=params.draws)
+    told = results_of(results, baseline=params.baseline, draws=params.draws)
+    write_results(context.root / "processed/backtest", told, results, scenes)
     write_json(context.root / "processed/gate.json", evidence(every, gate, params.draws))
-    write_json(context.root / "processed/metrics/backtest.json", _headlines(written["rows"]))
+    write_json(context.root / "processed/metrics/backtest.json", _headlines(told["rows"]))
     write_text(context.root / "processed/plots/speedup_cdf.csv", speedup_table(results))
     context.write_receipt(
         "backtest",

@@ -1,20 +1,20 @@
 """Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest_results import BacktestFiles, read_results
+from jobcast.pipelines.backtest_results import RESULTS, read_results, read_tables
 from jobcast.pipelines.files import read_json, write_text
 from jobcast.pipelines.lifecycle.gate import outcome
 from jobcast.pipelines.report import ReportInput, render_report
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.pools import read_pools
 
-RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", "processed/backtest/results.json")
+RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", f"processed/backtest/{RESULTS}")
 REPORT = "report.html"
 
 
@@ -29,7 +29,7 @@ def report_folder(folder: Path) -> Path:
     """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
     if all((folder / part).is_file() for part in RUN_PARTS):
         return report_run(folder)
-    if BacktestFiles(folder).results.is_file() and (folder / "inputs.json").is_file():
+    if (folder / RESULTS).is_file() and (folder / "inputs.json").is_file():
         return report_backtest(folder)
     raise ConfigError(f"{folder}: holds no finished run or backtest; name the --out folder of one")
 
@@ -44,8 +44,13 @@ def report_run(root: Path) -> Path:
     pools = read_pools(root / "raw/pools.csv").at(split["train_until_s"])
     page = root / "processed" / REPORT
     name = split["name"]
+    folder = root / "processed/backtest"
+    told = read_results(folder)
+    if receipt.is_file():
+        told["rows"] = _timed(told["rows"], read_json(receipt)["runs"])
     results = _input(
-        root / "processed/backtest",
+        folder,
+        told,
         title=f"What forecasts are worth on {name}",
         trace={
             "name": name,
@@ -75,8 +80,10 @@ def report_backtest(folder: Path) -> Path:
     """The page of a backtest from the command line."""
     told = read_json(folder / "inputs.json")
     page = folder / REPORT
+    read_results(folder)
     results = _input(
         folder,
+        read_json(folder / "figures.json"),
         title=f"Backtest on {told['trace']['name']}",
         trace=told["trace"],
         split={"train_until_s": told["from_s"], "test_until_s": told["until_s"]},
@@ -89,18 +96,31 @@ def report_backtest(folder: Path) -> Path:
     return page
 
 
-def _input(folder: Path, **parts: Any) -> ReportInput:
-    told, jobs, utilization = read_results(folder)
-    seed = min(row["seed"] for row in told["rows"])
-    shown = pl.col("seed") == seed
+def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with the versions and CPU times that a receipt keeps of them."""
+    kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
+    found = []
+    for row in map(dict, rows):
+        run = kept.get((row["label"], row["window"], row["seed"]))
+        if run is not None:  # no receipt of another run, which a checkout of the results alone leaves behind
+            row |= {"versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}}
+        found.append(row)
+    return found
+
+
+def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
+    jobs, utilization = read_tables(folder)
+    first = pl.col("seed") == pl.col("seed").min().over("label")
     return ReportInput(
         rows=told["rows"],
-        jobs=_columns(jobs.filter(shown)),
+        jobs=_columns(jobs.filter(first & pl.col("counted"))),
         baseline_label=told["baseline"],
         gains=told["gains"],
+        skipped=told["skipped"],
+        assumptions=told["assumptions"],
         utilisation={
             str(label): (frame["time_s"].to_numpy(), frame["share"].to_numpy())
-            for (label,), frame in utilization.filter(shown).group_by("label", maintain_order=True)
+            for (label,), frame in utilization.filter(first).group_by("label", maintain_order=True)
         },
         **parts,
     )
@@ -113,6 +133,7 @@ def _columns(jobs: pl.DataFrame) -> Mapping[str, Mapping[str, Any]]:
             "jct_s": (frame["end_s"] - frame["submit_s"]).to_numpy(),
             "wait_s": (frame["start_s"] - frame["submit_s"]).to_numpy(),
             "pool": frame["pool"].to_list(),
+            "user": frame["user"].to_list(),
         }
         for (label,), frame in jobs.group_by("label", maintain_order=True)
     }

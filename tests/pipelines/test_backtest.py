@@ -1,14 +1,28 @@
+import dataclasses
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.backtest import matrix, run_matrix, windows_of
-from jobcast.pipelines.backtest_results import gains_between, read_results, speedup_table, write_results
+from jobcast.pipelines.backtest_results import (
+    Contender,
+    gain_pairs,
+    gains_between,
+    read_results,
+    read_tables,
+    remarks,
+    results_of,
+    speedup_table,
+    write_results,
+)
 from jobcast.pipelines.engines import ENGINES
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.gains import paired_gains
@@ -63,7 +77,7 @@ def test_workers_change_nothing(scenes, tmp_path):
     alone = run_matrix(scenes, cells, home=tmp_path, jobs=1)
     assert rows(run_matrix(scenes, cells, home=tmp_path, jobs=2)) == rows(alone)
     assert [result.cell for result in alone] == cells
-    randoms = [result.row()["mean_jct_s"] for result in alone if result.cell.label == "ssf random"]
+    randoms = [result.row()["figures"]["mean_jct_s"] for result in alone if result.cell.label == "ssf random"]
     assert randoms[0] != randoms[1]
     assert randoms[0] != randoms[2]
 
@@ -94,34 +108,112 @@ def test_unknown_engines_and_warm_ups_that_leave_nothing_are_refused(scenes, tmp
     assert ENGINES == ("local", "ray")
 
 
-def test_gains_compare_the_registry_with_the_other_forecasts_of_a_policy(run, scenes, tmp_path):
-    pairs = [*PAIRS[2:], ("ssf", REGISTRY, "ssf registry"), ("mmfs", ORACLE, "mmfs"), ("gssf", ORACLE, "gssf oracle")]
-    results = run_matrix(scenes, matrix(pairs, windows=2, seeds=2), home=run.home)
-    gains = gains_between(results, draws=100)
-    assert [(gain["a"], gain["b"]) for gain in gains] == [
-        ("ssf registry", "ssf oracle"),
-        ("ssf registry", "ssf random"),
-        ("ssf registry", "mmfs"),
+def in_another_law(result):
+    """The same result, as if jobs had progressed by another law."""
+    log = dataclasses.replace(result.log, law="speedup")
+    return dataclasses.replace(
+        result, run=dataclasses.replace(result.run, log=log), base_jct_s=np.full(len(log), np.nan)
+    )
+
+
+def test_a_gain_takes_every_window_and_seed(scenes, tmp_path):
+    results = run_matrix(scenes, matrix(PAIRS, windows=2, seeds=2), home=tmp_path)
+    gains = {(gain["label"], gain["against"]): gain for gain in gains_between(results, ["fcfs"], draws=100)}
+    assert list(gains) == [("ssf oracle", "fcfs"), ("ssf random", "fcfs"), ("ssf oracle", "ssf random")]
+    told = gains["ssf random", "fcfs"]
+    by_label = {label: [one for one in results if one.cell.label == label] for label in ("fcfs", "ssf random")}
+    drawn = by_label["ssf random"]  # seeds 0 and 1 of window 0, then of window 1
+    fcfs = [one for one in by_label["fcfs"] for _ in range(2)]
+    jct, base, submit_s = (
+        np.concatenate(parts)
+        for parts in (
+            [one.log.jct_s for one in drawn],
+            [one.log.jct_s for one in fcfs],
+            [one.log.submit_s for one in fcfs],
+        )
+    )
+    expected = paired_gains(jct, base, submit_s, seed=0, draws=100, jct_baseline=base)
+    assert (told["ratio"], told["low"], told["high"]) == pytest.approx(dataclasses.astuple(expected.speedup))
+    assert (told["jobs"], told["left_out"], told["metric"]) == (len(jct), 0, "speedup")
+    assert told["slowed_change_pct"] == pytest.approx(expected.slowed_change_pct.value)
+
+
+def test_jobs_that_never_ran_are_left_out_and_counted(scenes, tmp_path):
+    base, other = run_matrix(scenes[:1], matrix(PAIRS[1:3], 1, 1), home=tmp_path)
+    end_s = other.log.end_s.copy()
+    end_s[:3] = np.nan
+    log = dataclasses.replace(other.log, end_s=end_s)
+    some = dataclasses.replace(other, run=dataclasses.replace(other.run, log=log))
+    (told,) = gains_between([base, some], ["fcfs"], draws=10)
+    assert (told["left_out"], told["jobs"]) == (3, len(log) - 3)
+    ratio = (base.log.jct_s / other.log.jct_s)[3:]
+    assert told["ratio"] == pytest.approx(np.exp(np.log(ratio).mean()))
+    assert (told["low"], told["high"]) == (None, None)
+    result = results_of([base, some], baseline="fcfs", draws=10)
+    assert remarks(result) == [
+        "no intervals: all jobs came on one day (UTC), and days are what intervals are drawn from",
+        "left out of gains: up to 3 jobs that never ran under one of the two",
     ]
-    by_label = {label: [one for one in results if one.cell.label == label and one.cell.seed == 0] for label in
-                ("ssf registry", "ssf oracle")}  # fmt: skip
-    a, b = (np.concatenate([one.log.jct_s for one in of]) for of in by_label.values())
-    submit_s = np.concatenate([one.log.submit_s for one in by_label["ssf oracle"]])
-    base = np.concatenate([one.base_jct_s for one in by_label["ssf oracle"]])
-    expected = paired_gains(a, b, submit_s, seed=0, draws=100, jct_baseline=base).to_dict()
-    assert gains[0] == {"a": "ssf registry", "b": "ssf oracle", **expected}
+    nobody = dataclasses.replace(log, end_s=np.full(len(log), np.nan))
+    none = dataclasses.replace(other, run=dataclasses.replace(other.run, log=nobody))
+    (told,) = gains_between([base, none], ["fcfs"], draws=10)
+    assert (told["ratio"], told["jobs"], told["left_out"]) == (None, 0, len(log))
+    assert none.row()["saved_h_week"] is None
+
+
+def test_gains_stay_within_a_law_and_the_rest_is_told(scenes, tmp_path):
+    base, oracle, random = run_matrix(scenes[:1], matrix(PAIRS, 1, 1), home=tmp_path)
+    told = results_of([base, in_another_law(oracle), random], baseline="fcfs", draws=10)
+    assert [(gain["label"], gain["against"]) for gain in told["gains"]] == [("ssf random", "fcfs")]
+    assert told["rows"][1]["saved_h_week"] is None
+    assert remarks(told)[0] == "not compared with fcfs, under which jobs progress by runtime: ssf oracle (speedup)"
+
+
+SOURCES = ("oracle", "registry", "random", "conservative")
+
+
+@given(st.permutations(SOURCES), st.permutations(("fcfs", "mmfs", "sia", "sia_risk")))
+def test_the_order_of_what_is_asked_for_changes_no_gain(sources, policies):
+    rows = [
+        Contender(*(("sia " + kind, "sia", kind) if policy == "sia" else (policy, policy, "")), "runtime")
+        for policy in policies
+        for kind in (sources if policy == "sia" else sources[:1])
+    ]
+    pairs = gain_pairs(rows, ["fcfs", "mmfs"])
+    labels = [row.label for row in rows]
+    with_both = {frozenset((one, other)) for other in ("fcfs", "mmfs") for one in labels if one != other}
+    within = {frozenset(pair) for pair in combinations([label for label in labels if label.startswith("sia ")], 2)}
+    assert {frozenset(pair) for pair in pairs} == with_both | within
+    assert len(pairs) == len(with_both | within)
+    assert all(one == "sia registry" for one, other in pairs if "sia registry" in (one, other))
+
+
+def test_the_command_compares_with_any_row_whatever_the_order(shell, run):
+    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--jobs", 1)
+    told = [
+        shell.json(*words, "--policies", policies, "--forecasts", forecasts, "--against", "mmfs")["gains"]
+        for policies, forecasts in (("mmfs,sia", "oracle,registry"), ("sia,mmfs", "registry,oracle"))
+    ]
+    one, other = ({(gain["label"], gain["against"]): gain["ratio"] for gain in gains} for gains in told)
+    assert one == other
+    assert set(one) == {
+        ("mmfs", "fcfs"), ("sia oracle", "fcfs"), ("sia registry", "fcfs"), ("sia oracle", "mmfs"),
+        ("sia registry", "mmfs"), ("sia registry", "sia oracle"),
+    }  # fmt: skip
+    line = shell.refuses(*words, "--policies", "mmfs,sia", "--against", "pcs")
+    assert line == "--against pcs: no such row; name a policy of --policies, or one of: fcfs; mmfs; sia oracle"
 
 
 def test_results_are_files_that_are_the_same_each_time(scenes, tmp_path):
     names = [pool.name for pool in scenes[0].workload.pools]
     for folder in ("a", "b"):
         results = run_matrix(scenes, matrix(PAIRS, 2, 2), home=tmp_path)
-        write_results(tmp_path / folder, results, names, baseline="fcfs", draws=100)
+        write_results(tmp_path / folder, results_of(results, baseline="fcfs", draws=100), results, scenes)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == ["jobs.parquet", "results.json", "utilization.parquet"]
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    told, jobs, utilization = read_results(tmp_path / "a")
+    told, (jobs, utilization) = read_results(tmp_path / "a"), read_tables(tmp_path / "a")
     assert told["rows"] == json.loads(json.dumps(rows(results)))
     assert len(jobs) == sum(len(result.log) for result in results)
     assert set(jobs["pool"]) == set(names)
@@ -156,8 +248,8 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures == json.loads((out / "figures.json").read_text())
     assert set(figures) == {
-        "baseline", "rows", "gains", "models", "configuration", "overlap_allowed", "simulated", "inputs", "seeds",
-        "jobcast",
+        "baseline", "rows", "gains", "skipped", "assumptions", "configuration", "overlap_allowed", "simulated",
+        "inputs", "seeds", "jobcast",
     }  # fmt: skip
     labels = [(row["label"], row["window"], row["seed"]) for row in figures["rows"]]
     assert labels == [
@@ -167,9 +259,12 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
         *[("sia random", window, seed) for window in (0, 1) for seed in (0, 1)],
     ]
     for row in figures["rows"]:
-        assert set(row) >= {*FIGURES, "wall_s", "cpu_s"}
-        assert isinstance(row["speedup_gmean"], float)
-    assert figures["models"] == {"sia registry": {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}}
+        assert set(row["figures"]) >= {*FIGURES, "wall_s", "cpu_s"}
+        assert isinstance(row["figures"]["speedup_gmean"], float)
+        told = (row["law"], row["scope"], row["preempts"], row["future"])
+        assert told == ("runtime", "pool", False, row["label"] == "sia oracle")
+        asked = {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1} if row["label"] == "sia registry" else {}
+        assert row["versions"] == asked
     assert figures["inputs"][0]["window"]["from"] == run.trained_until
     assert "wall_s" not in (out / "results.json").read_text()
     assert "sia" in answer.out
@@ -182,9 +277,11 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
 
 def test_rows_are_those_of_simulate(shell, run):
     window = ("--trace", run.trace, "--pools", run.pools, "--from", "2024-01-05", "--until", "2024-01-06")
-    row = shell.json("backtest", *window, "--policies", "ssf", "--forecasts", "noisy:0.3", "--jobs", 1)["rows"][0]
-    figures = shell.json("simulate", *window, "--policy", "ssf", "--forecasts", "noisy:0.3")
-    assert {key: row[key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
+    rows = shell.json("backtest", *window, "--policies", "ssf", "--forecasts", "noisy:0.3", "--jobs", 1)["rows"]
+    assert [row["label"] for row in rows] == ["fcfs", "ssf noisy:0.3"]
+    for row, asked in zip(rows, (("fcfs",), ("ssf", "--forecasts", "noisy:0.3")), strict=True):
+        figures = shell.json("simulate", *window, "--policy", *asked)
+        assert {key: row["figures"][key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
 
 
 def test_versions_of_a_predictor_are_compared(shell, run, store):
@@ -193,18 +290,25 @@ def test_versions_of_a_predictor_are_compared(shell, run, store):
     )
     words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policies", "sia")
     told = shell.json(*words, "--forecasts", "registry,registry:new-load=2", "--jobs", 1)
-    assert {label: models["new-load"] for label, models in told["models"].items()} == {
+    assert {row["label"]: row["versions"].get("new-load") for row in told["rows"]} == {
+        "fcfs": None,
         "sia registry": 1,
         "sia registry:new-load=2": 2,
     }
-    assert [(gain["a"], gain["b"]) for gain in told["gains"]] == [("sia registry", "sia registry:new-load=2")]
+    assert [(gain["label"], gain["against"]) for gain in told["gains"]] == [
+        ("sia registry", "fcfs"),
+        ("sia registry:new-load=2", "fcfs"),
+        ("sia registry", "sia registry:new-load=2"),
+    ]
 
 
 def test_jobs_of_the_folder_are_those_of_the_simulations(scenes, tmp_path):
     results = run_matrix(scenes, matrix(PAIRS[:1], 2, 1), home=tmp_path)
-    write_results(tmp_path / "a", results, [pool.name for pool in scenes[0].workload.pools], baseline="fcfs", draws=100)
+    write_results(tmp_path / "a", results_of(results, baseline="fcfs", draws=100), results, scenes)
     jobs = pl.read_parquet(tmp_path / "a/jobs.parquet").filter(window=1)
     log = results[1].log
     assert jobs["submit_s"].to_list() == log.submit_s.tolist()
     assert jobs["end_s"].to_list() == log.end_s.tolist()
-    assert jobs["pool"].to_list() == [job.pool for job in scenes[1].workload.jobs]
+    for column in ("job_id", "pool", "user", "tag"):
+        assert jobs[column].to_list() == [getattr(job, column) or None for job in scenes[1].workload.jobs]
+    assert jobs["user"].null_count() < len(jobs)

@@ -84,8 +84,8 @@ def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
     for policy, label in (("fcfs", "fcfs"), ("sia", "sia oracle"), ("hived", "hived")):
         alone = shell.json("simulate", *apart, "--policy", policy, "--set", "locality=true")
         assert (alone["mean_jct_s"], alone["speedup_gmean"]) == (
-            rows[label]["mean_jct_s"],
-            rows[label]["speedup_gmean"],
+            rows[label]["figures"]["mean_jct_s"],
+            rows[label]["figures"]["speedup_gmean"],
         )
 
 

@@ -150,12 +150,14 @@ def test_sources_of_a_closed_scene_read_nothing_that_is_to_come(run, tmp_path):
 def test_a_backtest_in_a_loop_says_so(shell, week, tmp_path):
     words = ("backtest", *week, "--policies", "mmfs,gssf", "--windows", "2", "--jobs", "1", "--closed-loop")
     told = shell.json(*words, "--out", tmp_path / "out")
-    assert [row["closed_loop"] for row in told["rows"]] == [True] * 4
-    assert all(row["speedup_gmean"] > 1 and row["ends_earlier_mean_s"] > 0 for row in told["rows"])
+    figures = [row["figures"] for row in told["rows"]]
+    assert [one["closed_loop"] for one in figures] == [True] * 6
+    assert [row["policy"] for row in told["rows"][:2]] == ["fcfs"] * 2  # the baseline of both windows
+    assert all(one["speedup_gmean"] > 1 and one["ends_earlier_mean_s"] > 0 for one in figures[2:])
     assert "closed loop: " in (tmp_path / "out" / "inputs.json").read_text(encoding="utf-8")
     open_loop = shell.json(*[word for word in words if word != "--closed-loop"])
-    assert not any("closed_loop" in row for row in open_loop["rows"])
-    assert told["rows"][0]["speedup_gmean"] != open_loop["rows"][0]["speedup_gmean"]
+    assert not any("closed_loop" in row["figures"] for row in open_loop["rows"])
+    assert figures[2]["speedup_gmean"] != open_loop["rows"][2]["figures"]["speedup_gmean"]
 
 
 @pytest.mark.parametrize("policy", ["sia_vc", "milp"])

@@ -26,7 +26,6 @@ PLOTS = {
     "speedup": lambda: plots_backtest.speedup_cdf({"sia": RNG.lognormal(size=99), "mmfs": [0.5, 1.0, 20.0]}),
     "slowdown": lambda: plots_backtest.slowdown_curve({"sia": np.zeros(9), "mmfs": [0.0, 3.0, 90.0]}),
     "no slowdown": lambda: plots_backtest.slowdown_curve({"sia": np.zeros(9)}),
-    "bars": lambda: plots_backtest.slowed_bars({"sia": 0.0, "mmfs": 11.7}, {"sia": 0.0, "mmfs": 358871.0}),
     "utilisation": lambda: plots_backtest.utilisation({"sia": (3600.0 * np.arange(48), np.linspace(0, 1, 48))}),
     "forest": forest,
     "reliability": lambda: plots_predictors.reliability({"5min": [{"forecast": 0.2, "observed": 0.3, "n": 7}]}),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.headline import find
+from jobcast.pipelines.headline import find, lead_of
 from jobcast.pipelines.predictor_tables import predictor_tables
 from jobcast.pipelines.report import ReportInput, render_report, summary_table
-from jobcast.pipelines.report_tables import main_table, pool_tables
+from jobcast.pipelines.report_tables import Slowed, main_tables, pool_tables, slowed_of, slowed_table, versions_table
 from jobcast.pipelines.summaries import summaries
-from jobcast.pipelines.wording import between, number, unit_for
+from jobcast.pipelines.wording import between, duration, number, unit_for
 
 DAY_S = 86400.0
 BEGIN_S = 1_509_926_400.0  # 2017-11-06
@@ -42,6 +42,7 @@ def jobs_of(count: int, seed: int = 0) -> dict[str, dict[str, np.ndarray]]:
     rng = np.random.default_rng(seed)
     submit_s = np.sort(BEGIN_S + rng.uniform(0, 20 * DAY_S, count))
     pool = rng.choice(POOLS, count, p=(0.5, 0.3, 0.15, 0.05))
+    user = np.where(pool == "vision", "ann", None)
     duration_s = rng.lognormal(7, 2, count)
     wait_s = np.where(rng.random(count) < 0.6, rng.lognormal(9, 1.5, count), 0.0)
     found = {}
@@ -49,7 +50,7 @@ def jobs_of(count: int, seed: int = 0) -> dict[str, dict[str, np.ndarray]]:
         mine_s = wait_s / (1 + (speedup - 1) * rng.lognormal(0, 1, count))
         if speedup > 1:
             mine_s += np.where(rng.random(count) < slowed, rng.lognormal(7, 1.5, count) + wait_s, 0.0)
-        mine = {"submit_s": submit_s, "jct_s": mine_s + duration_s, "wait_s": mine_s, "pool": pool}
+        mine = {"submit_s": submit_s, "jct_s": mine_s + duration_s, "wait_s": mine_s, "pool": pool, "user": user}
         found[label(policy, kind)] = mine
     return found
 
@@ -65,7 +66,26 @@ def row_of(policy: str, kind: str | None, jobs, seed: int) -> dict:
         "slowdown_max_min": late_min.max(),
     }  # fmt: skip
     plain = {key: float(value) for key, value in figures.items()}
-    return {"label": label(policy, kind), "policy": policy, "forecasts": kind, "seed": seed, "window": 0, **plain}
+    saved = {"saved_h_week": float((base_s - jct_s).sum() / 3600 * 7 / 20), "saved_gpu_h_week": 1.0}
+    return row_like(policy, kind, plain, seed=seed, **saved)
+
+
+def row_like(policy: str, kind: str | None, figures: dict, **rest) -> dict:
+    """A row of a backtest; gssf ignores quotas, las stops jobs too."""
+    told = {
+        "label": label(policy, kind), "policy": policy, "forecasts": kind, "future": kind == "oracle", "law": "runtime",
+        "scope": "cluster" if policy in ("gssf", "las") else "pool", "preempts": policy == "las", "window": 0,
+        "seed": 0, "saved_h_week": None, "saved_gpu_h_week": None, "figures": figures,
+    }  # fmt: skip
+    return told | rest
+
+
+def gain_like(one: str, other: str, ratio: float, low: float | None, high: float | None) -> dict:
+    """A gain of one row over another, without the change in slowed jobs."""
+    return {
+        "label": one, "against": other, "metric": "speedup", "ratio": ratio, "low": low, "high": high, "jobs": 10,
+        "days": 3, "left_out": 0, "confidence": 0.95, "mean_jct_change_s": -60.0,
+    }  # fmt: skip
 
 
 def arrival_block(base_rate: float) -> dict:
@@ -92,11 +112,11 @@ def sample(count: int = 3000) -> ReportInput:
     ]
     pairs = [(names[6], names[8]), (names[6], names[7]), (names[7], names[8]), (names[5], names[6])]
     submit_s, base_s = jobs["fcfs"]["submit_s"], jobs["fcfs"]["jct_s"]
-    gains = [
-        {"a": a, "b": b}
-        | paired_gains(jobs[a]["jct_s"], jobs[b]["jct_s"], submit_s, seed=0, jct_baseline=base_s).to_dict()
-        for a, b in pairs
-    ]
+    gains = []
+    for a, b in [*pairs, *((name, "fcfs") for name in names[1:])]:
+        told = paired_gains(jobs[a]["jct_s"], jobs[b]["jct_s"], submit_s, seed=0, jct_baseline=base_s).to_dict()
+        ratio = [told.pop(f"speedup{end}") for end in ("", "_low", "_high")]
+        gains.append(gain_like(a, b, *ratio) | told)
     grid = np.linspace(0.01, 1, 600)
     hours_s = BEGIN_S + 3600.0 * np.arange(24 * 20)
     rng = np.random.default_rng(1)
@@ -204,7 +224,7 @@ def test_the_page_is_accessible(page):
     assert found.tags.count("h1") == 1
     assert found.tags.count("caption") == found.tags.count("table") >= 7
     assert found.tags.count("svg") == found.tags.count("figcaption") == page.count('role="img"')
-    assert found.tags.count("svg") == 10
+    assert found.tags.count("svg") == 9
     assert re.search(r'<html lang="en">', page)
 
 
@@ -229,64 +249,193 @@ def test_the_page_tells_what_it_is_about(page):
 def test_the_headline_holds_the_computed_figures():
     results = sample()
     rows = {row["label"]: row for row in results.rows}
-    finding = find(summaries(results.rows), results.gains, "fcfs")
-    champion, oracle = rows["sia registry"], rows["sia oracle"]
+    finding = find(summaries(results.rows), results.gains, "fcfs", slowed_of(results.jobs, "sia registry", "fcfs"))
+    champion, base = (rows[label]["figures"] for label in ("sia registry", "fcfs"))
+    gain = next(one for one in results.gains if (one["label"], one["against"]) == ("sia registry", "fcfs"))
+    unit, unit_s = unit_for([base["mean_jct_s"]])
+    after, before = (f"{number(one['mean_jct_s'] / unit_s)} {unit}" for one in (champion, base))
     assert finding.lead == (
-        f"sia with the champion's forecasts finishes jobs {champion['speedup_gmean']:.3g} times as fast as fcfs "
-        f"(geometric mean) and slows {champion['slowed_pct']:.3g} % of them."
+        f"Under sia with the champion's forecasts, jobs end after {after} on average instead of {before} under fcfs: "
+        f"{champion['speedup_gmean']:.3g} times as fast (geometric mean; 95 % interval "
+        f"{between(gain['low'], gain['high'])})."
     )
     told = " ".join(finding.sentences)
-    part = number(100 * champion["speedup_gmean"] / oracle["speedup_gmean"])
-    assert f"reaches {part} % of that speedup" in told
-    assert f"sia with random forecasts: {rows['sia random']['speedup_gmean']:.3g} times as fast" in told
-    assert "sia registry is" in told
-    assert "95 % interval" in told
-    assert "Sharing without forecasts (mmfs)" in told
+    saved, bound = rows["sia registry"]["saved_h_week"], rows["sia oracle"]["saved_h_week"]
+    assert f"It saves {number(saved)} h of waiting for results a week against fcfs (JCT-hours" in told
+    assert f"would save {number(bound)} h a week" in told
+    assert f"gets {number(100 * saved / bound)} % of what better forecasts could give it" in told
+    late_s = results.jobs["sia registry"]["jct_s"] - results.jobs["fcfs"]["jct_s"]
+    slowed = late_s[late_s > 0]
+    assert f"It slows {len(slowed)} of 3,000 jobs ({100 * len(slowed) / 3000:.3g} %)" in told
+    assert f"{duration(np.median(slowed))} in the median and {duration(slowed.max())} at worst; hit most: pools" in told
+    assert "; users ann (" in told
     assert "tell good forecasts" not in told
 
 
 def rows_like(**kinds: tuple[float, float]) -> list[dict]:
     return [
-        {"label": f"sia {kind}", "policy": "sia", "forecasts": kind, "speedup_gmean": gmean, "slowed_pct": slowed}
-        for kind, (gmean, slowed) in kinds.items()
+        row_like("sia", kind, {"speedup_gmean": gmean, "slowed_pct": slowed}) for kind, (gmean, slowed) in kinds.items()
     ]
 
 
+def found(rows: list[dict], gains=()):
+    return find(summaries(rows), list(gains), "fcfs")
+
+
 def test_a_window_that_tells_nothing_apart_is_called_so():
-    finding = find(summaries(rows_like(registry=(1.5, 0.0), oracle=(1.55, 0.0), random=(1.5, 0.05))), [], "fcfs")
+    finding = found(rows_like(registry=(1.5, 0.0), oracle=(1.55, 0.0), random=(1.5, 0.05)))
     assert "it cannot tell good forecasts from bad ones" in finding.sentences[-1]
-    assert "slows no job" in finding.lead
-    told = find(summaries(rows_like(registry=(1.5, 0.0), random=(1.5, 3.0))), [], "fcfs").sentences
+    assert "It slows no job." in finding.sentences
+    told = found(rows_like(registry=(1.5, 0.0), random=(1.5, 3.0))).sentences
     assert not any("cannot tell" in sentence for sentence in told)
-    told = find(summaries(rows_like(registry=(1.5, 0.0))), [], "fcfs").sentences
+    told = found(rows_like(registry=(1.5, 0.0))).sentences
     assert "No random forecasts were replayed" in told[-1]
 
 
-def test_the_headline_of_a_backtest_without_registry_or_baseline():
-    assert find(summaries(rows_like(oracle=(2.0, 0.0))), [], "fcfs").lead.startswith("sia with exact coarse forecasts")
-    assert find([], [], "fcfs").lead == "Nothing was measured against a baseline."
-    plain = [{"label": "mmfs", "policy": "mmfs", "forecasts": None, "speedup_gmean": 2.0, "slowed_pct": None}]
-    assert find(summaries(plain), [], "fcfs").lead.startswith("mmfs finishes jobs 2.00 times as fast")
+def test_the_lead_is_the_first_that_can_be_had():
+    def lead(*asked: tuple[str, str | None]) -> str:
+        rows = [row_like(*one, {"speedup_gmean": 2.0}) for one in (("fcfs", None), *asked)]
+        chosen = lead_of(summaries(rows), "fcfs")
+        return chosen.label if chosen else ""
+
+    assert lead(("las", None), ("pcs", "registry:regime=1"), ("sia", "registry")) == "pcs registry:regime=1"
+    assert lead(("sia", "oracle"), ("sia", "random"), ("las", None)) == "las"
+    assert lead(("sia", "oracle"), ("sia", "random")) == "sia oracle"
+    assert lead() == ""
+    assert found([]).lead == "Nothing was measured against a baseline."
+    told = found(rows_like(oracle=(2.0, 0.0)))
+    assert told.lead.endswith("exact coarse forecasts, jobs end beside fcfs 2.00 times as fast (geometric mean).")
+    assert told.sentences[1].startswith("Its forecasts are read off the trace")
+
+
+def test_what_is_faster_is_told_with_its_price():
+    base = {"slowed_pct": 1.0, "slowdown_total_min": 60.0, "speedup_gmean": 2.0}
+    lead = row_like("sia", "registry", base | {"mean_jct_s": 7200.0})
+    dear = row_like("las", None, base | {"mean_jct_s": 3600.0, "slowed_pct": 20.0, "slowdown_total_min": 600.0})
+    free = row_like("mmfs", None, base | {"mean_jct_s": 5400.0})
+    slower = row_like("ssf", "registry", base | {"mean_jct_s": 9000.0})
+    told = found([lead, dear, free, slower]).sentences
+    assert told[1] == (
+        "las ends jobs after 60.0 min on average, but slows 20.0 % of the jobs instead of 1.00 %, by 10.0 h in all "
+        "instead of 1.00 h, stops jobs that run and ignores quotas."
+    )
+    assert told[2] == (
+        "mmfs ends jobs after 90.0 min on average, and slows no more jobs than sia with the champion's forecasts."
+    )
+    assert not any(sentence.startswith("ssf") for sentence in told)
+
+
+def test_versions_are_told_apart_only_where_their_interval_does():
+    kinds = ("registry", "registry:new-load=1", "registry:new-load=2", "registry:new-load=3")
+    gains = [
+        gain_like("sia registry", "sia registry:new-load=1", 1.2, 1.1, 1.3),
+        gain_like("sia registry", "sia registry:new-load=2", 0.8, 0.7, 0.9),
+        gain_like("sia registry", "sia registry:new-load=3", 1.1, 0.9, 1.2),
+    ]
+    told = found(rows_like(**dict.fromkeys(kinds, (1.5, 0.0))), gains).sentences
+    assert list(told[1:4]) == [
+        "Its jobs end sooner than with registry:new-load=1: 1.20 × (1.10 to 1.30).",
+        "Its jobs end later than with registry:new-load=2: 0.800 × (0.700 to 0.900).",
+        "These days do not tell it from registry:new-load=3 (0.900 to 1.20).",
+    ]
 
 
 def test_seeds_are_put_together():
-    one = {"label": "sia random", "policy": "sia", "forecasts": "random", "slowed_pct": 1.0}
-    rows = [{**one, "seed": seed, "speedup_gmean": s, "slowdown_max_min": s} for seed, s in enumerate((1.0, 2.0, 4.0))]
+    rows = [
+        row_like("sia", "random", {"slowed_pct": 1.0, "speedup_gmean": s, "slowdown_max_min": s}, seed=seed)
+        for seed, s in enumerate((1.0, 2.0, 4.0))
+    ]
     (summary,) = summaries(rows)
     assert (summary.runs, summary.forecasts) == (3, "random")
-    assert summary.figures == {"slowed_pct": 1.0, "speedup_gmean": pytest.approx(2.0), "slowdown_max_min": 4.0}
+    known = {key: value for key, value in summary.figures.items() if value is not None}
+    assert known == {"slowed_pct": 1.0, "speedup_gmean": pytest.approx(2.0), "slowdown_max_min": 4.0}
 
 
 def test_the_main_table_by_hand():
     figures = {
-        "speedup_gmean": 11.234, "speedup_p5": 1.0, "speedup_p95": 357.6, "slowed_pct": 0.1834,
-        "slowdown_total_min": 5027.4, "slowdown_max_min": 163.0, "mean_jct_s": 7200.0, "utilization": 0.534,
+        "speedup_gmean": 11.234, "slowed_pct": 0.1834, "slowdown_total_min": 5027.4, "slowdown_max_min": 163.0,
+        "mean_jct_s": 7200.0, "utilization": 0.534, "cpu_s": 1.5,
     }  # fmt: skip
-    rows = [{"label": "sia random", "policy": "sia", "forecasts": "random", **figures}]
-    table = main_table(summaries(rows), "fcfs")
+    rows = [
+        row_like("fcfs", None, {"mean_jct_s": 36000.0, "speedup_gmean": 1.0}),
+        row_like("sia", "registry:new-load=2", figures, versions={"new-load": 2, "job-duration": 4}, saved_h_week=12.0),
+        row_like("las", None, {**figures, "mean_jct_s": 3600.0}),
+        row_like("sia", "oracle", {**figures, "mean_jct_s": 5400.0}),
+    ]
+    (table,) = main_tables(summaries(rows), [gain_like("las", "fcfs", 11.2, 9.0, 12.0)], "fcfs")
+    assert table.head == (
+        "policy", "forecasts", "mean JCT (h)", "saved (h/week)", "speedup (×)", "95 % interval", "slowed",
+        "slowed by (h)", "at worst (h)", "utilisation", "CPU (s)",
+    )  # fmt: skip
+    assert [row[:3] for row in table.rows] == [
+        ("las†‡", "–", "1.00"),
+        ("sia", "oracle*", "1.50"),
+        ("sia", "registry:new-load=2 (job-duration 4)", "2.00"),
+        ("fcfs (baseline)", "–", "10.0"),
+    ]
+    assert table.rows[2][3:] == ("+12.0", "11.2", "–", "0.183 %", "83.8", "2.72", "53.4 %", "1.50")
+    assert table.rows[0][5] == "9.00 to 12.0"
+    for told in ("† stops jobs", "‡ ignores quotas", "* reads the future off the trace"):
+        assert told in table.note
+
+
+def test_a_law_is_a_table_and_its_rows_are_not_compared_with_the_baseline():
+    rows = [
+        row_like("pcs", None, {"mean_jct_s": 60.0}, law="speedup"),
+        row_like("fcfs", None, {"mean_jct_s": 36000.0, "speedup_gmean": 1.0}),
+    ]
+    home, other = main_tables(summaries(rows), [], "fcfs")
+    assert home.caption == "Policies and forecasts: law runtime, each runs its time on the GPUs that it asked for"
+    assert (other.head, other.rows) == (("policy", "mean JCT (s)"), [("pcs", "60.0")])
+    assert other.note.startswith("No hours saved and no speedups: under the baseline jobs progress by another law")
+    shown = summary_table({"rows": rows, "baseline": "fcfs"}).splitlines()
+    assert shown[0].startswith("Policies and forecasts: law runtime, ")
+    jobs = {name: {"jct_s": np.ones(count), "pool": ["a"] * count} for name, count in (("fcfs", 2), ("pcs", 3))}
+    jobs["fcfs"]["wait_s"] = np.zeros(2)
+    bare = ReportInput(title="x", trace={"name": "x"}, split={}, pools=[], rows=rows, jobs=jobs)
+    assert "law speedup" in render_report(bare)
+
+
+def test_versions_by_policy_are_a_matrix():
+    kinds = ("registry:regime=1", "registry:regime=2")
+    rows = [row_like(policy, kind, {}) for policy in ("shockwave", "ossp") for kind in kinds]
+    gains = [gain_like(f"{name} {kinds[0]}", f"{name} {kinds[1]}", 1.2, 1.1, 1.3) for name in ("shockwave", "ossp")]
+    table = versions_table(summaries(rows), gains)
     assert table is not None
-    assert table.rows == [("sia", "random", "11.2", "1.00 to 358", "0.183 %", "5,027", "163", "2.00", "53.4 %", "1")]
-    assert table.head[7] == "mean JCT (h)"
+    assert table.head == ("policy", "registry:regime=1 over registry:regime=2")
+    assert table.rows == [("shockwave", "1.20 (1.10 to 1.30)"), ("ossp", "1.20 (1.10 to 1.30)")]
+    assert versions_table(summaries(rows), gains[:1]) is None
+
+
+def test_who_is_slowed_by_hand():
+    jobs = {
+        "fcfs": {"jct_s": np.full(5, 600.0), "pool": list("aabbb"), "user": ["x", None, "x", "y", "y"]},
+        "sia": {"jct_s": np.array([900.0, 1200.0, 600.0, 660.0, np.nan]), "pool": list("aabbb")},
+    }
+    told = slowed_of(jobs, "sia", "fcfs")
+    assert told == Slowed(3, 4, 300.0, 600.0, [("a", 2), ("b", 1)], [("x", 1), ("y", 1)])
+    table = slowed_table(jobs, "fcfs")
+    assert table is not None
+    assert table.rows == [("sia", "a (2) and b (1)", "x (1) and y (1)", "3", "5.00", "10.0")]
+    assert slowed_of(jobs, "mmfs", "fcfs") is None
+
+
+def test_what_was_skipped_and_assumed_is_told():
+    told = ReportInput(
+        title="x", trace={"name": "x", "pools_origin": "quotas: pools file p.csv"}, split={"train_until_s": 0.0},
+        pools=[], rows=[], jobs={}, skipped=[{"policy": "mlfs", "lacks": "a table of tasks"}],
+        assumptions=["Scaling is assumed."],
+    )  # fmt: skip
+    shown = text(render_report(told))
+    for piece in ("mlfs a table of tasks", "Scaling is assumed.", "Quotas: pools file p.csv."):
+        assert piece in shown, piece
+    assert "trained on" not in shown
+
+
+def test_every_policy_of_the_table_is_in_the_glossary(page):
+    shown = page[page.index("How to read this page") :]
+    for policy in dict.fromkeys(policy for policy, *_ in CONFIGURATIONS):
+        assert f"<strong>{policy}{'‡' * (policy == 'gssf')}</strong></dt><dd>" in shown, policy
 
 
 def test_pool_tables_by_hand():
@@ -297,8 +446,9 @@ def test_pool_tables_by_hand():
     }
     speedups, slowed = pool_tables(jobs, "fcfs")
     # a: sqrt(2 x 8) = 4; b: 0.5; all: (2 x 8 x 0.5) ** (1/3) = 2.
-    assert speedups.rows == [("a", "4.00"), ("b", "0.500"), ("all", "2.00")]
-    assert slowed.rows == [("a", "0 %"), ("b", "100 %"), ("all", "33.3 %")]
+    assert speedups.head == ("configuration", "all", "a", "b")
+    assert speedups.rows == [("sia", "2.00", "4.00", "0.500")]
+    assert slowed.rows == [("sia", "33.3 %", "0 %", "100 %")]
 
 
 def test_other_jobs_than_the_baselines_are_refused():
@@ -341,18 +491,26 @@ def test_a_large_backtest_stays_a_small_page():
 
 
 def test_summary_table_fits_a_terminal():
-    shown = summary_table(sample(300).rows)
+    shown = summary_table({"rows": sample(300).rows, "baseline": "fcfs"})
     lines = shown.splitlines()
     assert max(map(len, lines)) <= 100
     assert "\x1b" not in shown
     assert sum(line.startswith("sia ") for line in lines) == 5
-    for piece in ("speedup (gmean)", "slowed", "slowdown (min)", "mean JCT (", "registry:will-jobs-arrive=2"):
+    for piece in (
+        "speedup",
+        "slowed",
+        "slowed by (h)",
+        "mean JCT (",
+        "saved",
+        "‡ ignores quotas",
+        "registry:will-jobs-arrive=2",
+    ):
         assert piece in shown
 
 
 def test_brackets_in_a_label_are_no_markup():
-    rows = [{"label": "sia [red]mine[/red]", "policy": "sia", "forecasts": "registry", "speedup_gmean": 2.0}]
-    assert "[red]mine[/red]" in summary_table(rows)
+    rows = [row_like("sia", "[red]mine[/red]", {"speedup_gmean": 2.0})]
+    assert "[red]mine[/red]" in summary_table({"rows": rows, "baseline": "sia"})
 
 
 def test_numbers():

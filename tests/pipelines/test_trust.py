@@ -224,8 +224,8 @@ def test_a_backtest_tells_it_by_row_and_its_page_leads_with_it(shell, run, monke
     assert "cannot be trusted" in page
     assert page.index("cannot be trusted") < page.index("What was replayed")
     rows = {row["label"]: row for row in json.loads((tmp_path / "bad" / "results.json").read_text())["rows"]}
-    assert rows["sia registry"]["bad_forecasts"]["arrivals"]["bad"] > 0
-    assert "bad_forecasts" not in rows["sia conservative"]
+    assert rows["sia registry"]["figures"]["bad_forecasts"]["arrivals"]["bad"] > 0
+    assert "bad_forecasts" not in rows["sia conservative"]["figures"]
 
 
 def _page(shell, out, window):
@@ -238,7 +238,7 @@ def test_a_backtest_degrades_too(shell, run, tmp_path):
     shell.home = tmp_path / "nowhere"
     assert "--degrade" in shell.refuses(*words)
     answer = shell.works(*words, "--degrade", "--json", "-")
-    registry, conservative = (row for row in json.loads(answer.out)["rows"] if row["policy"] == "sia")
+    registry, conservative = (row["figures"] for row in json.loads(answer.out)["rows"] if row["policy"] == "sia")
     assert registry["degraded"]
     assert registry["mean_jct_s"] == conservative["mean_jct_s"]
     assert "sia registry: degraded: no model" in answer.err

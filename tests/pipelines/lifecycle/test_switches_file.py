@@ -96,7 +96,7 @@ def test_simulate_obeys_switches(shell, csv, lending):
 def test_a_backtest_shows_both(shell, csv, lending):
     off = csv("q,5,,off", "q,60,,off", "q,720,,off", name="off.csv", header=HEADER)
     told = shell.json("backtest", *lending, "--policies", "fcfs,sia", "--set", f"switches={off}", "--jobs", 1)
-    waits = {row["label"]: row["mean_wait_s"] for row in told["rows"]}
+    waits = {row["label"]: row["figures"]["mean_wait_s"] for row in told["rows"]}
     assert waits == {"fcfs": 18000.0, "sia oracle": 0.0, f"sia oracle, switches={off}": 18000.0}
 
 
