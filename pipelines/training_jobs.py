@@ -11,7 +11,6 @@ from jobcast.pipelines.scaling_jobs import SCALING_SETTINGS
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import (
-    REFERENCE_GPU,
     SAMPLES,
     TrainingTables,
     read_courses,
@@ -32,7 +31,7 @@ def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
             raise ConfigError(f"setting {stray[0]}: tells nothing without throughputs; add --set throughputs=FILE")
         return None
     return TrainingTables(
-        read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type", REFERENCE_GPU)),
+        read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type")),
         read_datasets(Path(settings["datasets"])) if "datasets" in settings else SAMPLES,
         read_courses(Path(settings["regimes"])) if "regimes" in settings else None,
         read_courses(Path(settings["planned"])) if "planned" in settings else None,
