@@ -121,6 +121,7 @@ def command(
     from jobcast.pipelines.elastic.simulating import for_elastic
     from jobcast.pipelines.energy import asking as energy
     from jobcast.pipelines.energy.cluster import energy_nodes
+    from jobcast.pipelines.enriched import settings_beside
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
@@ -154,7 +155,9 @@ def command(
     console = console_of(ctx)
     oracle = parse_forecasts("oracle")
     spec = parse_forecasts(forecasts) if forecasts is not None else None
-    settings = settings_of(pairs)
+    settings, assumed = settings_beside(policy, trace_path, settings_of(pairs))
+    for line in assumed:
+        console.note(f"assumed: {line}")
     think_s = asked_think_s(closed_loop, max_think_s)
     if think_s is not None:
         check_loop([(policy, spec or oracle)], check_baseline("fcfs" if baseline is None else baseline), settings)
@@ -176,6 +179,7 @@ def command(
         seed=seed,
         allow_overlap=allow_overlap,
         degrade=degrade,
+        assumptions=assumed,
     )
     by_energy = energy.for_energy(policy, settings)
     trace = read_trace(trace_path) if policy in ELASTIC_POLICIES and not by_energy else None
@@ -257,6 +261,7 @@ def command(
         "simulated": True,
         "inputs": scene.provenance(trace),
         "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
+        "assumptions": list(assumed),
         "seed": seed,
         "models": dict(run.models),
         "overlap_allowed": run.overlap,

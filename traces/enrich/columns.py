@@ -115,8 +115,8 @@ def filled(trace: Trace, name: str, drawn: pl.Series) -> pl.Series:
 
 
 def _kept(trace: Trace, name: str, drawn: Ints) -> Ints:
-    filled: Ints = filled(trace, name, pl.Series(drawn)).to_numpy()
-    return filled
+    kept: Ints = filled(trace, name, pl.Series(drawn)).to_numpy()
+    return kept
 
 
 def _models(trace: Trace, draws: Draws, seed: int) -> tuple[list[str], Ints]:
