@@ -34,7 +34,7 @@ def settings_beside(policy: str, trace: Path, settings: Mapping[str, str]) -> tu
     told = assumptions_beside(trace)
     if told is None:
         return dict(settings), ()
-    beside = facts_beside(trace)
-    found = {name: str(beside[name]) for name in tables_of(policy, settings) if name in beside and name not in settings}
+    wanted = [name for name in tables_of(policy, settings) if name not in settings]
+    found = {name: str(path) for name, path in facts_beside(trace, wanted).items()}
     said = sentences(told, set(found)) if found else []
     return {**found, **settings}, tuple(said)

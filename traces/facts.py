@@ -1,7 +1,7 @@
 """Tables that lie beside a trace, as `jobcast trace enrich` writes them, found by whoever reads the trace."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ FILES: Mapping[str, str] = {
 """File beside the jobs by the name that `--set` gives it."""
 
 
-def facts_beside(trace: PathLike) -> dict[str, Path]:
-    """Tables beside a trace by the names that `--set` gives them; none where the trace was not enriched.
+def facts_beside(trace: PathLike, names: Collection[str] = tuple(FILES)) -> dict[str, Path]:
+    """Of some tables those that lie beside a trace, by the names that `--set` gives them; none where it is plain.
 
     Raises
     ------
@@ -36,11 +36,13 @@ def facts_beside(trace: PathLike) -> dict[str, Path]:
     folder = Path(trace).parent
     found = {}
     for name, told in (assumptions_beside(trace) or {}).get("files", {}).items():
+        if name not in names:
+            continue
         file = read_file(folder / told["file"])
         if file.sha256 != told["sha256"]:
             raise TraceError(
                 f"{file.path}: is not the table that {folder / ASSUMPTIONS} names; run jobcast trace enrich again, or "
-                f"give your own by --set {name}=FILE from another folder"
+                f"name your own by --set {name}=FILE"
             )
         found[name] = folder / told["file"]
     return found
