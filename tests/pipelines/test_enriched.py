@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
@@ -22,17 +22,17 @@ SERVER = f"nodes: [{{count: 1, gpus: {MOST_GPUS}, cpus: 10000, memory_gb: 100000
 NODE = f"nodes: [{{count: 1, gpus: {MOST_GPUS}, gpu_type: v100, node_w: 100, gpu_w: 250}}]\n"
 FLAT = ("--gpus", MOST_GPUS)
 FREE = ("--set", "restart_s=0")
-"""A start costs time by the mechanism, not by the law."""
+"""A start costs time by the mechanism, not by the law; so does a use of GPUs that fluctuates."""
 LAWS = {
     "runtime": ("fcfs", *FLAT),
     "speedup": ("srsf", *FLAT),
     "training": ("srpt", *FLAT, *FREE),
     "training, planned": ("shockwave", *FLAT, *FREE),
     "goodput": ("pollux", *FLAT, *FREE),
-    "tasks": ("tiresias", "--cluster", "server.yaml"),
+    "tasks": ("tiresias", "--cluster", "server.yaml", "--set", "fluctuation=0"),
     "epochs": ("edf", "--cluster", "node.yaml", *FREE),
 }
-JOBS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8, 24, 64]), st.floats(0.5, 86400.0)), min_size=1, max_size=4)
+JOBS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8, 24, 64]), st.floats(0.5, 86400.0)), min_size=1, max_size=3)
 
 
 def typed(*words):
@@ -75,14 +75,14 @@ def check_laws(jobs, seed, regimes):
             os.chdir(before)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None, phases=[Phase.generate])
 @given(JOBS, st.integers(0, 1000), st.sampled_from(["mixed", "accordion", "gns", "static"]))
 def test_alone_a_job_takes_its_duration_under_every_law(jobs, seed, regimes):
     check_laws(jobs, seed, regimes)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None, phases=[Phase.generate])
 @given(JOBS, st.integers(0, 10**6), st.sampled_from(["mixed", "accordion", "gns", "static"]))
 def test_alone_a_job_takes_its_duration_under_every_law_at_length(jobs, seed, regimes):
     check_laws(jobs, seed, regimes)
