@@ -91,7 +91,7 @@ def gpus_over_time(done: Done, groups: Sequence[int], count: int, step_s: float)
     begin_s = float(log.submit_s.min())
     steps = int(np.ceil((float(np.nanmax(log.end_s)) - begin_s) / step_s))
     used = np.zeros((count, steps))
-    for seq, start_s, end_s in zip(log.spans.seq, log.spans.start_s - begin_s, log.spans.end_s - begin_s, strict=True):
+    for seq, start_s, end_s in zip(log.spans.job, log.spans.from_s - begin_s, log.spans.until_s - begin_s, strict=True):
         for step in range(int(start_s // step_s), min(steps, int(np.ceil(end_s / step_s)))):
             held_s = min(end_s, (step + 1) * step_s) - max(start_s, step * step_s)
             used[of[seq], step] += log.gpus[seq] * held_s / step_s

@@ -13,7 +13,7 @@ from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application, Scal
 from jobcast.pipelines.scenes import Scene
 from jobcast.schedulers.goodput_policies import GoodputFactory
 from jobcast.simulator.goodput import GoodputLog, ScalableWork, Stretch, replay_goodput
-from jobcast.simulator.log import Floats, RunLog, Spans
+from jobcast.simulator.log import GOODPUT, Floats, RunLog, flat_spans
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
 
@@ -70,7 +70,7 @@ def goodput_log(
     alone_s : (n_jobs,) run times on the GPUs asked for, which fairness is measured by
     """
     holds = sorted(((hold.end_s, seq, hold) for seq, held in enumerate(log.holds) for hold in held), key=_by_end)
-    spans = Spans(
+    spans = flat_spans(
         np.array([seq for _, seq, _ in holds], dtype=np.int64),
         np.array([hold.begin_s for _, _, hold in holds]),
         np.array([end_s for end_s, _, _ in holds]),
@@ -88,6 +88,7 @@ def goodput_log(
         preemptions=np.array(log.restarts, dtype=np.int64),
         dedicated=np.zeros(len(works), dtype=np.bool_),
         spans=spans,
+        law=GOODPUT,
         events=len(works) * 2 + sum(log.restarts),
     )
 

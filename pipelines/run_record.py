@@ -162,7 +162,7 @@ def write_run_record(
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
         if log.preemptions.any():
-            spans = {"seq": log.spans.seq, "start_s": log.spans.start_s, "end_s": log.spans.end_s}
+            spans = {"seq": log.spans.job, "start_s": log.spans.from_s, "end_s": log.spans.until_s}
             write_parquet(pl.DataFrame(spans), draft / SPANS)
         if replaced:
             write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)

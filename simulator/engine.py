@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.log import RunLog, Spans, in_trace_order
+from jobcast.simulator.log import RunLog, flat_spans, in_trace_order
 from jobcast.simulator.progress import Ledger, Milestones
 from jobcast.simulator.workload import Workload
 
@@ -267,6 +267,8 @@ class _Replay:
         jobs, pools = self._jobs, tuple(self._workload.pools)
         index = {pool.name: position for position, pool in enumerate(pools)}
         spans = np.array(self._spans, dtype=np.float64).reshape(-1, 3)
+        gpus = np.array([job.gpus for job in jobs], dtype=np.int64)
+        held = spans[:, 0].astype(np.int64)
         log = RunLog(
             policy=self._name,
             pools=pools,
@@ -274,11 +276,11 @@ class _Replay:
             start_s=np.array(self._start_s, dtype=np.float64),
             end_s=np.array(self._end_s, dtype=np.float64),
             duration_s=np.array([outcome.duration_s for outcome in self._outcomes], dtype=np.float64),
-            gpus=np.array([job.gpus for job in jobs], dtype=np.int64),
+            gpus=gpus,
             pool=np.array([index[job.pool] for job in jobs], dtype=np.int64),
             preemptions=np.array(self._preemptions, dtype=np.int64),
             dedicated=np.array(self._dedicated, dtype=np.bool_),
-            spans=Spans(spans[:, 0].astype(np.int64), spans[:, 1], spans[:, 2]),
+            spans=flat_spans(held, spans[:, 1], spans[:, 2], gpus[held]),
             events=self._events,
         )
         if not isinstance(self._stream, ClosedArrivals):

@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
 
 
@@ -53,6 +53,8 @@ class Record:
         """The finished replay; all GPUs are taken for one cluster, every start for one against the quota."""
         jobs, origin_s = self._workload.jobs, self._origin_s
         pools = {pool.name: index for index, pool in enumerate(self._workload.pools)}
+        gpus = np.array([job.gpus for job in jobs], dtype=np.int64)
+        held = np.array([seq for seq, _, _ in self._spans], dtype=np.int64)
         return RunLog(
             policy=policy,
             pools=tuple(self._workload.pools),
@@ -60,14 +62,15 @@ class Record:
             start_s=np.array(self._start_s, dtype=np.float64) + origin_s,
             end_s=np.array(self._end_s, dtype=np.float64) + origin_s,
             duration_s=np.array([outcome.duration_s for outcome in self._workload.outcomes], dtype=np.float64),
-            gpus=np.array([job.gpus for job in jobs], dtype=np.int64),
+            gpus=gpus,
             pool=np.array([pools[job.pool] for job in jobs], dtype=np.int64),
             preemptions=np.array(self._stops, dtype=np.int64),
             dedicated=np.ones(len(jobs), dtype=np.bool_),
-            spans=Spans(
-                np.array([seq for seq, _, _ in self._spans], dtype=np.int64),
+            spans=flat_spans(
+                held,
                 np.array([start_s for _, start_s, _ in self._spans], dtype=np.float64) + origin_s,
                 np.array([end_s for _, _, end_s in self._spans], dtype=np.float64) + origin_s,
+                gpus[held],
             ),
             events=self._events,
         )

@@ -1,6 +1,7 @@
 """What happened in a replay, as columns: all that metrics are computed from."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,38 +15,65 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Stretches of time in which jobs held their GPUs; one a job unless it was stopped. In order of their ends.
+    """Stretches of time in which jobs held GPUs: (n_spans,) each, in order of their ends, then of jobs and nodes.
+
+    Of one job they may lie side by side, on several nodes.
 
     Attributes
     ----------
-    seq : (n_spans,) the job
-    start_s, end_s : (n_spans,) seconds from the epoch
-    gpus : (n_spans,) GPUs held, None where they are the jobs' widths; of an elastic job their mean
+    job : position in the log
+    from_s, until_s : seconds from the epoch
+    gpus : held, a share of one where tasks of several jobs share it
+    node : where, -1 where GPUs are known by number alone
     """
 
-    seq: Ints
-    start_s: Floats
-    end_s: Floats
-    gpus: Floats | None = None
+    job: Ints
+    from_s: Floats
+    until_s: Floats
+    gpus: Floats
+    node: Ints
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    @property
+    def gpu_s(self) -> Floats:
+        """GPU-seconds held, (n_spans,)."""
+        held: Floats = self.gpus * (self.until_s - self.from_s)
+        return held
+
+
+def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) -> Spans:
+    """Spans on GPUs that are known by number alone."""
+    return Spans(job, from_s, until_s, np.asarray(gpus, dtype=np.float64), np.full(len(job), -1, dtype=np.int64))
+
+
+RUNTIME, SPEEDUP, EPOCHS, GOODPUT, TASKS = "runtime", "speedup", "epochs", "goodput", "tasks"
+"""Laws: how what jobs hold becomes progress. Seconds on the GPUs that were asked for (regimes of batch sizes included);
+a speedup by number of GPUs; seconds an epoch by type and number; goodput by number and batch size; graphs of tasks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunLog:
-    """A finished replay. Arrays have shape (n_jobs,), in the workload's order; times in seconds from the epoch.
+    """A finished replay, whatever engine made it. Arrays have shape (n_jobs,), in the workload's order; times in
+    seconds from the epoch.
 
     Attributes
     ----------
     policy : its name
-    pools : names ascending
+    pools : names ascending; one of all GPUs where quotas are ignored
     submit_s, start_s, end_s : submission, first start, completion; the last two NaN for a job that never ran
-    duration_s : run time on the GPUs that the job asked for
-    gpus : widths
+    duration_s : run time alone on the GPUs that the job asked for
+    gpus : widths asked for; of a job that scales the most that it uses
     pool : index into `pools`
-    preemptions : how often the job was stopped
+    preemptions : how often the job was stopped, or held fewer GPUs than before
     dedicated : whether it last started against its pool's quota, not on spare GPUs
-    spans : when jobs held their GPUs
-    events : arrivals, completions, stops and wake-ups that were handled
+    spans : who held what, where, when
+    events : arrivals, completions, stops, decisions and wake-ups that were handled
     trace_submit_s : submissions in the trace where the replay was closed-loop, so that its own differ; else None
+    law : how jobs progressed, one of the names above
+    columns : what meters and users add, (n_jobs,) each, by the names of `COLUMNS`
+    totals : what counts the whole run alone, by the names of `TOTALS`
     """
 
     policy: str
@@ -61,14 +89,12 @@ class RunLog:
     spans: Spans
     events: int
     trace_submit_s: Floats | None = None
+    law: str = RUNTIME
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.submit_s)
-
-    @property
-    def span_gpus(self) -> Floats:
-        """GPUs held in each span, (n_spans,)."""
-        return self.gpus[self.spans.seq].astype(np.float64) if self.spans.gpus is None else self.spans.gpus
 
     @property
     def told_submit_s(self) -> Floats:
@@ -100,6 +126,39 @@ def in_trace_order(log: RunLog, places: Ints, trace_submit_s: Floats) -> RunLog:
     return replace(
         log,
         **{name: getattr(log, name)[order] for name in columns},
-        spans=replace(log.spans, seq=places[log.spans.seq]),
+        spans=replace(log.spans, job=places[log.spans.job]),
+        columns={name: column[order] for name, column in log.columns.items()},
         trace_submit_s=trace_submit_s,
     )
+
+
+COLUMNS = {
+    "due_s": "due date, seconds from the epoch, infinite without one",
+    "weight": "urgency of MLFS; EUR an hour of tardiness of ANDREAS",
+    "target": "accuracy that is required, NaN where none is",
+    "exclusive_s": "run time alone that fairness is measured by, seconds, where other than duration_s",
+    "predicted_end_s": "completion as forecast at submission, seconds from the epoch, NaN without forecast",
+    "contention_events": "mean number of active jobs over the events of the job's life",
+    "gpu_s": "GPU-seconds held, where spans are not kept in full",
+    "used_gpu_s": "GPU-seconds used by tasks, a GPU never by more than it has",
+    "migrations": "moves to other GPUs without waiting",
+    "lost_epochs": "done after the last snapshot, and done again",
+    "energy_kwh": "share of what its nodes drew, without PUE",
+    "energy_eur": "cost of that, with PUE",
+    "edge_mb": "MB sent between servers by iterations",
+    "moved_mb": "MB sent by tasks that moved",
+    "iterations": "that the job would run",
+    "done": "iterations that it ran",
+    "accuracy": "at its end",
+    "deadline_accuracy": "by its due date",
+}
+"""Columns that a log may have beside those of every run: name -> meaning and unit."""
+TOTALS = {
+    "decisions": "that the policy was asked for",
+    "decision_s": "seconds of CPU that they took; differs from run to run",
+    "decision_max_s": "seconds of CPU of the longest; differs from run to run",
+    "overloads": "servers overloaded after a decision, summed over decisions",
+    "energy_kwh": "drawn by all nodes from the first submission to the last completion, idle ones too, without PUE",
+    "energy_eur": "cost of that, with PUE",
+}
+"""Figures of a whole run that a log may have: name -> meaning and unit."""

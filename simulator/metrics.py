@@ -139,8 +139,8 @@ def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
     begin_s, end_s = _stretch(log, np.isfinite(log.end_s))
     steps = max(1, int(np.ceil((end_s - begin_s) / step_s)))
     edges = begin_s + step_s * np.arange(steps + 1, dtype=np.float64)
-    instants = np.concatenate([log.spans.start_s, log.spans.end_s])
-    changes = np.concatenate([log.span_gpus, -log.span_gpus])
+    instants = np.concatenate([log.spans.from_s, log.spans.until_s])
+    changes = np.concatenate([log.spans.gpus, -log.spans.gpus])
     order = np.argsort(instants, kind="stable")
     instants, busy = instants[order], np.cumsum(changes[order])
     used = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(instants))])
@@ -170,6 +170,6 @@ def _job_figures(log: RunLog, ran: Bools) -> Figures:
 def _used_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
     """GPU-seconds held in [begin_s, end_s], by the jobs of a mask or by all."""
     spans = log.spans
-    held_s = np.clip(spans.end_s, begin_s, end_s) - np.clip(spans.start_s, begin_s, end_s)
-    gpus = log.span_gpus if of is None else log.span_gpus * of[spans.seq]
+    held_s = np.clip(spans.until_s, begin_s, end_s) - np.clip(spans.from_s, begin_s, end_s)
+    gpus = spans.gpus if of is None else spans.gpus * of[spans.job]
     return float(held_s @ gpus)

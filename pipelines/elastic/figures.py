@@ -7,7 +7,7 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.elastic.run import ElasticLog
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
 from jobcast.simulator.metrics import summary
 
 FLAT = "all"
@@ -69,8 +69,9 @@ def run_log(log: ElasticLog, policy: str, origin_s: float = 0.0) -> RunLog:
         pool=np.zeros(count, dtype=np.int64),
         preemptions=log.preemptions,
         dedicated=np.ones(count, dtype=np.bool_),
-        spans=Spans(np.arange(count), log.start_s + origin_s, log.end_s + origin_s, log.gpu_s / held_s),
+        spans=flat_spans(np.arange(count), log.start_s + origin_s, log.end_s + origin_s, log.gpu_s / held_s),
         events=log.events,
+        law=SPEEDUP,
     )
 
 

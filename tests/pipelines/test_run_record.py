@@ -15,7 +15,7 @@ from jobcast.pipelines import run_record
 from jobcast.pipelines.explain.run_table import read_run_table
 from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.run_record import read_run_record, record_folder, record_of, write_run_record
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
 
 
@@ -175,7 +175,8 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         "sia_preempt", tuple(workload.pools), submit_s=np.array([9.0, 0.0]), start_s=np.array([9.0, 0.0]),
         end_s=np.array([12.0, 5.0]), duration_s=np.array([3.0, 2.0]), gpus=np.array([1, 1]), pool=np.array([0, 0]),
         preemptions=np.array([0, 1]), dedicated=np.array([True, False]),
-        spans=Spans(np.array([1, 1, 0]), np.array([0.0, 4.0, 9.0]), np.array([1.0, 5.0, 12.0])), events=6,
+        spans=flat_spans(np.array([1, 1, 0]), np.array([0.0, 4.0, 9.0]), np.array([1.0, 5.0, 12.0]), np.ones(3)),
+        events=6,
         trace_submit_s=np.array([0.0, 1.0]),
     )  # fmt: skip
     path = tmp_path / "log.csv"

@@ -265,7 +265,7 @@ def test_what_holds_for_every_policy(kind):
     def check(workload, rng):
         log = run(workload, kind)
         # every job runs exactly once, for its duration, not before its submission, within the capacity
-        assert sorted(log.spans.seq.tolist()) == list(range(len(log)))
+        assert sorted(log.spans.job.tolist()) == list(range(len(log)))
         assert np.array_equal(log.start_s + log.duration_s, log.end_s)
         assert (log.start_s >= log.submit_s).all()
         assert peak(log.start_s, log.end_s, log.gpus) <= log.total_gpus

@@ -142,7 +142,7 @@ def test_all_work_is_done_within_capacity(rows, kind):
     work = workload(rows, 4)
     log = replay(work, Rounds(chooser, kind))
     done = [0.0] * len(rows)
-    for seq, start, end in zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True):
+    for seq, start, end in zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True):
         done[seq] += max(0.0, end - start - 20.0)
     assert done == pytest.approx([outcome.duration_s for outcome in work.outcomes], abs=1e-6)
     assert all(not log.preemptions[job.seq] for job in work.jobs if not job.preemptible)
@@ -154,7 +154,7 @@ def test_every_policy_can_be_planned_beside(name):
     policy = ROUND_POLICIES[name](Oracle(work), {"solve": "beside"})
     assert isinstance(policy._policy, Beside)
     log = replay(work, policy)
-    held = np.bincount(log.spans.seq, log.spans.end_s - log.spans.start_s)
+    held = np.bincount(log.spans.job, log.spans.until_s - log.spans.from_s)
     assert held == pytest.approx(log.duration_s + 20.0 * (1 + log.preemptions), abs=1e-6)
     before, default = (ROUND_POLICIES[name](Oracle(work), settings) for settings in ({"solve": "before"}, {}))
     assert replay(work, before).end_s.tolist() == replay(work, default).end_s.tolist()

@@ -105,7 +105,7 @@ def test_where_jobs_that_may_not_be_stopped_hold_all_gpus_nobody_is_asked():
 def test_equal_shares_take_turns_and_a_tie_stays_where_it_is():
     # Owed half a round each round: first, second; a tie, second again; then twice the first, whose 60 s end it.
     log = replay(workload([(0, 300, 1), (0, 300, 1)], 1, restart_s=0.0), Rounds(ShareRounds(Equal()), "equal"))
-    spans = sorted(zip(log.spans.start_s.tolist(), log.spans.seq.tolist(), strict=True))
+    spans = sorted(zip(log.spans.from_s.tolist(), log.spans.job.tolist(), strict=True))
     assert spans == [(0.0, 0), (120.0, 1), (360.0, 0), (600.0, 1)]
 
 
@@ -119,13 +119,13 @@ def test_all_work_is_done_on_round_boundaries_within_capacity(rows, restart_s):
     work = workload(rows, 4, restart_s)
     log = replay(work, Rounds(LeastAttained(), "las"))
     first_s = min(at for at, _, _ in rows)
-    begins = (log.spans.start_s - first_s) / 120.0
+    begins = (log.spans.from_s - first_s) / 120.0
     assert begins == pytest.approx(begins.round(), abs=1e-6)
     held = [0.0] * len(rows)
-    for seq, start, end in zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True):
+    for seq, start, end in zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True):
         held[seq] += end - start - min(restart_s, end - start)
     assert held == pytest.approx([work.outcomes[seq].duration_s for seq in range(len(rows))], abs=1e-6)
-    instants = sorted({*log.spans.start_s})
+    instants = sorted({*log.spans.from_s})
     for instant in instants:
-        inside = (log.spans.start_s <= instant) & (instant < log.spans.end_s)
-        assert log.gpus[log.spans.seq[inside]].sum() <= 4
+        inside = (log.spans.from_s <= instant) & (instant < log.spans.until_s)
+        assert log.gpus[log.spans.job[inside]].sum() <= 4

@@ -102,7 +102,7 @@ def test_every_round_is_seated_and_every_start_is_counted(rows, sizes, preemptib
     figures = seats.figures()
     assert figures["moves"] <= log.preemptions.sum()
     assert 0.0 <= figures["spread_pct"] <= 100.0
-    assert seats._starts == len(log.spans.seq)
+    assert seats._starts == len(log.spans.job)
     if sizes == [8]:
         assert figures == {"moves": 0.0, "spread_pct": 0.0}
         flat = replay(work, Rounds(LeastAttained(), "las"))

@@ -133,7 +133,7 @@ def check_run(log, jobs, *, lost_s=0.0, resume_s=0.0, work_s=None):
 def spans_by_job(log):
     """seq -> (start, end) of its spans in order of time."""
     found = defaultdict(list)
-    for seq, start_s, end_s in zip(log.spans.seq.tolist(), log.spans.start_s, log.spans.end_s, strict=True):
+    for seq, start_s, end_s in zip(log.spans.job.tolist(), log.spans.from_s, log.spans.until_s, strict=True):
         found[seq].append((start_s, end_s))
     return {seq: sorted(mine) for seq, mine in found.items()}
 
@@ -141,10 +141,10 @@ def spans_by_job(log):
 def check_capacity(log, jobs, gpus, quotas=None):
     """Never more GPUs held than there are; with `quotas` (pool -> GPUs), in each pool too."""
     spans = log.spans
-    assert most_held(spans.start_s, spans.end_s, log.span_gpus) <= gpus, "more GPUs are held than there are"
+    assert most_held(spans.from_s, spans.until_s, log.spans.gpus) <= gpus, "more GPUs are held than there are"
     for pool, quota in (quotas or {}).items():
-        here = np.array([jobs[seq].pool == pool for seq in spans.seq], dtype=bool)
-        held = most_held(spans.start_s[here], spans.end_s[here], log.span_gpus[here])
+        here = np.array([jobs[seq].pool == pool for seq in spans.job], dtype=bool)
+        held = most_held(spans.from_s[here], spans.until_s[here], log.spans.gpus[here])
         assert held <= quota, f"pool {pool} holds {held} GPUs of {quota}"
 
 

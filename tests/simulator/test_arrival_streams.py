@@ -30,7 +30,7 @@ def closed(made, **follows):
 def assert_same(log, other):
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(log, name), getattr(other, name))
-    for name in ("seq", "start_s", "end_s"):
+    for name in ("job", "from_s", "until_s"):
         np.testing.assert_array_equal(getattr(log.spans, name), getattr(other.spans, name))
     assert log.events == other.events
 
@@ -114,7 +114,7 @@ def test_the_log_is_in_the_traces_order_though_arrivals_are_not(workload):
     assert log.duration_s.tolist() == [100, 3, 7, 2]
     assert log.gpus.tolist() == [1, 1, 1, 2]
     assert log.end_s.tolist() == [100, 103, 111, 52]
-    spans = zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True)
+    spans = zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True)
     assert sorted(spans) == [(0, 0, 100), (1, 100, 103), (2, 104, 111), (3, 50, 52)]
 
 
@@ -185,7 +185,7 @@ def test_each_job_runs_once_and_arrives_its_think_time_after_what_it_awaits(trac
     made = workload_of(trace, quota)
     for policy in (Fcfs(), MaxMinFair(), GlobalShortestServiceFirst(KnownDurations(made))):
         log = replay(made, policy)
-        assert sorted(log.spans.seq) == list(range(len(made.jobs)))
+        assert sorted(log.spans.job) == list(range(len(made.jobs)))
         ends = {job.job_id: end for job, end in zip(made.jobs, log.end_s.tolist(), strict=True)}
         for place, job in enumerate(made.jobs):
             one = made.successions.get(job.job_id)

@@ -37,7 +37,7 @@ def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scrip
     assert policy.asked == [("lane", "a"), ("key", "a")]
     assert rows(log) == [(0, 7)]  # 2 s of work were kept
     assert log.preemptions.tolist() == [1]
-    assert list(zip(log.spans.seq, log.spans.start_s, log.spans.end_s, strict=True)) == [(0, 0, 2), (0, 4, 7)]
+    assert list(zip(log.spans.job, log.spans.from_s, log.spans.until_s, strict=True)) == [(0, 0, 2), (0, 4, 7)]
     assert log.events == 1 + 1 + 1 + 2  # arrival, stop, completion, two wake-ups
 
 
@@ -174,7 +174,7 @@ def test_an_empty_workload_gives_an_empty_log(workload, scripted):
     log = replay(made, scripted(made, {}))
     assert len(log) == 0
     assert log.events == 0
-    assert log.spans.seq.shape == (0,)
+    assert log.spans.job.shape == (0,)
 
 
 class Told:
@@ -213,7 +213,7 @@ def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
     assert log.dedicated.tolist() == [True, False]
     assert rows(log) == [(0, 10), (0, 10)]  # its start and its work are as they were
     assert log.preemptions.tolist() == [0, 0]
-    assert len(log.spans.seq) == 2
+    assert len(log.spans.job) == 2
     assert log.events == 2 + 2 + 2  # arrivals, wake-ups, completions
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.jobs import Pool
 from jobcast.simulator.fairness import fairness, finish_time_fairness, lifetime_contention, static_contention
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 
 
 def log_of(submit, end, duration, gpus=1):
@@ -22,7 +22,7 @@ def log_of(submit, end, duration, gpus=1):
         pool=np.zeros(count, dtype=np.int64),
         preemptions=np.zeros(count, dtype=np.int64),
         dedicated=np.ones(count, dtype=bool),
-        spans=Spans(none.astype(np.int64), none, none),
+        spans=flat_spans(none.astype(np.int64), none, none, none),
         events=0,
     )
 

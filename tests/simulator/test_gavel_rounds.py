@@ -64,7 +64,7 @@ def replayed(made, policy):
 
 
 def spans(log):
-    return sorted(zip(log.spans.seq.tolist(), log.spans.start_s.tolist(), log.spans.end_s.tolist(), strict=True))
+    return sorted(zip(log.spans.job.tolist(), log.spans.from_s.tolist(), log.spans.until_s.tolist(), strict=True))
 
 
 def test_a_job_alone_runs_in_slices_of_whole_steps():
@@ -211,10 +211,10 @@ def test_all_jobs_end_and_the_cluster_is_never_overfull(rows):
     assert log.end_s.tolist() == again.end_s.tolist()
     run_s = np.array([rate.steps / rate.steps_per_s[1] for rate in rates])
     assert (log.jct_s >= run_s - 1e-6).all()
-    edges = np.concatenate([log.spans.start_s, log.spans.end_s])
+    edges = np.concatenate([log.spans.from_s, log.spans.until_s])
     for instant in edges:
-        inside = (log.spans.start_s <= instant) & (instant < log.spans.end_s)
-        assert log.gpus[log.spans.seq[inside]].sum() <= 4
+        inside = (log.spans.from_s <= instant) & (instant < log.spans.until_s)
+        assert log.gpus[log.spans.job[inside]].sum() <= 4
 
 
 class Stubborn:

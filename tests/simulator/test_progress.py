@@ -106,8 +106,8 @@ def test_stops_never_change_the_work(instants, restart_s):
     policy = Watching(script)
     log = replay(adaptive(restart_s), policy)
     spans = log.spans
-    lost = sum(min(restart_s, end - start) for start, end in zip(spans.start_s, spans.end_s, strict=True))
-    held = float((spans.end_s - spans.start_s).sum())
+    lost = sum(min(restart_s, end - start) for start, end in zip(spans.from_s, spans.until_s, strict=True))
+    held = float((spans.until_s - spans.from_s).sum())
     assert held - lost == pytest.approx(RUN_S, abs=1e-6)
     seen = [service.progress.epochs for service in policy.seen.values()]
     assert seen == sorted(seen)

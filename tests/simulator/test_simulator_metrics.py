@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import (
     SLOWED_TOLERANCE_S,
     against_baseline,
@@ -34,7 +34,7 @@ def make_log(rows, quotas=(4, 2), policy="x"):
         pool=pool.astype(np.int64),
         preemptions=np.zeros(count, dtype=np.int64),
         dedicated=np.ones(count, dtype=np.bool_),
-        spans=Spans(np.flatnonzero(ran), start[ran], end[ran]),
+        spans=flat_spans(np.flatnonzero(ran), start[ran], end[ran], gpus[ran]),
         events=2 * count,
     )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 from papers.plotting import gpus_over_time
 from papers.runs import Done
 from papers.shockwave.figure8 import size_groups
@@ -16,7 +16,7 @@ def done_of(gpus, duration_s, spans):
     log = RunLog(
         "p", (Pool("all", 4),), zeros + 100.0, zeros + 100.0, zeros + 400.0, np.array(duration_s), np.array(gpus),
         zeros.astype(int), zeros.astype(int), zeros.astype(bool),
-        Spans(seq, np.array([s[1] for s in spans]), np.array([s[2] for s in spans])), 0,
+        flat_spans(seq, np.array([s[1] for s in spans]), np.array([s[2] for s in spans]), np.array(gpus)[seq]), 0,
     )  # fmt: skip
     return Done("c", "p", {}, log)
 

@@ -10,7 +10,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import find_factory
-from jobcast.simulator.log import RunLog, Spans
+from jobcast.simulator.log import RunLog, flat_spans
 from papers.sia import figure15b, potential, preemption, units
 from papers.sia.units import (
     FCFS,
@@ -37,7 +37,7 @@ def log_of(jct_s, preemptions=(0, 0, 0, 0)):
     """Four jobs submitted at 0, 10, 20, 30 s that complete after so long."""
     submit_s, count = np.arange(4) * 10.0, len(jct_s)
     end_s, ones = submit_s + jct_s, np.ones(count, dtype=np.int64)
-    spans = Spans(np.arange(count), submit_s, end_s)
+    spans = flat_spans(np.arange(count), submit_s, end_s, ones)
     stops = np.array(preemptions, dtype=np.int64)
     return RunLog("p", (Pool("a", 4),), submit_s, submit_s, end_s, 50.0 * ones, ones, 0 * ones, stops,
                   ones.astype(bool), spans, 8)  # fmt: skip
