@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli import main
 from jobcast.pipelines.enriched import settings_beside, tables_of
+from jobcast.pipelines.recipes.regimes import training_jobs
+from jobcast.traces.readers import read_trace
 
 APART_S = 2 * 86400
 """Between submissions: the longest job is over before the next comes; whole rounds and minutes."""
@@ -102,3 +104,16 @@ def test_each_kind_of_policy_names_its_tables():
 
 def test_a_table_that_is_named_goes_before(tmp_path):
     assert settings_beside("srsf", tmp_path / "jobs.csv", {"a": "b"}) == ({"a": "b"}, ())
+
+
+def test_regimes_are_learned_from_the_tables_beside_the_trace(tmp_path):
+    rows = [f"j{row},p,{row},{1000 * (1 + row)},1" for row in range(9)]
+    (tmp_path / "plain.csv").write_text("\n".join(["job_id,pool,submit_time,duration,gpus", *rows]) + "\n")
+    made = tmp_path / "made"
+    typed("trace", "enrich", tmp_path / "plain.csv", "--facts", "training", "--out", made, "--set", "regimes=gns")
+    trace = read_trace(made / "jobs.parquet")
+    jobs, truth = training_jobs(trace, {}, 0)
+    assert len(jobs) == 9
+    assert max(map(len, truth)) > 1
+    run_s = [job.training.run_time_s(regimes) for job, regimes in zip(jobs, truth, strict=True)]
+    assert run_s == pytest.approx(trace.duration_s)
