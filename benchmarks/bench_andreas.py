@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyPolicy, EnergyView, Tariff
-from jobcast.schedulers.energy.policies import find_energy_policy
+from jobcast.schedulers.registry import make_policy
 
 HOUR_S = 3600.0
 
@@ -134,9 +134,9 @@ def main() -> None:
     for label, view in views.items():
         for title, thorough in (("andreas", False), ("thorough", True)):
             wanted = {"max_iterations": given.iterations, "thorough": thorough}
-            measure(label, view, title, find_energy_policy("andreas")(wanted), given.repeat)
-        for policy in ("fifo", "edf", "ps"):
-            measure(label, view, policy, find_energy_policy(policy)(), given.repeat)
+            measure(label, view, title, make_policy("andreas", None, wanted), given.repeat)
+        for policy in ("energy_fifo", "edf", "ps"):
+            measure(label, view, policy, make_policy(policy), given.repeat)
 
 
 if __name__ == "__main__":

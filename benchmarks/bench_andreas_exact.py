@@ -16,7 +16,7 @@ import numpy as np
 
 from jobcast.domain.energy import Deployment
 from jobcast.schedulers.energy.exact import ExactSettings, solve
-from jobcast.schedulers.energy.policies import find_energy_policy
+from jobcast.schedulers.registry import make_policy
 from papers.andreas.exact import COMPARED, HEAD, SAME_EUR, compare, constraint, line
 from papers.andreas.instances import instance, small
 from papers.sheets import grid
@@ -34,7 +34,7 @@ def print_gaps(count: int, worst: int) -> None:
             forced = bool(settings.get("force_nodes"))
             print(title)
             optimum = found.forced if forced else found.free
-            tell(views, cost, optimum, find_energy_policy(name)(settings), worst, forced=forced)
+            tell(views, cost, optimum, make_policy(name, None, settings), worst, forced=forced)
 
 
 def tell(views, cost, optimum, policy, worst: int, *, forced: bool) -> None:

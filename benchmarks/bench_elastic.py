@@ -16,7 +16,8 @@ import polars as pl
 
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy
 from jobcast.schedulers.elastic.config import parse_config
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 
 GPUS = 64
@@ -24,7 +25,7 @@ FIRST_JOBS = 301
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 FORECAST_UNTIL = 10_000
 """Jobs beyond which growth with forecasts is not measured."""
-GROWING = ("fifo", "srsf", "pcs", "afs")
+GROWING = ("elastic_fifo", "srsf", "pcs", "afs")
 
 
 def read_jobs(folder: Path, count: int) -> ElasticJobs:
@@ -55,7 +56,7 @@ def read_jobs(folder: Path, count: int) -> ElasticJobs:
 def read_policies(folder: Path) -> dict[str, ElasticPolicy]:
     """All policies; PCS as configured there."""
     told = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
-    found = {name: factory() for name, factory in ELASTIC_POLICIES.items()}
+    found = {name: make_policy(name) for name in names_of(ELASTIC)}
     return found | {"pcs": parse_config(told, "balanced").policy()}
 
 

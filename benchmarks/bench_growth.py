@@ -33,7 +33,7 @@ BAR_MB = 4096.0
 def one_run(policy: str, size: int, queue_gpus: int, seed: int) -> dict[str, float]:
     """Draw the workload and replay it, in this process."""
     from jobcast.domain.jobs import Outcome
-    from jobcast.schedulers.policies import make_policy
+    from jobcast.schedulers.registry import make_policy
     from jobcast.simulator.engine import replay
     from jobcast.simulator.forecasts import Oracle
     from jobcast.simulator.workload import Workload

@@ -19,7 +19,7 @@ import polars as pl
 
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
 from jobcast.simulator.log import RunLog

@@ -20,7 +20,7 @@ from jobcast.pipelines.recipes.durations import train_durations
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import iso, parse_time
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against_baseline, summary

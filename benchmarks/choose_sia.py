@@ -31,7 +31,7 @@ from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.times import parse_time
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, bin_durations_s
 from jobcast.simulator.log import RunLog

@@ -97,6 +97,7 @@ class EnergyView(NamedTuple):
     started : (n_jobs,) whether it ever ran: from then on a start takes `restart_s`
     restart_s : seconds in which a job that was stopped or moved holds its GPUs and does not get on
     period_s : H, seconds until the next call at the latest
+    call : how many calls of this run came before
     """
 
     now_s: float
@@ -110,6 +111,7 @@ class EnergyView(NamedTuple):
     started: NDArray[np.bool_]
     restart_s: float
     period_s: float
+    call: int = 0
 
 
 class Deployment(NamedTuple):

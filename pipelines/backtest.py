@@ -15,7 +15,7 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, figures, simulate, warmup_end
-from jobcast.schedulers.policies import uses_forecasts
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
 
@@ -75,7 +75,7 @@ def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None)
     >>> label_of("sia", ForecastSpec("random"))
     'sia random'
     """
-    return f"{policy} {registry_label or spec.label}" if uses_forecasts(policy) else policy
+    return f"{policy} {registry_label or spec.label}" if find_policy(policy).asks else policy
 
 
 def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: int, base: int = 0) -> list[Cell]:
@@ -92,7 +92,7 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
         Cell(policy, spec, label, window, base + seed)
         for label, (policy, spec) in unique.items()
         for window in range(windows)
-        for seed in range(seeds if spec.draws and uses_forecasts(policy) else 1)
+        for seed in range(seeds if spec.draws and find_policy(policy).asks else 1)
     ]
 
 
@@ -145,7 +145,8 @@ def run_matrix(
 
 
 def _is_baseline(cell: Cell, baseline: str) -> bool:
-    return cell.policy == baseline and not cell.settings and (cell.spec == ORACLE or not uses_forecasts(baseline))
+    plain = cell.spec == ORACLE or not find_policy(baseline).asks
+    return cell.policy == baseline and not cell.settings and plain
 
 
 def _replay_all(
@@ -170,7 +171,7 @@ def _replay_all(
 
 
 def _weight(cell: Cell) -> int:
-    return uses_forecasts(cell.policy) + cell.spec.asks_registry
+    return bool(find_policy(cell.policy).asks) + cell.spec.asks_registry
 
 
 def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> tuple[int, Simulated]:

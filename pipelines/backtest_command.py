@@ -13,17 +13,19 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix, windows_of, with_settings
 from jobcast.pipelines.backtest_results import gains_between, write_results
-from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed, without_locality
+from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_forecasts, check_settings
-from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene, capacity
+from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.times import iso
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.table import Trace
 
 
@@ -58,11 +60,12 @@ def run_backtest(
     Raises ConfigError for unknown policies, and whatever scenes and sources refuse, before anything is written.
     """
     for name in (*request.policies, request.baseline):
-        find_factory(name)
+        find_of_kind(name, POOLS, ROUNDS, GOODPUT)
     for policy in request.policies:
         for spec in request.forecasts:
             check_forecasts(policy, spec)
-    local, own = asks_for_locality(request.settings), without_locality(request.settings)
+    local = asks_for_locality(request.settings)
+    own = {name: value for name, value in request.settings.items() if name != LOCALITY}
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
     check_settings(request.policies, own, local)
@@ -119,7 +122,7 @@ def run_backtest(
 
 
 def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
-    place = capacity(trace, pools=request.pools, cluster=None, gpus=None, from_s=request.from_s)
+    place = cluster_of(trace, pools=request.pools, from_s=request.from_s)
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:

@@ -15,7 +15,7 @@ from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.sources import earlier_jobs
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.log import RunLog
@@ -30,7 +30,7 @@ def replay_trio(trio: Trio, scene: Scene) -> RunLog:
     """A scene under `sia`, which asks predictors that may be registered nowhere."""
     history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
     source = RegistryForecasts(history, *trio)
-    return replay(scene.workload, find_factory(POLICY)(source, {}), source, history, None)
+    return replay(scene.workload, make_policy(POLICY, source), source, history, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Rehearsal:
         """On the jobs of [from, until); those wider than their pool are left out, its quota may be of a later time."""
         known = trace.between(None, until_s)
         scene = build_scene(known, pools, from_s=from_s, until_s=until_s, drop_wide=True, only_pools=True)
-        return cls(twins, scene, replay(scene.workload, find_factory(BASELINE)(None, {}), None, None, None))
+        return cls(twins, scene, replay(scene.workload, make_policy(BASELINE), None, None, None))
 
     def run(self, care: Care) -> RunLog:
         """What twins of some care make of it."""

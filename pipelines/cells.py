@@ -6,10 +6,10 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.scenes import Scene
-from jobcast.schedulers.cells.policies import CELL_SETTINGS
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells, cells_of, check_jobs, server_size, servers_for
-from jobcast.schedulers.policies import find_factory
-from jobcast.schedulers.settings import flag
+from jobcast.schedulers.policies import LocalitySite
+from jobcast.schedulers.registry import find_policy, local_policies
+from jobcast.schedulers.settings import read_settings
 
 LOCALITY = "locality"
 """The setting that asks for it: `--set locality=true`."""
@@ -19,24 +19,16 @@ SERVER_GPUS = 8
 
 def asks_for_locality(settings: Mapping[str, Any]) -> bool:
     """Whether jobs are to be given cells. Raises ConfigError for a value that is neither true nor false."""
-    try:
-        return flag(settings.get(LOCALITY, False))
-    except ValueError as error:
-        raise ConfigError(f"setting {LOCALITY} {error}") from None
-
-
-def without_locality(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are the policy's own."""
-    return {name: value for name, value in settings.items() if name != LOCALITY}
+    given = {LOCALITY: settings[LOCALITY]} if LOCALITY in settings else {}
+    return read_settings("the cluster", LocalitySite, given).locality
 
 
 def check_locality(policy: str, baseline: str | None = None) -> None:
     """Refuse what cannot place jobs in cells, before anything is replayed. ConfigError for an unknown policy too."""
-    known = ", ".join(CELL_SETTINGS)
-    find_factory(policy)
-    if policy not in CELL_SETTINGS:
+    known = ", ".join(local_policies())
+    if find_policy(policy).local is None:
         raise ConfigError(f"policy {policy} knows no locality; choose from {known}")
-    if baseline is not None and baseline not in CELL_SETTINGS:
+    if baseline is not None and find_policy(baseline).local is None:
         raise ConfigError(f"--baseline {baseline} knows no locality; choose from {known}, none")
 
 

@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "simulate": "Replay a trace under a policy.",
     "explain": "Tell why a job of a simulation waited, was helped or was slowed.",
     "search": "Search configurations of PCS, choose one, see whether it still fits.",
+    "policies": "List the policies, or tell the settings of one.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",
     "models": "List, show, promote, roll back and export registered versions.",

@@ -8,17 +8,11 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.forecast_specs import PARTS, ForecastSpec
 from jobcast.pipelines.rounds import ORACLE
-from jobcast.pipelines.scaling_jobs import SCALING_SETTINGS
 from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.training_jobs import TABLE_SETTINGS
-from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import BUILT_IN, POLICIES, needs_every_job, uses_forecasts
-from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.schedulers.policies import ARRIVALS, LOADS, POOLS, TrainingFiles
+from jobcast.schedulers.registry import BUILT_IN, find_policy
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS
 from jobcast.simulator.log import RunLog
-
-BY_DURATION = frozenset({"ssf", "sjf", "gssf", "themis_np"})
-"""Policies that ask forecasts about the duration of submitted jobs alone."""
 
 
 def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, settings: Mapping[str, str]) -> None:
@@ -35,7 +29,7 @@ def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, 
     ConfigError
         See `check_closed`; and where settings name tables of training jobs.
     """
-    tables = [name for name in (*TABLE_SETTINGS, *SCALING_SETTINGS) if name in settings]
+    tables = [name for name in TrainingFiles.model_fields if name in settings]
     if tables:
         raise ConfigError(f"--closed-loop --set {tables[0]}: training jobs are replayed as they came; leave one out")
     for policy, spec in pairs:
@@ -49,10 +43,9 @@ def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, 
 
 def check_policy(policy: str) -> None:
     """ConfigError where a policy is none of those over pools of whole jobs, the only ones replayed in a closed loop."""
-    factory = POLICIES.get(policy)
-    if factory is None or isinstance(factory, GoodputFactory | RoundFactory):
+    if find_policy(policy).kind != POOLS:
         raise ConfigError(
-            f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs, or is unknown; "
+            f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs; "
             f"it goes with {', '.join(_of_pools())}"
         )
 
@@ -67,17 +60,18 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         the trace.
     """
     check_policy(policy)
-    if needs_every_job(policy):
+    rule = find_policy(policy)
+    if rule.needs_every_job:
         raise ConfigError(
             f"--closed-loop: {policy} needs every single job's future, which nobody knows where arrivals follow from "
             "what the scheduler does; leave one out"
         )
-    if not uses_forecasts(policy):
+    if not rule.asks:
         return
     _refuse_noise(spec)
-    by_duration = policy in BY_DURATION or policy not in BUILT_IN  # installed ones are refused when they ask
     told = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
-    if not by_duration and any(source.kind == "oracle" for source in told):
+    ahead = ARRIVALS in rule.asks or LOADS in rule.asks  # installed ones are refused when they ask
+    if ahead and any(source.kind == "oracle" for source in told):
         raise ConfigError(f"{policy} --forecasts {spec.label}: {NO_ARRIVALS.format(kind='oracle')}")
 
 
@@ -108,5 +102,4 @@ def _refuse_noise(spec: ForecastSpec) -> None:
 
 
 def _of_pools() -> list[str]:
-    others = GoodputFactory | RoundFactory
-    return [name for name, factory in BUILT_IN.items() if not isinstance(factory, others) and not needs_every_job(name)]
+    return [name for name, spec in BUILT_IN.items() if spec.kind == POOLS and not spec.needs_every_job]

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
-from jobcast.traces.cluster_yaml import load_yaml
 from jobcast.traces.files import reason
+from jobcast.traces.yaml_values import load_yaml
 
 
 class _Section(BaseModel):

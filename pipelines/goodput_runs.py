@@ -11,7 +11,8 @@ from jobcast.models.goodput import GPUS_PER_NODE
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application, ScalingTables, scaling_workload
 from jobcast.pipelines.scenes import Scene
-from jobcast.schedulers.goodput_policies import GoodputFactory
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.goodput import GoodputLog, ScalableWork, Stretch, replay_goodput
 from jobcast.simulator.log import GOODPUT, Floats, RunLog, flat_spans
 from jobcast.traces.goodput_tables import NoiseCurve
@@ -36,7 +37,7 @@ def scaling_scene(scene: Scene, trace: Trace, tables: ScalingTables) -> Scene:
 
 
 def replay_scaling(
-    scene: Scene, factory: GoodputFactory, settings: Mapping[str, object], progress: Step | None = None
+    scene: Scene, policy: str, settings: Mapping[str, object], progress: Step | None = None
 ) -> tuple[RunLog, dict[str, float]]:
     """What happened, and figures of what it did to batch sizes and accuracy; see `scaling_figures`.
 
@@ -45,14 +46,15 @@ def replay_scaling(
     scaling, pools = scene.scaling, scene.workload.pools
     if scaling is None:
         raise ConfigError(
-            f"policy {factory.name}: how jobs scale is not known; add --set {STEP_TIMES}=FILE --set {CURVES}=FILE"
+            f"policy {policy}: how jobs scale is not known; add --set {STEP_TIMES}=FILE --set {CURVES}=FILE"
         )
     if len(pools) > 1:
-        raise ConfigError(f"policy {factory.name} shares one cluster out, got {len(pools)} pools; pass --gpus N")
-    rule, mechanism = factory(None, settings), factory.mechanism(settings)
-    log = replay_goodput(scaling.works, rule, pools[0].quota, progress=progress, **mechanism)
+        raise ConfigError(f"policy {policy} shares one cluster out, got {len(pools)} pools; pass --gpus N")
+    rule, own = make_rule(policy, None, settings), split_settings(find_policy(policy), settings).own
+    how = {"round_s": own.round_s, "restart_s": own.restart_s}
+    log = replay_goodput(scaling.works, rule, pools[0].quota, progress=progress, **how)
     alone_s = np.array([outcome.duration_s for outcome in scene.workload.outcomes])
-    made = goodput_log(factory.name, pools, scaling.works, log, alone_s)
+    made = goodput_log(policy, pools, scaling.works, log, alone_s)
     return made, scaling_figures(scaling.works, scaling.applications, scaling.tables.curves, log)
 
 

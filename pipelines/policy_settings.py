@@ -6,8 +6,9 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.lifecycle.switches_file import read_switches
-from jobcast.schedulers.cells.policies import CELL_SETTINGS
-from jobcast.schedulers.policies import find_factory, needs_every_job
+from jobcast.schedulers.policies import PolicySpec
+from jobcast.schedulers.registry import SHORT, find_policy, resolve_policy
+from jobcast.traces.table import Trace
 
 FILE_SETTINGS: Mapping[str, Callable[[str], object]] = {"switches": read_switches}
 """Setting -> reader of the file that its value names."""
@@ -24,16 +25,13 @@ def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_for(policy: str, settings: Mapping[str, str], local: bool = False) -> Settings:
-    """Those of some settings that a policy knows; `local`: on servers, where some know others.
+    """Those of some settings that a policy decides by; `local`: on servers, where some know others.
 
     >>> settings_for("fcfs", {"tick_s": "60"}), settings_for("sia", {"tick_s": "60"})
     ((), (('tick_s', '60'),))
     """
-    factory = find_factory(policy)
-    known = (
-        CELL_SETTINGS.get(policy, {}) if local else getattr(factory, "known", getattr(factory, "settings", settings))
-    )
-    return tuple((name, value) for name, value in settings.items() if name in known)
+    spec = find_policy(policy)
+    return tuple((name, value) for name, value in settings.items() if spec.decides_by(name, local))
 
 
 def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local: bool = False) -> None:
@@ -47,8 +45,28 @@ def check_settings(policies: tuple[str, ...], settings: Mapping[str, str], local
 
 def check_forecasts(policy: str, spec: ForecastSpec) -> None:
     """ConfigError for a source that cannot tell what a policy must know; before any model is loaded."""
-    if needs_every_job(policy) and spec.kind != "oracle":
+    if find_policy(policy).needs_every_job and spec.kind != "oracle":
         raise ConfigError(
             f"policy {policy} needs every single job's future, which --forecasts {spec.label} does not tell; "
             "pass --forecasts oracle"
         )
+
+
+def policies_meant(
+    policy: str, baseline: str | None, settings: Mapping[str, str], read: Callable[[], Trace]
+) -> tuple[PolicySpec, str | None, list[str]]:
+    """The policy and the baseline that a user means, and notes on names that could have stood for others.
+
+    `read`: the trace, which is asked whether its jobs are elastic where a name depends on it. Raises ConfigError for a
+    name that nobody knows.
+    """
+    elastic = bool({policy, baseline} & SHORT.keys()) and bool(read().elastic.any())
+    known = {"elastic": elastic, "profiles": "profiles" in settings}
+    spec, note = resolve_policy(policy, **known)
+    if baseline in (None, "none"):
+        return spec, baseline, [] if note is None else [note]
+    try:
+        base, base_note = resolve_policy(str(baseline), **known)
+    except ConfigError as error:
+        raise ConfigError(f"--baseline {baseline}: {error}, or none") from None
+    return spec, base.name, list(dict.fromkeys(one for one in (note, base_note) if one is not None))

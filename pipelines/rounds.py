@@ -1,6 +1,5 @@
 """Simulations by rounds: the forecasts of work that such policies ask, and the mechanism that carries out rounds."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,9 +106,9 @@ def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: boo
     return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
 
 
-def round_workload(scene: Scene, mechanism: Mapping[str, Any]) -> Workload:
+def round_workload(scene: Scene, restart_s: float) -> Workload:
     """The scene's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which."""
-    workload = replace(scene.workload, restart_s=mechanism["restart_s"])
+    workload = replace(scene.workload, restart_s=restart_s)
     if scene.preemptible_told:
         return workload
     return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])

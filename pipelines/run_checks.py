@@ -12,7 +12,8 @@ from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.recipes import recipe_of
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import warmup_end
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.generators import GENERATORS
 from jobcast.traces.splits import pools_to_learn_from
 
@@ -40,9 +41,9 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
 
 
 def _check_names(params: Params) -> None:
-    find_factory(params.backtest.baseline)
+    find_of_kind(params.backtest.baseline, POOLS, ROUNDS, GOODPUT)
     for cells in params.backtest.cells:
-        find_factory(cells.policy)
+        find_of_kind(cells.policy, POOLS, ROUNDS, GOODPUT)
         for text in cells.forecasts:
             parse_forecasts(text)
     if not any(cells.forecasts for cells in params.backtest.cells):

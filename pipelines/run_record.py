@@ -23,9 +23,7 @@ from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.scenario import RESUME_S
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate
-from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import find_factory
-from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.recording import Recording
@@ -37,7 +35,6 @@ FORMAT = 1
 RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
 POOLS, OTHER = "pools", "other"
 """How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, jobs that scale)."""
-OTHER_FACTORIES = (GoodputFactory, RoundFactory)
 COPIED = (
     "forecasts",
     "closed_loop",
@@ -125,7 +122,7 @@ def record_of(
     """`run.json` of a run; `result` holds the figures of `simulate --json`."""
     told = {
         "format": FORMAT,
-        "mechanism": OTHER if isinstance(find_factory(policy), OTHER_FACTORIES) else POOLS,
+        "mechanism": POOLS if find_policy(policy).kind == POOLS else OTHER,
         "policy": policy,
         **{key: result.get(key) for key in COPIED},
     }

@@ -2,26 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.errors import PoolsError, TraceError
+from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.pipelines.scaling_jobs import ScalingJobs
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
-from jobcast.traces.cluster_yaml import read_yaml, whole
-from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.successors import find_successors
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import TrainingTables
 from jobcast.traces.trainings import Trainings
 
-DERIVED_LOAD = 0.8
-FLAT_POOL = "all"
 LOOP_NOTE = "closed loop"
 """How a note about who follows whom begins."""
 
@@ -81,60 +77,6 @@ class Scene:
             "dropped": dict(self.dropped),
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """Quotas, and where they come from in words; `flat` puts all jobs into one pool; `nodes`, `cells` as in `Scene`."""
-
-    pools: list[Pool]
-    origin: str
-    flat: bool = False
-    nodes: tuple[tuple[int, int], ...] = ()
-    cells: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-def capacity(
-    trace: Trace, *, pools: Path | None, cluster: Path | None, gpus: int | None, from_s: float | None
-) -> Capacity:
-    """Quotas from exactly one of a pools file, a cluster file, a number of GPUs, or the trace itself."""
-    given = [name for name, value in (("--pools", pools), ("--cluster", cluster), ("--gpus", gpus)) if value]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} exclude each other; give one")
-    if gpus:
-        return Capacity([Pool(FLAT_POOL, gpus)], f"a flat cluster of {gpus} GPUs, pools ignored", flat=True)
-    if pools:
-        table, at_s = read_pools(pools), from_s if from_s is not None else float(trace.submit_s[0])
-        return Capacity(table.at(at_s), f"pools file {pools}", cells=table.cells_at(at_s))
-    if cluster:
-        return _read_cluster(cluster)
-    origin = f"derived from the trace: max(widest job, ceil(GPU-time / span / {DERIVED_LOAD:g})) GPUs a pool"
-    return Capacity(derive_pools(trace, load=DERIVED_LOAD), origin)
-
-
-def _read_cluster(path: Path) -> Capacity:
-    raw = read_yaml(path)
-    try:
-        groups = [(node["count"], node["gpus"]) for node in raw["nodes"]]
-        named = [(str(name), gpus) for name, gpus in (raw.get("pools") or {}).items()]
-    except (TypeError, KeyError, AttributeError):
-        groups, named = [], []
-    if not groups:
-        raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
-    nodes = tuple(
-        (whole(count, f"{path}, node group {i}, count"), whole(gpus, f"{path}, node group {i}, gpus"))
-        for i, (count, gpus) in enumerate(groups, 1)
-    )
-    total = sum(count * gpus for count, gpus in nodes)
-    quotas = {name: whole(gpus, f"{path}, pool {name}") for name, gpus in named}
-    if len(quotas) < len(named):
-        raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
-    if sum(quotas.values()) > total:
-        raise PoolsError(f"{path}: the pools' quotas ({sum(quotas.values())}) exceed the cluster's {total} GPUs")
-    if not quotas:
-        origin = f"cluster file {path}, one flat pool of {total} GPUs"
-        return Capacity([Pool(FLAT_POOL, total)], origin, flat=True, nodes=nodes)
-    return Capacity([Pool(name, quotas[name]) for name in sorted(quotas)], f"cluster file {path}", nodes=nodes)
 
 
 def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:

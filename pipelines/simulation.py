@@ -25,16 +25,14 @@ from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, rou
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources
-from jobcast.schedulers.cells.policies import make_cell_policy
-from jobcast.schedulers.goodput_policies import GoodputFactory
-from jobcast.schedulers.policies import find_factory, make_policy, plugin_named, uses_forecasts
-from jobcast.schedulers.round_policies import RoundFactory
+from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS, Split, split_settings
+from jobcast.schedulers.registry import find_of_kind, find_policy, make_local, make_policy, make_rule, plugin_named
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
-ROUNDS = "rounds"
+ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
 TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
@@ -91,24 +89,25 @@ def simulate(
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     read = loaded(settings or {})
-    factory = find_factory(policy)
+    rule_of = find_of_kind(policy, POOLS, ROUNDS, GOODPUT)
     check_forecasts(policy, spec or ORACLE)
     if scene.closed:
         check_closed(policy, spec or ORACLE)
     if scene.workload.servers:
         check_locality(policy)
-    if isinstance(factory, GoodputFactory):
-        return _by_goodput(scene, factory, read, progress)
-    if isinstance(factory, RoundFactory):
+    on_cells = bool(scene.workload.servers)
+    split = split_settings(rule_of, read, on_cells)
+    if rule_of.kind == GOODPUT:
+        return _by_goodput(scene, policy, split, progress)
+    if rule_of.kind == ROUNDS:
         spec = spec or default_spec(scene)
         work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-        return _by_rounds(scene, factory, work, read, progress)
-    scene = replace(scene, workload=scenario_workload(scene.workload, factory, read, seed))
+        return _by_rounds(scene, policy, work, split, progress)
+    scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec or ORACLE) if uses_forecasts(policy) else sources.none()
+    chosen = sources.make(spec or ORACLE) if rule_of.asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
-    on_cells = bool(scene.workload.servers)
-    rule = make_cell_policy(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
+    rule = make_local(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -121,26 +120,26 @@ def simulate(
 
 def is_by_rounds(policy: str) -> bool:
     """Whether a policy schedules by rounds. Raises ConfigError for an unknown one."""
-    return isinstance(find_factory(policy), RoundFactory)
+    return find_policy(policy).kind == ROUNDS
 
 
-def _by_rounds(
-    scene: Scene, factory: RoundFactory, work: Work, settings: Mapping[str, object], progress: Step | None
-) -> Simulated:
-    mechanism = factory.mechanism(settings)
-    workload, chosen = round_workload(scene, mechanism), work.chosen
-    by_gavel = mechanism["mechanism"] == "gavel"
+def _by_rounds(scene: Scene, policy: str, work: Work, split: Split, progress: Step | None) -> Simulated:
+    mechanism, settings = split.mechanism, split.plain("own", "mechanism")
+    workload, chosen = round_workload(scene, mechanism.restart_s), work.chosen
+    by_gavel = mechanism.mechanism == "gavel"
     rule: Any = (
-        factory.rule(work.forecasts, settings) if by_gavel else factory(work.forecasts, settings, node_sizes(scene))
+        make_rule(policy, work.forecasts, settings)
+        if by_gavel
+        else make_policy(policy, work.forecasts, settings, node_sizes(scene))
     )
     wall, cpu = time.perf_counter(), time.process_time()
     if by_gavel:
-        log = replay_gavel(scene, workload, factory.name, rule, mechanism["round_s"], progress)
+        log = replay_gavel(scene, workload, policy, rule, mechanism.round_s, progress)
     else:
         log = replay(workload, rule, chosen.source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
-    own = {ROUNDS: float(_rounds(log, mechanism["round_s"])), **figures_of()}
+    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
     run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, _planned_s(scene), nodes, **_trust(chosen))
@@ -151,13 +150,11 @@ def _trust(chosen: Chosen) -> dict[str, Any]:
     return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
 
 
-def _by_goodput(
-    scene: Scene, factory: GoodputFactory, settings: Mapping[str, object], progress: Step | None
-) -> Simulated:
+def _by_goodput(scene: Scene, policy: str, split: Split, progress: Step | None) -> Simulated:
     wall, cpu = time.perf_counter(), time.process_time()
-    log, told = replay_scaling(scene, factory, settings, progress)
+    log, told = replay_scaling(scene, policy, split.plain("own"), progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    own = {ROUNDS: float(_rounds(log, factory.mechanism(settings)["round_s"])), **told}
+    own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
     return Simulated(log, cpu_s, wall_s, own=own)
 
 
@@ -194,13 +191,12 @@ def counted_from(begin_s: float, last_s: float, days: float) -> float | None:
 
 def check_baseline(name: str) -> str | None:
     """`--baseline`: a policy's name, or none; ConfigError when it is neither."""
-    from jobcast.schedulers.policies import POLICIES
-
     if name == "none":
         return None
-    if name not in POLICIES:
-        raise ConfigError(f"--baseline {name}: unknown policy; choose from {', '.join(POLICIES)}, none")
-    return name
+    try:
+        return find_of_kind(name, POOLS, ROUNDS, GOODPUT).name
+    except ConfigError as error:
+        raise ConfigError(f"--baseline {name}: {error}, or none") from None
 
 
 def figures(
@@ -212,9 +208,9 @@ def figures(
 
     result: dict[str, Any] = {
         "policy": policy,
-        "forecasts": spec.label if uses_forecasts(policy) else None,
+        "forecasts": spec.label if find_policy(policy).asks else None,
         **summary(run.log, warmup_until_s),
-        **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUNDS in run.own else {}),
+        **(fairness(run.log, warmup_until_s, run.exclusive_s) if ROUND_COUNT in run.own else {}),
         **run.own,
         **run.trust,
         "wall_s": run.wall_s,

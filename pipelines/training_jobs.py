@@ -7,7 +7,6 @@ from pathlib import Path
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.domain.training import Regime, Training
-from jobcast.pipelines.scaling_jobs import SCALING_SETTINGS
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import (
@@ -36,15 +35,6 @@ def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
         read_courses(Path(settings["regimes"])) if "regimes" in settings else None,
         read_courses(Path(settings["planned"])) if "planned" in settings else None,
     )
-
-
-def without_tables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings that are a policy's own.
-
-    >>> without_tables({"throughputs": "t.csv", "k": "5"})
-    {'k': '5'}
-    """
-    return {name: value for name, value in settings.items() if name not in (*TABLE_SETTINGS, *SCALING_SETTINGS)}
 
 
 def training_workload(workload: Workload, trace: Trace, tables: TrainingTables) -> tuple[Workload, Trainings]:

@@ -29,6 +29,7 @@ class AlloX:
     """
 
     name = "allox"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
     def __init__(self, estimates: Estimates, filter: float = 1.0) -> None:
         if not 0 < filter <= 1:

@@ -15,6 +15,7 @@ class LeastAttained:
     """
 
     name = "las"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
     def choose(self, state: RoundState) -> Sequence[Job]:
         """Least service first; ties go to running jobs, then by submission."""

@@ -1,51 +1,289 @@
-"""Policies by name: ours, and those that installed packages bring through the entry point group `jobcast.policies`."""
+"""What a policy says of itself: its settings, what it needs and asks, and what carries it out."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from jobcast.domain.cluster import Policy
-from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
-from jobcast.domain.forecasts import Forecasts
-from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
-from jobcast.schedulers.hived import HiveD
-from jobcast.schedulers.milp.policy import Milp
-from jobcast.schedulers.mmfs import MaxMinFair
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from pydantic import Field, PlainValidator, create_model, model_validator
+
+from jobcast.domain import laws
+from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.settings import (
-    at_least_one,
-    at_least_zero,
-    count,
-    flag,
-    from_0_to_1,
-    minutes,
-    one_of,
+    AnySettings,
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Delay,
+    File,
+    Flag,
+    Seconds,
+    Settings,
+    Share,
+    Text,
+    Whole,
     read_settings,
-    seconds,
-    share,
-    switches,
-    whole,
+    unknown_setting,
 )
-from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.sia_preempt import SiaPreempt
-from jobcast.schedulers.sia_risk import SiaRisk
-from jobcast.schedulers.sia_vc import SiaVc
-from jobcast.schedulers.spare_orders import SPARE_ORDERS
-from jobcast.schedulers.ssf import GlobalShortestServiceFirst, ShortestJobFirst, ShortestServiceFirst
-from jobcast.schedulers.themis_np import ThemisNp
 
-ENTRY_POINTS = "jobcast.policies"
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
+POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY = "pools", "rounds", "goodput", "elastic", "tasks", "energy"
+"""Kinds: which engine carries a policy out."""
+GOODPUT_TABLES, TASK_GRAPHS, EPOCH_TIMES, WATTS = "goodput", "tasks", "epochs", "watts"
+"""Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch
+by GPU type and number; what nodes draw."""
+ARRIVALS, LOADS, DURATIONS, REGIMES, SIZES = "arrivals", "loads", "durations", "regimes", "sizes"
+ACCURACIES, TIMES, FUTURE, ANYTHING = "accuracies", "epoch times", "every job's future", "whatever it asks"
+"""What a policy asks of forecasts: whether jobs arrive and with what load, run times of jobs that were submitted, batch
+sizes to come, declared sizes, final accuracies, seconds an epoch; of the oracle alone all that will come; a plug-in
+that does not say."""
+POOL, CLUSTER = "pool", "cluster"
+"""Scopes: one quota each, or the cluster as one, quotas ignored."""
+Make = Callable[[Any, Any], Any]
+"""From what a policy is given (forecasts, run times, GPU types, learned networks, by its kind) and its settings."""
+
+
+class TrainingFiles(Settings):
+    """What training jobs do, and how they scale."""
+
+    throughputs: File | None = Field(default=None, description="steps a second: gpu_type, model, batch_size, gpus")
+    regimes: File | None = Field(default=None, description="true batch sizes: job_id, epoch, batch_size")
+    datasets: File | None = Field(default=None, description="sizes of data sets: model, samples")
+    gpu_type: Text | None = Field(default=None, description="whose throughputs count")
+    planned: File | None = Field(default=None, description="batch sizes as planned, by which fairness is measured")
+    step_times: File | None = Field(default=None, description="step times by application, of jobs that scale")
+    training_curves: File | None = Field(default=None, description="progress and noise by application and batch size")
+    scale_to: Text = Field(default="cluster", description="how far jobs scale: cluster, or as many GPUs as asked for")
+
+
+class SizeFiles(Settings):
+    """How elastic jobs scale, and how wrong their sizes are declared."""
+
+    speedups: File | None = Field(default=None, description="speedup by number of GPUs: model, gpus, speedup")
+    noise: AtLeastZero = Field(default=0.0, description="share by which declared sizes are wrong at most")
+    noise_seed: Whole = Field(default=0, description="of that draw")
+
+
+class TaskFiles(Settings):
+    """What jobs of tasks consist of."""
+
+    tasks: File | None = Field(default=None, description="tasks of each job, and what they send to each other")
+    curves: File | None = Field(default=None, description="true accuracies")
+
+
+class ProfileFiles(Settings):
+    """How long epochs take."""
+
+    profiles: File | None = Field(default=None, description="true seconds an epoch by GPU type and number")
+    known: File | None = Field(default=None, description="the few measurements that forecasts go by")
+    segments: Text | None = Field(default=None, description="where to write who held what when")
+
+
+class RoundMechanism(Settings):
+    """How rounds are carried out."""
+
+    round_s: Seconds = Field(default=120.0, description="length of a round; Shockwave, section 6.1")
+    restart_s: Delay = Field(default=20.0, description="what a start after an absence costs")
+    mechanism: Literal["rounds", "gavel"] = Field(default="rounds", description="the engine's, or Gavel's as published")
+    solve: Literal["before", "beside"] = Field(
+        default="before", description="plan before a round, or beside the one before"
+    )
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "RoundMechanism":
+        if self.mechanism == "gavel" and self.solve == "beside":
+            raise ValueError(
+                "solve=beside and mechanism=gavel exclude each other, the published mechanism plans when a round "
+                "begins; leave one out"
+            )
+        return self
+
+
+class ElasticMechanism(Settings):
+    """What a change of GPUs costs elastic jobs."""
+
+    preempt_s: AtLeastZero = Field(
+        default=0.0, description="seconds of progress that a change of a running job's GPUs costs"
+    )
+    pending_lease: Flag = Field(default=True, description="forecasts keep the lease that runs when they are made")
+
+
+class TaskMechanism(Settings):
+    """How servers of tasks run."""
+
+    round_s: Seconds = Field(default=60.0, description="between two decisions")
+    fluctuation: AtLeastZero = Field(default=0.2, description="standard deviation of what a task uses over its mean")
+    restart_s: Delay = Field(
+        default=10.0, description="that a job stands still when a task of it moved, or after a stop"
+    )
+    forecast_every: Share = Field(
+        default=0.1, description="share of a job's epochs between two forecasts of its accuracy"
+    )
+
+
+class EnergyMechanism(Settings):
+    """When energy policies are asked, and what an interruption costs."""
+
+    period_s: Seconds = Field(default=300.0, description="between two calls at the latest; ANDREAS, appendix B")
+    on_events: Flag = Field(default=True, description="also called at submissions and completions")
+    snapshot_epochs: Count = Field(default=1, description="whole epochs between two snapshots")
+    restart_s: Delay = Field(default=0.0, description="that a job holds its GPUs without progress when it starts anew")
+
+
+class LocalitySite(Settings):
+    """Where whole jobs are placed."""
+
+    locality: Flag = Field(default=False, description="place jobs on servers; fcfs, sia and hived can")
+
+
+class PowerSite(Settings):
+    """What energy costs; the cluster file's where it is not set."""
+
+    price_eur_kwh: AtLeastZero | None = Field(default=None, description="tariff, EUR a kWh")
+    pue: AtLeastOne | None = Field(default=None, description="energy of the site over that of its nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What policies of a kind share: their title, law, settings beside their own, and the methods of each."""
+
+    title: str
+    law: str
+    files: type[Settings] = Settings
+    mechanism: type[Settings] = Settings
+    site: type[Settings] = Settings
+    methods: tuple[str, ...] = ("decide",)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        POOLS: Kind("over pools", laws.RUNTIME, TrainingFiles, site=LocalitySite, methods=("lane", "key", "decide")),
+        ROUNDS: Kind("by rounds", laws.RUNTIME, TrainingFiles, RoundMechanism, LocalitySite, methods=()),
+        GOODPUT: Kind("of jobs that scale", laws.GOODPUT, TrainingFiles, site=LocalitySite, methods=()),
+        ELASTIC: Kind("of elastic jobs", laws.SPEEDUP, SizeFiles, ElasticMechanism, methods=()),
+        TASKS: Kind("of tasks", laws.TASKS, TaskFiles, TaskMechanism),
+        ENERGY: Kind("of energy", laws.EPOCHS, ProfileFiles, EnergyMechanism, PowerSite),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A policy with locality: its settings on servers, and what makes it of forecasts, settings and cells."""
+
+    settings: type[Settings]
+    make: Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySpec:
+    """A policy as the registry knows it.
+
+    Attributes
+    ----------
+    name : unique over all kinds
+    kind : of `KINDS`
+    summary : one plain line
+    paper : where it comes from
+    make : makes one; what it computes with is imported then
+    settings : its own
+    needs : facts without which it cannot run
+    asks : what it asks of forecasts
+    scope : `POOL` or `CLUSTER`
+    preempts : whether it stops running jobs, or changes what they hold
+    learned, instead : predictor that it runs, and the policy whose place that takes; itself where it runs without too
+    local : how it places jobs on servers, where it can
+    """
+
+    name: str
+    kind: str
+    make: Make
+    summary: str
+    paper: str = ""
+    settings: type[Settings] = Settings
+    needs: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    scope: str = CLUSTER
+    preempts: bool = True
+    learned: str = ""
+    instead: str = ""
+    local: Local | None = None
+
+    @property
+    def law(self) -> str:
+        """How jobs progress under it."""
+        return KINDS[self.kind].law
+
+    @property
+    def needs_every_job(self) -> bool:
+        """Whether it must know each single job's future, which the oracle alone tells."""
+        return FUTURE in self.asks
+
+    def parts(self, local: bool = False) -> dict[str, type[Settings]]:
+        """Models of all settings that a user may set for it, by what they are about."""
+        kind, own = KINDS[self.kind], self.settings
+        if local:
+            own = self.local.settings if self.local is not None else Settings
+        return {"own": own, "mechanism": kind.mechanism, "files": kind.files, "site": kind.site}
+
+    def decides_by(self, setting: str, local: bool = False) -> bool:
+        """Whether a setting is its own or its mechanism's."""
+        parts = self.parts(local)
+        known = any(setting in parts[part].model_fields for part in ("own", "mechanism"))
+        return known or parts["own"].model_config["extra"] == "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A user's settings, read, by what they are about; the `bag` holds them as they were given."""
+
+    own: Any
+    mechanism: Any
+    files: Any
+    site: Any
+    bag: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def plain(self, *parts: str) -> dict[str, Any]:
+        """The settings of some parts as they were given."""
+        return {name: value for part in parts for name, value in self.bag[part].items()}
+
+
+def split_settings(spec: PolicySpec, settings: Mapping[str, object] = NO_SETTINGS, local: bool = False) -> Split:
+    """Settings of a policy by what they are about; `local`: on servers, where some policies know others.
+
+    Raises ConfigError for the first that is not known or cannot be read.
+    """
+    models = spec.parts(local)
+    bag: dict[str, dict[str, object]] = {part: {} for part in models}
+    who = f"policy {spec.name} with locality" if local else f"policy {spec.name}"
+    anything = models["own"].model_config["extra"] == "allow"
+    for name, value in settings.items():
+        part = next((part for part, model in models.items() if name in model.model_fields), None)
+        if part is None and not anything:
+            known = [*models["own"].model_fields, *models["mechanism"].model_fields]
+            beside = [*models["files"].model_fields, *models["site"].model_fields]
+            raise ConfigError(f"{who}: {unknown_setting(name, known, beside)}")
+        bag[part or "own"][name] = value
+    return Split(**{part: read_settings(who, model, bag[part]) for part, model in models.items()}, bag=bag)
+
+
+def of_class(place: str, *, given: bool = True) -> Make:
+    """What makes a policy of a class, `module:Class` below schedulers, with its settings as keywords.
+
+    `given`: whether it takes what it is given first.
+    """
+
+    def make(asked: Any, own: Settings) -> Any:
+        made = resolve_name(f"jobcast.schedulers.{place}")
+        return made(asked, **dict(own)) if given else made(**dict(own))
+
+    return make
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFactory:
-    """Makes a policy from forecasts and settings.
+    """A plug-in over pools, as an entry point may name it beside a `PolicySpec`.
 
     Attributes
     ----------
@@ -53,171 +291,36 @@ class PolicyFactory:
     settings : name -> reader of its value, which raises ValueError
     uses_forecasts : whether it asks them anything
     every_job : whether it must know each single job's future, which the oracle alone tells
-    scenario : settings that tell what is replayed, and not how the policy decides: read here, used by whoever replays
+    scenario : settings that tell what is replayed, and not how the policy decides
     """
 
-    policy: Callable[..., Policy]
+    policy: Callable[..., Any]
     settings: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
     uses_forecasts: bool = True
     scenario: Mapping[str, Callable[[object], Any]] = field(default_factory=dict)
     every_job: bool = False
 
-    @property
-    def known(self) -> Mapping[str, Callable[[object], Any]]:
-        """All settings by name."""
-        return {**self.settings, **self.scenario}
-
-    def __call__(self, forecasts: Forecasts | None, settings: Mapping[str, object] = NO_SETTINGS) -> Policy:
-        """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
-        name = getattr(self.policy, "name", self.policy.__name__)
-        every = read_settings(name, self.known, settings)
-        read = {setting: value for setting, value in every.items() if setting in self.settings}
-        if not self.uses_forecasts:
-            return self.policy(**read)
-        if forecasts is None:
-            raise ConfigError(f"policy {name} needs forecasts; pass --forecasts, such as oracle")
-        return self.policy(forecasts, **read)
+    def __call__(self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS) -> Any:
+        """Make one, of settings that were read."""
+        own = {name: value for name, value in settings.items() if name in self.settings}
+        return self.policy(forecasts, **own) if self.uses_forecasts else self.policy(**own)
 
 
-Factory = Callable[[Forecasts | None, Mapping[str, object]], Policy]
-
-BUILT_IN: Mapping[str, Factory] = {
-    "fcfs": PolicyFactory(Fcfs, uses_forecasts=False),
-    "ssf": PolicyFactory(ShortestServiceFirst, {"backfill": flag}),
-    "sjf": PolicyFactory(ShortestJobFirst, {"backfill": flag}),
-    "gssf": PolicyFactory(GlobalShortestServiceFirst, {"backfill": flag}),
-    "mmfs": PolicyFactory(MaxMinFair, {"strict": flag}, uses_forecasts=False),
-    "themis_np": PolicyFactory(ThemisNp, {"filter": share}),
-    "hived": PolicyFactory(HiveD, uses_forecasts=False),
-    "sia": PolicyFactory(
-        Sia,
-        {
-            "tick_s": seconds,
-            "switches": switches,
-            "windows_min": minutes,
-            "slack": from_0_to_1,
-            "order": one_of(*SPARE_ORDERS),
-        },
-    ),
-    "sia_vc": PolicyFactory(SiaVc, every_job=True),
-    "sia_risk": PolicyFactory(
-        SiaRisk,
-        {"budget_min": at_least_zero, "relief_min": at_least_one, "tick_s": seconds, "switches": switches},
-    ),
-    "sia_preempt": PolicyFactory(SiaPreempt, {"resume_s": at_least_zero}, scenario={"preemptible_share": from_0_to_1}),
-    "milp": PolicyFactory(
-        Milp,
-        {
-            "grid_s": seconds,
-            "beta": at_least_zero,
-            "time_limit_s": seconds,
-            "exact": flag,
-            "starts_per_duration": count,
-            "search_tries": whole,
-            "seed": whole,
-        },
-        every_job=True,
-    ),
-    **ROUND_POLICIES,
-    **GOODPUT_POLICIES,
-}
-
-
-class _Policies(Mapping[str, Factory]):
-    """Our policies, then installed ones; those are looked for when first needed and loaded when first used.
-
-    An entry point names a `PolicyFactory`, or any callable of (forecasts, settings). Ours cannot be replaced.
-    """
-
-    def __getitem__(self, name: str) -> Factory:
-        if name in BUILT_IN:
-            return BUILT_IN[name]
-        return _loaded(_installed()[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in BUILT_IN or name in _installed()
-
-    def __iter__(self) -> Iterator[str]:
-        yield from BUILT_IN
-        yield from (name for name in sorted(_installed()) if name not in BUILT_IN)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
-def _loaded(point: EntryPoint) -> Factory:
-    try:
-        factory: Factory = point.load()
-    except MemoryError:
-        raise
-    except Exception as error:  # another package's code may fail in any way
-        raise _broken(point, f"does not load ({type(error).__name__}: {error})") from error
-    if not callable(factory):
-        raise _broken(point, f"is {factory!r} and makes no policy")
-    return factory
-
-
-def _broken(point: EntryPoint, why: str) -> ConfigError:
-    return ConfigError(f"policy {point.name}: the plug-in {point.value} {why}; mend it or take another policy")
-
-
-@contextmanager
-def plugin_named(name: str) -> Iterator[None]:
-    """While a policy is made or asked: what an installed one raises names it. Ours raise as they are.
-
-    Raises
-    ------
-    DecisionError
-        Where an installed policy raised anything that is no error of jobcast's own.
-    """
-    try:
-        yield
-    except (JobcastError, MemoryError):
-        raise
-    except Exception as error:
-        if name in BUILT_IN or name not in _installed():
-            raise
-        what = f"{type(error).__name__}: {error}"
-        raise DecisionError(f"policy {name}: the plug-in {_installed()[name].value} raised {what}; mend it") from error
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-POLICIES: Mapping[str, Factory] = _Policies()
-
-
-def find_factory(name: str) -> Factory:
-    """The factory of a policy. Raises ConfigError that lists the known ones."""
-    if name not in POLICIES:
-        raise ConfigError(f"unknown policy {name}; known policies: {', '.join(POLICIES)}")
-    return POLICIES[name]
-
-
-def make_policy(name: str, forecasts: Forecasts | None, settings: Mapping[str, object]) -> Policy:
-    """A policy by name. Raises ConfigError for an unknown name or setting, and for an installed one that makes none."""
-    factory = find_factory(name)
-    if name in BUILT_IN:
-        return factory(forecasts, settings)
-    try:
-        policy = factory(forecasts, settings)
-    except (JobcastError, MemoryError):
-        raise
-    except Exception as error:  # another package's code may fail in any way
-        raise _broken(_installed()[name], f"cannot be made ({type(error).__name__}: {error})") from error
-    lacking = [part for part in ("lane", "key", "decide") if not callable(getattr(policy, part, None))]
-    if lacking:
-        raise _broken(_installed()[name], f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
-    return policy
-
-
-def needs_every_job(name: str) -> bool:
-    """Whether a policy must know each single job's future; an installed one says so in its factory, or when made."""
-    return bool(getattr(find_factory(name), "every_job", False))
-
-
-def uses_forecasts(name: str) -> bool:
-    """Whether a policy asks forecasts anything; an installed one does unless its factory says otherwise."""
-    return bool(getattr(find_factory(name), "uses_forecasts", True))
+def adopted(name: str, factory: Callable[..., Any]) -> PolicySpec:
+    """A plug-in's factory over pools, any callable of (forecasts, settings), as a spec."""
+    settings: type[Settings] = AnySettings
+    if isinstance(factory, PolicyFactory):
+        readers = {**factory.settings, **factory.scenario}
+        fields: dict[str, Any] = {one: (Annotated[Any, PlainValidator(read)], None) for one, read in readers.items()}
+        settings = create_model("Theirs", __base__=Settings, **fields)
+    asks = (FUTURE,) if getattr(factory, "every_job", False) else (ANYTHING,)
+    return PolicySpec(
+        name=name,
+        kind=POOLS,
+        make=lambda forecasts, own: factory(forecasts, own.given()),
+        summary="installed",
+        settings=settings,
+        asks=asks if getattr(factory, "uses_forecasts", True) else (),
+        scope=POOL,
+        preempts=False,
+    )

@@ -1,144 +1,206 @@
-"""Policies that schedule by rounds, by their papers' names."""
+"""Policies that schedule by rounds, of training jobs and of jobs that scale: settings and specs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal
 
-from jobcast.domain.errors import ConfigError
-from jobcast.domain.rounds import RoundPolicy, SharePolicy
-from jobcast.schedulers.allox import AlloX
-from jobcast.schedulers.beside import Beside
-from jobcast.schedulers.gandiva_fair import EQUAL, WIDTH, GandivaFair
-from jobcast.schedulers.gavel import CENTRE, WATER, Gavel
-from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.mst import EPOCHS, STEPS, MaxSumThroughput
-from jobcast.schedulers.ossp import OpenShop
-from jobcast.schedulers.rounds import RESTART_S, ROUND_S, Rounds, ShareRounds
-from jobcast.schedulers.run_times import RunTimes
-from jobcast.schedulers.seats import Seats
+from pydantic import Field
+
+from jobcast.schedulers.policies import (
+    DURATIONS,
+    GOODPUT,
+    GOODPUT_TABLES,
+    REGIMES,
+    ROUNDS,
+    Make,
+    PolicySpec,
+    RoundMechanism,
+    of_class,
+)
 from jobcast.schedulers.settings import (
-    Readers,
-    at_least_zero,
-    count,
-    delay,
-    flag,
-    one_of,
-    read_settings,
-    seconds,
-    share,
-    whole,
-)
-from jobcast.schedulers.shockwave import Shockwave
-from jobcast.schedulers.srpt import ShortestRemaining
-from jobcast.schedulers.themis_filter import ThemisFilter
-
-NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
-MECHANISM: Readers = MappingProxyType(
-    {
-        "round_s": seconds,
-        "restart_s": delay,
-        "mechanism": one_of("rounds", "gavel"),
-        "solve": one_of("before", "beside"),
-    }
-)
-"""What every policy of rounds understands: length of a round, what a start costs, which mechanism follows it, and
-whether a round is planned before it begins, in no time, or beside the one before it."""
-NOISE: Readers = MappingProxyType({"noise": at_least_zero, "noise_seed": whole})
-"""What policies that ask for run times understand: how wrong these are made. Shockwave, section 8.10."""
-DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {"round_s": ROUND_S, "restart_s": RESTART_S, "mechanism": "rounds", "solve": "before"}
+    AtLeastZero,
+    Count,
+    Delay,
+    Exponent,
+    Flag,
+    RoundLength,
+    Seconds,
+    Settings,
+    Share,
+    Whole,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class RoundFactory:
-    """Makes a policy of rounds from forecasts (`domain.forecasts.WorkForecasts`) and settings.
-
-    Attributes
-    ----------
-    name : its paper's
-    policy : its class; takes run times first if it uses forecasts, and its settings as keywords
-    own : name -> reader of its own settings
-    uses_forecasts : whether it asks how long jobs run
-    memoryless : whether its choice depends on the state alone, so that it may be asked about free GPUs in between;
-        others may have a method `fill` for that
-    """
-
-    name: str
-    policy: Callable[..., RoundPolicy | SharePolicy]
-    own: Readers = field(default_factory=dict)
-    uses_forecasts: bool = True
-    memoryless: bool = False
-
-    @property
-    def settings(self) -> Readers:
-        """All settings that it knows: its own, those of rounds, and those of noise if it asks for run times."""
-        return {**MECHANISM, **self.own, **(NOISE if self.uses_forecasts else {})}
-
-    def mechanism(self, settings: Mapping[str, object]) -> dict[str, Any]:
-        """Settings of rounds, with defaults for those that are not set; ConfigError where two exclude each other."""
-        read = read_settings(self.name, self.settings, settings)
-        found = {key: read.get(key, default) for key, default in DEFAULTS.items()}
-        if found["mechanism"] == "gavel" and found["solve"] == "beside":
-            raise ConfigError(
-                f"policy {self.name}: solve=beside and mechanism=gavel exclude each other, the published mechanism "
-                "plans when a round begins; leave one out"
-            )
-        return found
-
-    def rule(self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS) -> Any:
-        """The bare rule, a `RoundPolicy` or a `SharePolicy`, for a mechanism other than the engine's."""
-        read = read_settings(self.name, self.settings, settings)
-        own = {key: value for key, value in read.items() if key in self.own}
-        if not self.uses_forecasts:
-            return self.policy(**own)
-        if forecasts is None:
-            raise ConfigError(f"policy {self.name} needs forecasts; pass --forecasts, such as oracle")
-        run_times = RunTimes(forecasts, read.get("noise", 0.0), read.get("noise_seed", 0))
-        return self.policy(run_times, **own)
-
-    def __call__(
-        self, forecasts: Any, settings: Mapping[str, object] = NO_SETTINGS, nodes: Sequence[int] = ()
-    ) -> Rounds:
-        """Make one that the engine can ask, and that seats jobs on nodes where their GPUs are given.
-
-        Raises ConfigError for a setting that it does not know or cannot read.
-        """
-        mechanism = self.mechanism(settings)
-        rule = self.rule(forecasts, settings)
-        chooser: RoundPolicy = rule if hasattr(rule, "choose") else ShareRounds(rule)
-        if mechanism["solve"] == "beside":
-            fill = chooser.choose if self.memoryless else getattr(chooser, "fill", None)
-            chooser = Beside(chooser, fill)
-        seats = Seats(nodes) if nodes else None
-        return Rounds(chooser, self.name, mechanism["round_s"], mechanism["restart_s"], seats)
+if TYPE_CHECKING:
+    from jobcast.schedulers.rounds import Rounds
 
 
-_FACTORIES = (
-    RoundFactory(
-        "shockwave",
-        Shockwave,
-        {
-            "k": at_least_zero,
-            "lam": at_least_zero,
-            "window": count,
-            "mode": one_of("reactive", "lazy"),
-            "time_limit_s": seconds,
-        },
+class NoiseSettings(Settings):
+    """Of all that ask for run times: how wrong these are made. Shockwave, section 8.10."""
+
+    noise: AtLeastZero = Field(default=0.0, description="share by which run times are wrong at most")
+    noise_seed: Whole = Field(default=0, description="of that draw")
+
+
+class ShockwaveSettings(NoiseSettings):
+    """Of Shockwave."""
+
+    k: AtLeastZero = Field(default=5.0, description="exponent of the fairness in the weights")
+    lam: AtLeastZero = Field(default=3.0, description="weight of the makespan")
+    window: Count = Field(default=30, description="rounds to plan")
+    mode: Literal["reactive", "lazy"] = Field(
+        default="reactive", description="plan anew when a batch size changes, or not"
+    )
+    time_limit_s: Seconds = Field(default=2.0, description="of the solver, a guard")
+
+
+class OsspSettings(NoiseSettings):
+    """Of the open shop."""
+
+    window: Count = Field(default=10, description="rounds to plan")
+    gap: AtLeastZero = Field(
+        default=0.01, description="share of the makespan that may be lost before the solver is asked"
+    )
+
+
+class AlloxSettings(NoiseSettings):
+    """Of AlloX."""
+
+    filter: Share = Field(default=1.0, description="share of the jobs, the worst off, that are scheduled")
+
+
+class FilterSettings(NoiseSettings):
+    """Of Themis."""
+
+    filter: Share = Field(default=0.2, description="share of the jobs, the worst off, that a round is offered to")
+
+
+class SrptSettings(NoiseSettings):
+    """Of the shortest remaining time."""
+
+    gpu_time: Flag = Field(default=False, description="rank by GPUs x time left")
+
+
+class GavelSettings(Settings):
+    """Of Gavel."""
+
+    fill: Literal["centre", "water"] = Field(
+        default="centre", description="which of the fair shares: their centre, or filled"
+    )
+
+
+class MstSettings(Settings):
+    """Of the greatest throughput."""
+
+    unit: Literal["epochs", "steps"] = Field(default="epochs", description="of throughput")
+
+
+class GandivaFairSettings(Settings):
+    """Of Gandiva_fair."""
+
+    tickets: Literal["equal", "width"] = Field(
+        default="width", description="of a job: all the same, or as many as GPUs"
+    )
+    lottery: Flag = Field(default=False, description="draw by tickets, else by strides")
+    seed: Whole = Field(default=0, description="of the lottery")
+
+
+class PolluxSettings(Settings):
+    """Of Pollux."""
+
+    p: Exponent = Field(default=-1.0, description="exponent of the mean of speedups")
+    round_s: RoundLength = Field(default=60.0, description="length of a round")
+    restart_s: Delay = Field(default=30.0, description="what a change of GPUs costs")
+
+
+def _of_run_times(place: str) -> Make:
+    """What makes a rule that asks how long jobs run."""
+
+    def make(forecasts: Any, own: NoiseSettings) -> Any:
+        from jobcast.schedulers.run_times import RunTimes
+
+        rest = {name: value for name, value in own if name not in NoiseSettings.model_fields}
+        return resolve_name(f"jobcast.schedulers.{place}")(RunTimes(forecasts, own.noise, own.noise_seed), **rest)
+
+    return make
+
+
+def _pollux(given: Any, own: PolluxSettings) -> Any:
+    from jobcast.schedulers.pollux import Pollux
+
+    return Pollux(own.p, own.restart_s)
+
+
+def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
+    """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
+    from jobcast.schedulers.beside import Beside
+    from jobcast.schedulers.rounds import Rounds, ShareRounds
+    from jobcast.schedulers.seats import Seats
+
+    chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)
+    if mechanism.solve == "beside":
+        memoryless = getattr(chooser, "memoryless", False)
+        chooser = Beside(chooser, chooser.choose if memoryless else getattr(chooser, "fill", None))
+    return Rounds(chooser, name, mechanism.round_s, mechanism.restart_s, Seats(nodes) if nodes else None)
+
+
+def _spec(name: str, make: Make, settings: type[Settings], summary: str, paper: str) -> PolicySpec:
+    asks = (REGIMES, DURATIONS) if issubclass(settings, NoiseSettings) else ()
+    return PolicySpec(name=name, kind=ROUNDS, make=make, settings=settings, summary=summary, paper=paper, asks=asks)
+
+
+ROUND_POLICIES = (
+    _spec(
+        *("shockwave", _of_run_times("shockwave:Shockwave"), ShockwaveSettings),
+        "welfare over a window of rounds, batch sizes to come foreseen",
+        "Shockwave (NSDI 2023)",
     ),
-    RoundFactory("ossp", OpenShop, {"window": count, "gap": at_least_zero}),
-    RoundFactory("allox", AlloX, {"filter": share}, memoryless=True),
-    RoundFactory("themis_filter", ThemisFilter, {"filter": share}, memoryless=True),
-    RoundFactory("gavel", Gavel, {"fill": one_of(CENTRE, WATER)}, uses_forecasts=False),
-    RoundFactory("mst", MaxSumThroughput, {"unit": one_of(EPOCHS, STEPS)}, uses_forecasts=False),
-    RoundFactory(
-        "gandiva_fair",
-        GandivaFair,
-        {"tickets": one_of(EQUAL, WIDTH), "lottery": flag, "seed": whole},
-        uses_forecasts=False,
+    _spec(
+        *("ossp", _of_run_times("ossp:OpenShop"), OsspSettings),
+        "the least makespan of the active jobs",
+        "Shockwave; Gonzalez and Sahni (1976)",
     ),
-    RoundFactory("srpt", ShortestRemaining, {"gpu_time": flag}, memoryless=True),
-    RoundFactory("las", LeastAttained, uses_forecasts=False, memoryless=True),
+    _spec(
+        *("allox", _of_run_times("allox:AlloX"), AlloxSettings),
+        "the least mean completion time, by matching",
+        "AlloX (EuroSys 2020)",
+    ),
+    _spec(
+        *("themis_filter", _of_run_times("themis_filter:ThemisFilter"), FilterSettings),
+        "each round to those of the worst finish-time fairness",
+        "Themis (NSDI 2020)",
+    ),
+    _spec(
+        *("gavel", of_class("gavel:Gavel", given=False), GavelSettings),
+        "max-min fair shares of the time",
+        "Gavel (OSDI 2020)",
+    ),
+    _spec(
+        *("mst", of_class("mst:MaxSumThroughput", given=False), MstSettings),
+        "the greatest sum of throughputs",
+        "Shockwave; Gavel",
+    ),
+    _spec(
+        *("gandiva_fair", of_class("gandiva_fair:GandivaFair", given=False), GandivaFairSettings),
+        "rounds in proportion to tickets",
+        "Gandiva_fair (EuroSys 2020)",
+    ),
+    _spec(
+        *("srpt", _of_run_times("srpt:ShortestRemaining"), SrptSettings),
+        "the shortest remaining time first",
+        "",
+    ),
+    _spec(
+        *("las", of_class("las:LeastAttained", given=False), Settings),
+        "the least GPU time held so far for its weight first",
+        "Tiresias (NSDI 2019)",
+    ),
+    PolicySpec(
+        name="pollux",
+        kind=GOODPUT,
+        make=_pollux,
+        settings=PolluxSettings,
+        needs=(GOODPUT_TABLES,),
+        summary="GPUs and batch sizes that make the most of goodput",
+        paper="Pollux (OSDI 2021)",
+    ),
 )
-ROUND_POLICIES: Mapping[str, RoundFactory] = MappingProxyType({one.name: one for one in _FACTORIES})

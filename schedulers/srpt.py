@@ -20,6 +20,7 @@ class ShortestRemaining:
     """
 
     name = "srpt"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
     def __init__(self, estimates: Estimates, gpu_time: bool = False) -> None:
         self._estimates = estimates

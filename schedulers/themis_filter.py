@@ -28,6 +28,7 @@ class ThemisFilter:
     """
 
     name = "themis_filter"
+    memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
     def __init__(self, estimates: Estimates, filter: float = FILTER) -> None:
         if not 0 < filter <= 1:

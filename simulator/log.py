@@ -7,6 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Pool
+from jobcast.domain.laws import EPOCHS as EPOCHS
+from jobcast.domain.laws import GOODPUT as GOODPUT
+from jobcast.domain.laws import RUNTIME
+from jobcast.domain.laws import SPEEDUP as SPEEDUP
+from jobcast.domain.laws import TASKS as TASKS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,11 +51,6 @@ class Spans:
 def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) -> Spans:
     """Spans on GPUs that are known by number alone."""
     return Spans(job, from_s, until_s, np.asarray(gpus, dtype=np.float64), np.full(len(job), -1, dtype=np.int64))
-
-
-RUNTIME, SPEEDUP, EPOCHS, GOODPUT, TASKS = "runtime", "speedup", "epochs", "goodput", "tasks"
-"""Laws: how what jobs hold becomes progress. Seconds on the GPUs that were asked for (regimes of batch sizes included);
-a speedup by number of GPUs; seconds an epoch by type and number; goodput by number and batch size; graphs of tasks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.domain.memory import need_memory
 from jobcast.traces.curves import Curve, cdf
@@ -24,7 +25,6 @@ from jobcast.traces.figures import (
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.occupancy import busy_gpus
 from jobcast.traces.outliers import SPANS, YEAR_S
-from jobcast.traces.pools import PoolsTable, Quota
 from jobcast.traces.rhythm import QUIET_WEEKS, Weeks, hour_of_week, weeks_of
 from jobcast.traces.shares import Shares, shares_of
 from jobcast.traces.table import Floats, Source, Trace

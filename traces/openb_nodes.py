@@ -6,30 +6,27 @@ from pathlib import Path
 import polars as pl
 
 from jobcast.domain.errors import PoolsError, TraceError
+from jobcast.domain.hardware import Cluster, NodeGroup
 from jobcast.traces.files import read_file
-from jobcast.traces.gpu_nodes import GpuNodes, NodeGroup
-from jobcast.traces.gpu_types import HOST_W, known_type, linear_power_w
 
 NEEDS = ("sn", "gpu", "model")
 
 
-def read_openb_nodes(path: Path) -> GpuNodes:
+def read_openb_nodes(path: Path) -> Cluster:
     """Nodes of `openb_node_list_gpu_node.csv`; those without GPUs are left out and counted.
 
-    Watts are those assumed of each type (`gpu_types`). Raises PoolsError for a file that is no such list.
+    Raises PoolsError for a file that is no such list.
     """
     frame = _frame(path)
-    bare = int((frame["gpu"] == 0).sum())
     held = frame.filter(pl.col("gpu") > 0)
+    bare = frame.height - held.height
     if held.is_empty():
         raise PoolsError(f"{path}: no node has a GPU; give openb_node_list_gpu_node.csv")
     groups = tuple(
-        _group(str(model), int(gpus), rows["sn"].to_list(), path)
+        NodeGroup(str(model), int(gpus), (), tuple(rows["sn"].to_list()))
         for (model, gpus), rows in held.group_by("model", "gpu", maintain_order=True)
     )
-    left_out = f", {bare} without GPUs left out" if bare else ""
-    notes = (f"{path}: {held.height:,} nodes{left_out}; their watts are assumed by type",)
-    return GpuNodes(groups, notes=notes)
+    return Cluster(groups, notes=(f"{bare} without GPUs left out",) if bare else ())
 
 
 def _frame(path: Path) -> pl.DataFrame:
@@ -50,10 +47,3 @@ def _frame(path: Path) -> pl.DataFrame:
     if frame["sn"].null_count() or frame["sn"].n_unique() < frame.height:
         raise PoolsError(f"{path}, column sn: each node needs a name of its own; correct it")
     return frame.with_columns(gpus.alias("gpu"), frame["model"].fill_null("").alias("model"))
-
-
-def _group(model: str, gpus: int, names: list[str], path: Path) -> NodeGroup:
-    known = known_type(model)
-    if known is None:
-        raise PoolsError(f"{path}: nothing is known of the power of GPUs {model!r}; give a YAML cluster file instead")
-    return NodeGroup(model, gpus, linear_power_w(gpus, HOST_W, known.power_w), tuple(names))

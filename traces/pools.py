@@ -6,10 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.check import Place, shown_columns
 from jobcast.traces.files import PathLike, reason, replacing
@@ -19,61 +19,11 @@ from jobcast.traces.times import read_instant
 
 DEFAULT_LOAD = 0.8
 """Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""
-ALWAYS_S = -math.inf
 MOST_DIGITS = 12
 """Of a number of GPUs or cells: Python reads no number of 5,000 digits, and no pool has 10^12 GPUs."""
+MOST_CELLS = 1_000_000
 CELLS = re.compile(r"(?P<count>[0-9]{1,12})x(?P<gpus>[0-9]{1,12})", re.ASCII)
 """So many cells of so many GPUs each, in the column `cells`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always).
-
-    `cells` are the GPUs of each cell that the quota is made of, the largest first; empty where that is not told.
-    """
-
-    pool: str
-    gpus: int
-    from_s: float = ALWAYS_S
-    cells: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PoolsTable:
-    """Quotas of pools over time, by (pool, from)."""
-
-    quotas: tuple[Quota, ...]
-
-    def at(self, instant_s: float) -> list[Pool]:
-        """Pools in force at an instant, names ascending; a pool is there from its first row on.
-
-        >>> PoolsTable((Quota("a", 4), Quota("a", 8, 100.0), Quota("b", 2, 100.0))).at(99.0)
-        [Pool(name='a', quota=4)]
-        """
-        newest = self._newest(instant_s)
-        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
-
-    def cells_at(self, instant_s: float) -> dict[str, tuple[int, ...]]:
-        """Cells of the pools in force at an instant that tell theirs. SIA, section 5.5.
-
-        >>> PoolsTable((Quota("a", 12, cells=(8, 4)), Quota("b", 2))).cells_at(0.0)
-        {'a': (8, 4)}
-        """
-        newest = self._newest(instant_s)
-        return {name: newest[name].cells for name in sorted(newest) if newest[name].cells}
-
-    def _newest(self, instant_s: float) -> dict[str, Quota]:
-        newest: dict[str, Quota] = {}
-        for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
-            if quota.from_s <= instant_s:
-                newest[quota.pool] = quota
-        return newest
-
-    @property
-    def changes_s(self) -> list[float]:
-        """Instants at which a quota changes, ascending."""
-        return sorted({quota.from_s for quota in self.quotas if quota.from_s > ALWAYS_S})
 
 
 def read_pools(path: PathLike) -> PoolsTable:
@@ -98,7 +48,7 @@ def read_pools(path: PathLike) -> PoolsTable:
 
 def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
     """Write a pools file, names ascending, under a temporary name first."""
-    quotas = pools.quotas if isinstance(pools, PoolsTable) else [Quota(pool.name, pool.quota) for pool in pools]
+    quotas = (pools if isinstance(pools, PoolsTable) else PoolsTable.of(pools)).quotas
     names = ["pool", "gpus"]
     names += ["from"] if any(quota.from_s > ALWAYS_S for quota in quotas) else []
     names += ["cells"] if any(quota.cells for quota in quotas) else []
@@ -106,7 +56,12 @@ def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
     writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for quota in sorted(quotas, key=lambda quota: (quota.pool, quota.from_s)):
-        row = {"pool": quota.pool, "gpus": quota.gpus, "from": _iso(quota.from_s), "cells": _cells_text(quota.cells)}
+        row = {
+            "pool": quota.pool,
+            "gpus": quota.gpus,
+            "from": from_text(quota.from_s),
+            "cells": cells_text(quota.cells),
+        }
         writer.writerow(row)
     with replacing(path) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
@@ -177,37 +132,42 @@ def _quota(row: dict[str, str], where: str) -> Quota:
         raise PoolsError(f"{where}, column pool: must not be empty; fill it in or drop the row")
     if not gpus.isascii() or not gpus.isdigit() or len(gpus) > MOST_DIGITS or int(gpus) < 1:
         raise PoolsError(f"{where}, column gpus: must be a whole number >= 1, got {gpus!r}; correct or drop the row")
-    cells = _cells((row.get("cells") or "").strip(), int(gpus), where)
-    return Quota(pool, int(gpus), _from_s(since, where) if since else ALWAYS_S, cells)
+    cells = parse_cells((row.get("cells") or "").strip(), int(gpus), f"{where}, column cells")
+    return Quota(pool, int(gpus), parse_from_s(since, f"{where}, column from"), cells)
 
 
-def _cells(text: str, gpus: int, where: str) -> tuple[int, ...]:
-    """`2x8+1x4` as (8, 8, 4); nothing where nothing is told."""
+def parse_cells(text: str, gpus: int, where: str) -> tuple[int, ...]:
+    """`2x8+1x4` as (8, 8, 4); nothing where nothing is told. Raises PoolsError."""
     if not text:
         return ()
     found = [CELLS.fullmatch(part) for part in text.split("+")]
     told = [(int(part["count"]), int(part["gpus"])) for part in found if part]
     if not all(found) or 0 in [size for _, size in told]:
-        raise PoolsError(f"{where}, column cells: must be COUNTxGPUS, joined by +, such as 2x8+1x4, got {text!r}")
+        raise PoolsError(f"{where}: must be COUNTxGPUS, joined by +, such as 2x8+1x4, got {text!r}")
     if sum(count * size for count, size in told) != gpus:
-        raise PoolsError(f"{where}, column cells: {text} are not the {gpus} GPUs of column gpus; make them agree")
+        raise PoolsError(f"{where}: {text} are not the {gpus} GPUs of the pool; make them agree")
+    if sum(count for count, _ in told) > MOST_CELLS:
+        raise PoolsError(f"{where}: {text} are more than {MOST_CELLS:,} cells; correct it")
     return tuple(sorted((size for count, size in told for _ in range(count)), reverse=True))
 
 
-def _cells_text(cells: tuple[int, ...]) -> str:
+def cells_text(cells: tuple[int, ...]) -> str:
+    """(8, 8, 4) as `2x8+1x4`."""
     return "+".join(f"{count}x{gpus}" for gpus, count in sorted(Counter(cells).items(), reverse=True))
 
 
-def _from_s(text: str, where: str) -> float:
+def parse_from_s(text: str, where: str) -> float:
+    """An instant, always where nothing is told. Raises PoolsError."""
+    if not text:
+        return ALWAYS_S
     try:
         return read_instant(text, Place(where))
     except TraceError:
-        raise PoolsError(
-            f"{where}, column from: must be a time, got {text!r}; write ISO-8601 or seconds from the epoch"
-        ) from None
+        raise PoolsError(f"{where}: must be a time, got {text!r}; write ISO-8601 or seconds from the epoch") from None
 
 
-def _iso(instant_s: float) -> str:
+def from_text(instant_s: float) -> str:
+    """An instant as `parse_from_s` reads it back."""
     if instant_s == ALWAYS_S:
         return ""
     return datetime.fromtimestamp(instant_s, UTC).isoformat().replace("+00:00", "Z")

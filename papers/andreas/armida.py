@@ -9,7 +9,7 @@ from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyPo
 from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.schedulers.energy.objective import deployed_s
-from jobcast.schedulers.energy.policies import find_energy_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.energy.accounting import cost_of_segments
 from jobcast.simulator.energy.log import EnergyLog, Segments
 from jobcast.simulator.energy.run import replay_energy
@@ -93,7 +93,7 @@ def session(
     true_s = noisy(jobs.epoch_s, scene.job_ids, noise, seed) if noise else jobs.epoch_s
     real = replace(scene, jobs=jobs._replace(epoch_s=true_s))
     own = {"seed": 0} if policy == ANDREAS else {}
-    recording = Recording(find_energy_policy(policy)(own))
+    recording = Recording(make_policy(policy, None, own))
     workload = real.workload(jobs.epoch_s)
     log = replay_energy(workload, recording, period_s=PERIOD_S, on_events=False, restart_s=restart_s)
     return Session(log, tuple(recording.calls))

@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.energy import EnergyView, Floats
 from jobcast.schedulers.energy.exact import ExactSettings, nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.energy.policies import find_energy_policy
+from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small
 from papers.sheets import Claim, claims, grid, number, write_csv, write_page
@@ -27,7 +27,7 @@ COMPARED: Mapping[str, tuple[str, Mapping[str, object]]] = {
     THOROUGH: ("andreas", {"thorough": True}),
     "ANDREAS, thorough, 4n": ("andreas", {"thorough": True, "force_nodes": True}),
     "ANDREAS, 4n": ("andreas", {"force_nodes": True}),
-    "FIFO": ("fifo", {}),
+    "FIFO": ("energy_fifo", {}),
     "EDF": ("edf", {}),
     "PS": ("ps", {}),
 }
@@ -65,7 +65,7 @@ def compare(views: Sequence[EnergyView]) -> Compared:
         optima.append(np.array([one.objective for one in solved]))
     costs = {}
     for title, (name, settings) in COMPARED.items():
-        policy = find_energy_policy(name)(settings)
+        policy = make_policy(name, None, settings)
         costs[title] = np.array([proxy_objective(view, policy.decide(view)) for view in views])
     return Compared(optima[0], optima[1], costs)
 

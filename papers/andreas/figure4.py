@@ -28,7 +28,7 @@ def figure4(bench: Bench, out: Path) -> None:
     """Write both figures' page, table and plots into a folder."""
     scene = armida_scene()
     log = session(scene).log
-    nodes, cluster = scene.nodes.names, scene.nodes.cluster
+    nodes, cluster = scene.place.names, scene.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
         out, "figure4", "Figure 4: who holds which GPU", log.segments, log.job_ids, list(zip(nodes, held, strict=True))
@@ -59,7 +59,7 @@ def _write_segments(out: Path, scene: EnergyScene, log: EnergyLog) -> None:
     told, begin_s = log.segments, float(log.submit_s.min())
     rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
     named = (
-        (log.job_ids[job], scene.nodes.names[node], gpus, f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
+        (log.job_ids[job], scene.place.names[node], gpus, f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
         for job, node, gpus, first, last in rows
     )
     write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
@@ -71,7 +71,7 @@ def _jobs(scene: EnergyScene, log: EnergyLog) -> list[tuple[str, ...]]:
     for job, name in enumerate(log.job_ids):
         its = np.flatnonzero(log.segments.job == job)
         where = (
-            f"{scene.nodes.names[node].removeprefix('armida-')} x {gpus}"
+            f"{scene.place.names[node].removeprefix('armida-')} x {gpus}"
             for node, gpus in zip(log.segments.node[its].tolist(), log.segments.gpus[its].tolist(), strict=True)
         )
         times = (log.submit_s, log.start_s, log.end_s, log.due_s)
@@ -93,7 +93,7 @@ def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
 def shared(scene: EnergyScene, log: EnergyLog, node: str) -> list[tuple[str, str, float]]:
     """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
     told = log.segments
-    its = np.flatnonzero(told.node == scene.nodes.names.index(node))
+    its = np.flatnonzero(told.node == scene.place.names.index(node))
     its = its[np.argsort(told.from_s[its], kind="stable")]
     together: dict[tuple[int, int], float] = {}
     for place, one in enumerate(its.tolist()):
@@ -114,7 +114,7 @@ def _place_at(scene: EnergyScene, log: EnergyLog, job: str, now_s: float) -> str
     """Node of a job at an instant; empty where it waits."""
     told = log.segments
     here = (told.job == list(log.job_ids).index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
-    return scene.nodes.names[told.node[here][0]] if here.any() else ""
+    return scene.place.names[told.node[here][0]] if here.any() else ""
 
 
 def _claims(scene: EnergyScene, log: EnergyLog) -> list[Claim]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Floats, Tariff
-from jobcast.traces.gpu_nodes import PRICE_EUR_KWH, PUE
+from jobcast.domain.hardware import PRICE_EUR_KWH, PUE
 
 KIND_GPUS = np.array([1, 2, 4, 1, 2])
 IDLE_W = np.array([170.0, 170.0, 250.0, 120.0, 120.0])

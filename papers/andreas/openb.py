@@ -15,7 +15,7 @@ JOBS, LOAD, MOST_DRAWS, ITERATIONS = 2_000, 0.9, 3, 100
 COMMON = 100
 ROWS = (
     Row(OURS, ANDREAS, settings=(("max_iterations", str(ITERATIONS)),)),
-    Row("FIFO", "fifo"),
+    Row("FIFO", "energy_fifo"),
     Row("EDF", "edf"),
     Row("PS", "ps"),
 )

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.simulating import simulate_energy
-from jobcast.schedulers.energy.policies import find_energy_policy
 from jobcast.simulator.energy.metrics import energy_metrics
 from papers.andreas.workloads import Workload, read_workload
 from papers.run_file import Outcome
 
 ANDREAS = "andreas"
-BASELINES = ("fifo", "edf", "ps")
+BASELINES = ("energy_fifo", "edf", "ps")
 """ANDREAS, section V.B."""
 
 
@@ -34,7 +33,7 @@ class Row:
     noise: float = 0.0
 
 
-ROWS = (Row("ANDREAS"), Row("FIFO", "fifo"), Row("EDF", "edf"), Row("PS", "ps"))
+ROWS = (Row("ANDREAS"), Row("FIFO", "energy_fifo"), Row("EDF", "edf"), Row("PS", "ps"))
 OURS, *OTHERS = (row.title for row in ROWS)
 
 
@@ -68,5 +67,5 @@ def run_unit(unit: Unit, data: Path) -> tuple[str, Outcome]:
     """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
     row, scene = unit.row, read_workload(unit.workload, unit.seed, data)
     believed = noisy(scene.jobs.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
-    made = simulate_energy(scene, find_energy_policy(row.policy), dict(row.settings), believed, seed=unit.seed)
+    made = simulate_energy(scene, row.policy, dict(row.settings), believed, seed=unit.seed)
     return unit.key, Outcome({**energy_metrics(made.log), "cpu_s": made.cpu_s})

@@ -4,12 +4,10 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jobcast.pipelines.energy.cluster import as_cluster
 from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
-from jobcast.traces.cluster_files import read_nodes
+from jobcast.traces.cluster_file import read_cluster, write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.generators.settings import Setting
-from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import write_profiles
 
@@ -69,12 +67,12 @@ def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
         profiles = folder / "profiles.csv"
         write_profiles(generate_profiles(workload.kind, settings), profiles)
         trace = generate(workload.kind, seed, settings)[0]
-        return energy_scene(trace, as_cluster(generate_nodes(workload.kind, settings)), profiles=profiles)
+        return energy_scene(trace, generate_nodes(workload.kind, settings), profiles=profiles)
 
 
 def _openb(workload: Workload, data: Path, out: Path) -> Path:
     """Write openb's nodes as a cluster file, without those that are rare."""
-    nodes = read_nodes(data / OPENB)
+    nodes = read_cluster(data / OPENB)
     kept = tuple(group for group in nodes.groups if group.count >= workload.least)
-    write_gpu_nodes(replace(nodes, groups=kept), out)
+    write_cluster(replace(nodes, groups=kept), out)
     return out

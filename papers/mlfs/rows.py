@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError, RegistryError
-from jobcast.pipelines.tasks.learned import LEARNED, SWITCHING
+from jobcast.schedulers.registry import find_policy
 
 BY_EARLIER, BY_MEASURED, EXACT, UNTOLD = "earlier", "measured", "oracle", "none"
 """Where forecasts of accuracies come from: a model of the curves of earlier jobs, one of measured curves of other
@@ -78,9 +78,9 @@ def rows_of(home: Path, policies: Collection[str] = ()) -> tuple[tuple[Row, ...]
         try:
             rows.append(replace(row, versions=_versions(row.policy, home)))
         except RegistryError:
-            name = LEARNED[row.policy]
+            name = find_policy(row.policy).learned
             notes.append(f"{row.title} is left out: no champion of {name} is registered, `jobcast train {name}`.")
-    without = [row for row in rows if row.policy == SWITCHING and not row.versions]
+    without = [row for row in rows if row.policy == "mlfs" and not row.versions]
     if without:
         notes.append(f"{MLFS} schedules by MLF-H: no learned policy is registered that was measured to be better.")
         rows = [row for row in rows if row.title != MLF_H_C]  # the same then
@@ -92,15 +92,16 @@ def _versions(policy: str, home: Path) -> tuple[tuple[str, int], ...]:
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.sources import loaded_version
 
-    name = LEARNED.get(policy)
-    if name is None:
+    rule = find_policy(policy)
+    name, alone = rule.learned, rule.instead == policy
+    if not name:
         return ()
     try:
         version = open_registry(home).resolve(name).version
     except RegistryError:
-        if policy == SWITCHING:
+        if alone:
             return ()
         raise
-    if policy == SWITCHING and not loaded_version(home, name, version).better_:
+    if alone and not loaded_version(home, name, version).better_:
         return ()
     return ((name, version),)

@@ -13,7 +13,6 @@ from jobcast.pipelines.tasks.accuracy import accuracy_forecast, by_model
 from jobcast.pipelines.tasks.learned import learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.pipelines.tasks.simulating import simulate_tasks
-from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.log import TaskLog
 from jobcast.simulator.tasks.metrics import task_metrics
 from papers.mlfs.rows import BY_MODEL, EXACT, Row
@@ -72,7 +71,7 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> tuple[str, Ou
     learned = learned_policy(row.policy, spec, scene.trace, home=home, allow_overlap=False) if row.versions else None
     made = simulate_tasks(
         scene,
-        find_task_policy(row.policy),
+        row.policy,
         dict(row.settings),
         _forecast(row, scene, models, home),
         seed=unit.seed,

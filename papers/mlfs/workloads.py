@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from jobcast.domain.tasks import GPU, TaskCluster
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.clusters import servers
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
-from jobcast.pipelines.tasks.servers import P3_8XLARGE, Servers
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.job_curves import write_job_curves
@@ -53,12 +51,10 @@ class Workload:
         """GPUs of all servers."""
         return sum(count * gpus for count, gpus in self.servers)
 
-    def place(self) -> Servers:
+    def place(self) -> Cluster:
         """The servers."""
-        one = np.array(list(P3_8XLARGE.values()))
-        capacity = np.vstack([np.tile(one * gpus / one[GPU], (count, 1)) for count, gpus in self.servers])
-        server_of = np.repeat(np.arange(len(capacity)), capacity[:, GPU].astype(np.int64))
-        return Servers(TaskCluster(capacity, server_of), f"{self.gpus} GPUs on {len(capacity)} servers")
+        groups = tuple(servers(count, gpus) for count, gpus in self.servers)
+        return Cluster(groups, origin=f"{self.gpus} GPUs on {sum(group.count for group in groups)} servers")
 
 
 def scaled(x: str) -> Workload:

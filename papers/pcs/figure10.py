@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEEDS = tuple(range(5))
 NOISES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-FIFO, AFS = TITLES["fifo"], TITLES["afs"]
+FIFO, AFS = TITLES["elastic_fifo"], TITLES["afs"]
 NEAR = 0.1
 """Within so much of the front. PCS, section 5.4."""
 SEARCHED, MISSED = "searched at 80 %", "searched at 60 %"
@@ -72,7 +72,7 @@ def _tasks(fronts: Path) -> list[Task]:
         for noise in NOISES:
             scene = automl(seed, noise=noise)
             tasks += [Task(_case(noise), name, scene, config=config) for name, config in chosen.items()]
-            tasks.append(Task(_case(noise), FIFO, scene, "fifo"))
+            tasks.append(Task(_case(noise), FIFO, scene, "elastic_fifo"))
         tasks.append(Task(_case(0.0), AFS, automl(seed), "afs"))
     return tasks
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OBJECTIVES = parse_objectives("jct:mean,error:mean,error:p99")
 SEARCHED = parse_objectives(MEANS)
-OTHERS = ("fifo", "srsf", "afs", "themis")
+OTHERS = ("elastic_fifo", "srsf", "afs", "elastic_themis")
 WITHIN = 0.02
 """A front matches a configuration that is nowhere better than some row of it by more."""
 ABOUT = (

@@ -23,9 +23,9 @@ OVERHEADS_S = (0.0, 10.0, 30.0)
 TOLD_S = 10.0
 """The paper does not print what its testbed's preemptions cost."""
 CASE, HALVING, IDEAL = "testbed", "halving", "simulation"
-OTHERS = ("fifo", "srsf", "afs", "themis", "fair", "las")
+OTHERS = ("elastic_fifo", "srsf", "afs", "elastic_themis", "elastic_fair", "elastic_las")
 JCT, BALANCED, PREDICTABLE = NAMES
-AFS, TIRESIAS, THEMIS = TITLES["afs"], TITLES["srsf"], TITLES["themis"]
+AFS, TIRESIAS, THEMIS = TITLES["afs"], TITLES["srsf"], TITLES["elastic_themis"]
 ABOUT = (
     f"{len(SEEDS)} draws of 300 apps at 80 % load, in simulation. As on a testbed, GPUs are whole, also for PCS, and "
     f"each change of a running app's GPUs stops it for {TOLD_S:g} s, of which forecasts know. Configurations come from "
@@ -57,8 +57,10 @@ def _tasks(case: str, chosen: dict[str, WfqConfig], cost_s: float, *, halving: b
         made += [
             Task(case, name, scene, config=config, whole=True, preempt_s=cost_s) for name, config in chosen.items()
         ]
-        made += policies(case, scene, (name for name in OTHERS if name != "fair"), cost_s)
-        made += [Task(case, TITLES["fair"], scene, "fair", settings={"whole_gpus": "true"}, preempt_s=cost_s)]
+        made += policies(case, scene, (name for name in OTHERS if name != "elastic_fair"), cost_s)
+        made += [
+            Task(case, TITLES["elastic_fair"], scene, "elastic_fair", settings={"whole_gpus": "true"}, preempt_s=cost_s)
+        ]
     return made
 
 

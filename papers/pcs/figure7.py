@@ -14,7 +14,7 @@ from papers.pcs.workloads import MEASURED_JOBS, published
 from papers.runs import Means, means
 from papers.sheets import Claim, claims, number, picture, write_page
 
-OTHERS = ("fifo", "srsf", "las", "afs", "themis", "fair")
+OTHERS = ("elastic_fifo", "srsf", "elastic_las", "afs", "elastic_themis", "elastic_fair")
 FORGETFUL = "Themis, lease forgotten"
 ABOUT = (
     "The first 301 jobs of each published trace on 64 GPUs, as in the published runs, then the next 301 under the same "
@@ -49,7 +49,7 @@ def _tasks(data: Path, cluster: str, first: int, chosen: dict[str, WfqConfig]) -
     return [
         *(Task(case, name, scene, config=config) for name, config in chosen.items()),
         *policies(case, scene, OTHERS),
-        Task(case, FORGETFUL, scene, "themis", settings={"pending_lease": "false"}),
+        Task(case, FORGETFUL, scene, "elastic_themis", settings={"pending_lease": "false"}),
     ]
 
 
@@ -76,7 +76,7 @@ def _claims(found: Means) -> list[Claim]:
     made = []
     for cluster in CLUSTERS:
         rows = of_case(found, window(cluster))
-        others = {name: rows[TITLES[name]] for name in ("fifo", "srsf", "afs", "themis")}
+        others = {name: rows[TITLES[name]] for name in ("elastic_fifo", "srsf", "afs", "elastic_themis")}
         lowest = min(figures["mean_jct_s"] for figures in rows.values())
         quick = min(others.values(), key=lambda figures: figures["mean_jct_s"])
         afs = others["afs"]["mean_jct_s"] / min(one["mean_jct_s"] for name, one in others.items() if name != "afs")

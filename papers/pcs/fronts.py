@@ -152,7 +152,7 @@ def picks(front: Front) -> dict[str, Row]:
     """
     rows = [row for row in front.rows if row.pareto and row.test is not None and len(row.config.rates) > 1]
     lowest = min(row.test[0] for row in rows)  # type: ignore[index]
-    whole = max(front.references["fifo"][0] / lowest, 1.0)
+    whole = max(front.references["elastic_fifo"][0] / lowest, 1.0)
     return {
         name: min((row for row in rows if row.test[0] <= lowest * whole**share), key=lambda row: row.test[1])  # type: ignore[index]
         for name, share in SHARES

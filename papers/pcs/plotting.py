@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["WIDE", "distributions", "jct_and_errors", "plain_ticks", "save", "scatter", "style_of"]
 PCS = ("PCS-jct", "PCS-bal", "PCS-pred")
-ALWAYS = (*PCS, *(TITLES[name] for name in ("fifo", "srsf", "afs", "themis", "fair", "las")))
+ALWAYS = (
+    *PCS,
+    *(TITLES[name] for name in ("elastic_fifo", "srsf", "afs", "elastic_themis", "elastic_fair", "elastic_las")),
+)
 TALL_PANEL = 2.9
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
-from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.figures import errors_pct, run_log, unfairness_pct
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.elastic.simulating import prepare
@@ -16,10 +16,11 @@ from jobcast.simulator.metrics import summary
 from papers.runs import in_parallel
 
 TITLES = {
-    "fifo": "FIFO", "srsf": "Tiresias (SRSF)", "las": "LAS", "afs": "AFS", "themis": "Themis", "fair": "max-min fair",
+    "elastic_fifo": "FIFO", "srsf": "Tiresias (SRSF)", "elastic_las": "LAS", "afs": "AFS", "elastic_themis": "Themis",
+    "elastic_fair": "max-min fair",
 }  # fmt: skip
 """Policies besides PCS, and what the paper calls them."""
-PAPERS = ("fifo", "srsf", "afs", "themis")
+PAPERS = ("elastic_fifo", "srsf", "afs", "elastic_themis")
 """PCS, section 5.1."""
 PERCENTILES = (50, 90, 95, 99)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticLog, ElasticReplay, replay_elastic
 from papers.pcs.runs import cut
 
@@ -11,7 +11,7 @@ SUBMIT = (0.0, 1.0, 7.0, 9.0)
 SIZES = (10.0, 8.0, 1.0, 8.0)
 """Ours: the text prints no sizes. With these all that it says of the toy comes out, but for Themis's unfairness."""
 LEASE = 1.0  # PCS, footnote 1
-POLICIES = {"srsf": "Tiresias (SRSF)", "themis": "Themis", "fifo": "FIFO"}
+POLICIES = {"srsf": "Tiresias (SRSF)", "elastic_themis": "Themis", "elastic_fifo": "FIFO"}
 """In the order of the figure's rows."""
 
 
@@ -35,9 +35,9 @@ def toy_jobs() -> ElasticJobs:
 
 def play_toy(policy: str, arrived: int = len(SIZES)) -> ElasticLog:
     """The first `arrived` jobs under a policy, to their end, each with the forecast made at its submission."""
-    settings = {"lease_s": str(LEASE)} if policy == "themis" else {}
+    settings = {"lease_s": str(LEASE)} if policy == "elastic_themis" else {}
     jobs = cut(toy_jobs(), arrived)
-    rule = find_elastic(policy)(settings)
+    rule = make_policy(policy, None, settings)
     return replay_elastic(ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.ones(1)), rule), predict=True)
 
 

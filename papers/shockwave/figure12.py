@@ -12,7 +12,7 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.plots import PALETTE
 from jobcast.pipelines.rounds import RESTATEMENT, work_forecasts
 from jobcast.pipelines.scenes import Scene
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
 from papers.plotting import save
 from papers.runs import NO_HOME, SHOCKWAVE
@@ -63,7 +63,7 @@ def planned(data: Path, jobs: int, seed: int) -> Planned:
     """Plan one window for so many active jobs."""
     scene = drawn(data, seed, jobs=jobs, gpus=GPUS, arrivals="batch")
     forecasts = work_forecasts(scene, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).forecasts
-    rule, state = ROUND_POLICIES[SHOCKWAVE].rule(forecasts), state_of(scene, seed)
+    rule, state = make_rule(SHOCKWAVE, forecasts), state_of(scene, seed)
     begin_s = perf_counter()
     rule.choose(state)
     wall_s = perf_counter() - begin_s

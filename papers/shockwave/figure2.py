@@ -12,8 +12,8 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.plots import legend_beside, styles
 from jobcast.pipelines.rounds import ORACLE, RESTATEMENT, Declared, round_workload, work_forecasts
 from jobcast.pipelines.scenes import Scene
-from jobcast.schedulers.round_policies import ROUND_POLICIES
-from jobcast.schedulers.rounds import Rounds
+from jobcast.schedulers.registry import make_rule
+from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import replay
 from papers.plotting import save
@@ -107,13 +107,12 @@ def doubling_job(scene: Scene) -> int:
 
 def watch(scene: Scene, seq: int, policy: str, spec: ForecastSpec) -> Watched:
     """Replay a scene and watch one job."""
-    factory = ROUND_POLICIES[policy]
-    workload = round_workload(scene, factory.mechanism({}))
+    workload = round_workload(scene, RESTART_S)
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:
         forecasts = work_forecasts(scene, spec, home=NO_HOME, seed=0, allow_overlap=False).forecasts
-    watched = Watch(factory.rule(forecasts), RunTimes(forecasts), seq)
+    watched = Watch(make_rule(policy, forecasts), RunTimes(forecasts), seq)
     log = replay(workload, Rounds(watched, policy))
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))
 

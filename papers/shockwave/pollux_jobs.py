@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Regime, Training
 from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
-from jobcast.pipelines.scenes import FLAT_POOL, Scene
+from jobcast.pipelines.scenes import Scene
 from jobcast.simulator.goodput import ScalableWork, Stretch
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
+from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.scenes import FLAT_POOL, Scene, build_scene
+from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.traces.generators import generate, generate_courses
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace

@@ -6,6 +6,7 @@ import click
 
 from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
+    PolicyCommand,
     check_places,
     console_of,
     degrade_option,
@@ -21,7 +22,7 @@ from jobcast.pipelines.commands.options import (
 from jobcast.pipelines.forecast_specs import HELP
 
 
-@click.command(name="backtest")
+@click.command(name="backtest", cls=PolicyCommand)
 @trace_option()
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
 @click.option("--policies", required=True, metavar="A,B", help="Policies between commas.")

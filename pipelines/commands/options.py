@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class PolicyCommand(click.Command):
+    """A command whose help lists all policies."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Names by kind."""
+        from jobcast.schedulers.policies import KINDS
+        from jobcast.schedulers.registry import BUILT_IN, POLICIES, names_of
+
+        names = {kind.title: names_of(key) for key, kind in KINDS.items()}
+        names["installed"] = tuple(name for name in POLICIES if name not in BUILT_IN)
+        with formatter.section("Policies (`jobcast policies NAME` tells its settings)"):
+            formatter.write_dl([(title, ", ".join(found)) for title, found in names.items() if found])
+
+
 class Instant(click.ParamType[float]):
     """ISO-8601 or seconds from the epoch."""
 

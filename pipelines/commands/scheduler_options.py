@@ -33,11 +33,11 @@ def train_scheduler(
     settings = _known(settings_of(pairs), name)
     from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch
+    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
     from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
     from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
     from jobcast.pipelines.tasks.scene import task_scene
-    from jobcast.pipelines.tasks.servers import servers
     from jobcast.pipelines.tasks.simulating import task_files
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
@@ -48,8 +48,9 @@ def train_scheduler(
     check_places(json_to, (trace_path, tasks, curves), folders={"the store": home / "mlruns"})
     tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
-    place = servers(gpus=_count("gpus", settings["gpus"]) if "gpus" in settings else None, cluster=cluster)
-    scene = task_scene(read_trace(trace_path), place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])
+    gpus, trace = _count("gpus", settings["gpus"]) if "gpus" in settings else None, read_trace(trace_path)
+    place = cluster_of(trace, gpus=gpus, cluster=cluster, from_s=window[0], otherwise=TASK_GPUS)
+    scene = task_scene(trace, place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])
     given: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()

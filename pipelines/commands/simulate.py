@@ -1,5 +1,6 @@
 """`jobcast simulate`: one policy, one source of forecasts, one window."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 
 from jobcast.pipelines.commands.loop_options import asked_think_s, loop_options
 from jobcast.pipelines.commands.options import (
+    PolicyCommand,
     check_places,
     console_of,
     degrade_option,
@@ -24,20 +26,18 @@ from jobcast.pipelines.commands.options import (
 from jobcast.pipelines.forecast_specs import HELP
 
 
-@click.command(name="simulate")
+@click.command(name="simulate", cls=PolicyCommand)
 @trace_option()
 @click.option(
     "--policy",
     required=True,
     metavar="NAME",
-    help="fcfs, ssf, sjf, gssf, mmfs, themis_np, hived, sia, sia_vc, sia_risk, sia_preempt, "
-    "milp; by rounds shockwave, ossp, allox, themis_filter, gavel, mst, gandiva_fair, srpt, "
-    "las; of jobs that scale pollux; elastic pcs, fifo, srsf, las, afs, themis, fair; of tasks mlfs, mlf_h, mlf_c, "
-    "mlf_rl, slaq, tiresias, gandiva, graphene, borg_fair, hypersched, device_rl; of energy and due dates andreas, "
-    "exact, edf, ps, fifo (with --set profiles=FILE); or an installed one.",
+    help="One of those below, or an installed one.",
 )
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
-@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and pools.")
+@click.option(
+    "--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML of nodes, pools, watts, prices."
+)
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option(
     "--forecasts",
@@ -98,34 +98,20 @@ def command(
       jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
-
-    \b
-    Settings (--set) of policies over pools; one that a policy does not know is refused with those that it knows:
-      ssf, sjf, gssf  backfill=true
-      mmfs            strict=true
-      themis_np       filter=SHARE
-      sia             windows_min=5,60 slack=SHARE order=share|submission|shortest|narrow tick_s=S switches=FILE
-      sia_risk        budget_min=MIN relief_min=N tick_s=S switches=FILE
-      sia_preempt     preemptible_share=SHARE resume_s=S
-      milp            grid_s=S beta=N exact=true time_limit_s=S starts_per_duration=N search_tries=N seed=N
-      fcfs, hived, sia with locality=true place jobs on servers; sia then takes apart=cell|buddy|none follow=false
-                      tick_s=S switches=FILE alone
     """
     from jobcast import __version__
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cells import asks_for_locality, check_locality, placed, without_locality
+    from jobcast.pipelines.cells import asks_for_locality, check_locality, placed
     from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
-    from jobcast.pipelines.elastic.cluster import hardware
-    from jobcast.pipelines.elastic.simulating import for_elastic
     from jobcast.pipelines.energy import asking as energy
-    from jobcast.pipelines.energy.cluster import energy_nodes
     from jobcast.pipelines.enriched import settings_beside
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, write_job_table
-    from jobcast.pipelines.policy_settings import check_forecasts
+    from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant, settings_for
     from jobcast.pipelines.rounds import default_spec, has_training
     from jobcast.pipelines.run_record import (
         bin_names,
@@ -135,7 +121,7 @@ def command(
         write_run_record,
     )
     from jobcast.pipelines.scaling_jobs import read_scaling
-    from jobcast.pipelines.scenes import build_scene, capacity
+    from jobcast.pipelines.scenes import build_scene
     from jobcast.pipelines.simulation import (
         check_baseline,
         figures,
@@ -146,16 +132,18 @@ def command(
         warmup_end,
     )
     from jobcast.pipelines.tasks import asking as tasks
-    from jobcast.pipelines.training_jobs import read_tables, without_tables
-    from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-    from jobcast.schedulers.policies import uses_forecasts
-    from jobcast.schedulers.tasks.policies import TASK_POLICIES
+    from jobcast.pipelines.training_jobs import read_tables
+    from jobcast.schedulers.policies import ELASTIC, ENERGY, TASKS, split_settings
     from jobcast.traces.readers import read_trace
 
     console = console_of(ctx)
     oracle = parse_forecasts("oracle")
     spec = parse_forecasts(forecasts) if forecasts is not None else None
-    settings, assumed = settings_beside(policy, trace_path, settings_of(pairs))
+    settings = settings_of(pairs)
+    trace = cache(lambda: read_trace(trace_path))
+    rule, baseline, taken = policies_meant(policy, baseline, settings, trace)
+    policy = rule.name
+    settings, assumed = settings_beside(rule.kind, trace_path, settings)
     for line in assumed:
         console.note(f"assumed: {line}")
     think_s = asked_think_s(closed_loop, max_think_s)
@@ -181,40 +169,36 @@ def command(
         degrade=degrade,
         assumptions=assumed,
     )
-    by_energy = energy.for_energy(policy, settings)
-    trace = read_trace(trace_path) if policy in ELASTIC_POLICIES and not by_energy else None
-    if trace is not None and for_elastic(policy, trace):
-        place_of = hardware(trace, gpus=gpus, cluster=cluster_path, pools=pools_path)
-        simulate_and_tell(trace, place_of, asked, spec, console, out=out, json_to=json_to)
+    for note in taken:
+        console.note(note)
+    where: dict[str, Any] = {"pools": pools_path, "cluster": cluster_path, "gpus": gpus, "from_s": from_s}
+    if rule.kind == ELASTIC:
+        simulate_and_tell(trace(), cluster_of(trace(), **where), asked, spec, console, out=out, json_to=json_to)
         return
     if predict:
         raise ConfigError(
-            f"--predict: completion times are forecast for elastic policies, not {policy}; choose from "
-            f"{', '.join(ELASTIC_POLICIES)}"
+            f"--predict: completion times are forecast for elastic policies, not {policy}; `jobcast policies` lists "
+            "them"
         )
-    if by_energy:
-        nodes = energy_nodes(gpus=gpus, cluster=cluster_path, pools=pools_path)
-        energy.simulate_and_tell(
-            read_trace(trace_path), nodes, asked, spec, console, home=find_home(), out=out, json_to=json_to
-        )
+    if rule.kind == ENERGY:
+        place = cluster_of(trace(), **where)
+        energy.simulate_and_tell(trace(), place, asked, spec, console, home=find_home(), out=out, json_to=json_to)
         return
-    if policy in TASK_POLICIES:
-        servers = tasks.servers_of(gpus, cluster_path, pools_path)
-        tasks.simulate_and_tell(
-            read_trace(trace_path), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to
-        )
+    if rule.kind == TASKS:
+        servers = cluster_of(trace(), **where, otherwise=TASK_GPUS)
+        tasks.simulate_and_tell(trace(), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to)
         return
     base_name = check_baseline(baseline) if baseline is not None else "fcfs"
     local, by_rounds, tables = asks_for_locality(settings), is_by_rounds(policy), read_tables(settings)
     check_forecasts(policy, spec or oracle)
     if local:
         check_locality(policy, base_name)
-    own = without_locality(without_tables(settings))
+    split_settings(rule, loaded(settings), local)
+    own = dict(settings_for(policy, settings, local))
     scaling = read_scaling(settings)
-    trace = trace or read_trace(trace_path)
-    place = capacity(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s)
+    place = cluster_of(trace(), **where)
     scene = build_scene(
-        trace,
+        trace(),
         place.pools,
         origin=place.origin,
         flat=place.flat,
@@ -230,7 +214,7 @@ def command(
     if local:
         scene = placed(scene, place.cells)
     if scaling is not None:
-        scene = scaling_scene(scene, trace, scaling)
+        scene = scaling_scene(scene, trace(), scaling)
     if baseline is None and (has_training(scene) or scaling is not None):
         base_name = None
     spec = spec or (default_spec(scene) if by_rounds else oracle)
@@ -252,14 +236,14 @@ def command(
             run = simulate(scene, policy, spec, **how)
     base = None
     if base_name is not None:
-        same = base_name == policy and not own and (spec == oracle or not uses_forecasts(policy))
+        same = base_name == policy and not own and (spec == oracle or not rule.asks)
         base = run if same else simulate(scene, base_name, oracle, home=home, seed=seed)
     result: dict[str, Any] = {
         **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
         **told_of_loop(scene, run.log),
         "baseline": base_name,
         "simulated": True,
-        "inputs": scene.provenance(trace),
+        "inputs": scene.provenance(trace()),
         "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
         "assumptions": list(assumed),
         "seed": seed,

@@ -82,6 +82,7 @@ def generate_trace(
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
     from jobcast.traces.canonical import write_trace
+    from jobcast.traces.cluster_file import write_cluster
     from jobcast.traces.generators import (
         generate,
         generate_courses,
@@ -89,7 +90,6 @@ def generate_trace(
         generate_profiles,
         generate_tasks,
     )
-    from jobcast.traces.gpu_nodes import write_gpu_nodes
     from jobcast.traces.job_curves import write_job_curves
     from jobcast.traces.pools import write_pools
     from jobcast.traces.profiles import write_profiles
@@ -117,7 +117,7 @@ def generate_trace(
     if profiles is not None and profiles_out:
         write_profiles(profiles, profiles_out)
     if nodes and cluster_out:
-        write_gpu_nodes(nodes, cluster_out)
+        write_cluster(nodes, cluster_out)
     console = console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:

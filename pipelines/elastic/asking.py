@@ -8,20 +8,19 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.elastic.simulating import (
-    demand_settings,
     figures,
-    own_settings,
     simulate_elastic,
     write_elastic_table,
 )
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.simulation import counted_from, figures_table
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.schedulers.policies import ELASTIC, split_settings
+from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.traces.table import Trace
 
 NO_MODELS: Mapping[str, int] = MappingProxyType({})
@@ -80,7 +79,7 @@ class Asked:
 
 def simulate_and_tell(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,
@@ -95,12 +94,11 @@ def simulate_and_tell(
             "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
         )
     from_s, until_s = asked.window
-    scene = elastic_scene(
-        trace, place, from_s=from_s, until_s=until_s, limit=asked.limit, **demand_settings(asked.settings)
-    )
-    own = own_settings(asked.settings)
+    split = split_settings(find_of_kind(asked.policy, ELASTIC), asked.settings)
+    scene = elastic_scene(trace, place, from_s=from_s, until_s=until_s, limit=asked.limit, **split.files.given())
+    own = split.plain("own", "mechanism")
     if asked.baseline not in (None, "none"):
-        find_elastic(asked.baseline or "")
+        find_of_kind(asked.baseline or "", ELASTIC)
     with console.progress(f"simulate {asked.policy}") as step:
         run = simulate_elastic(scene, asked.policy, own, predict=asked.predict, progress=step)
     base = None
@@ -122,6 +120,6 @@ def simulate_and_tell(
 
 def _placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, str]) -> tuple[str, ...]:
     placed = len(scene.cluster.node_gpus) > 0
-    if not placed or find_elastic(policy)(own, scene.gpu_types).integral:
+    if not placed or make_rule(policy, scene.gpu_types, own).integral:
         return ()
     return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)

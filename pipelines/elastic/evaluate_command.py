@@ -8,15 +8,17 @@ import numpy as np
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.calibration import LEVELS, IntervalTracker
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware, hardware
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Forecast, Progress, forecast_run, interval_figures, track
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
-from jobcast.pipelines.elastic.simulating import demand_settings, own_settings, prepare
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.schedulers.policies import ELASTIC, split_settings
+from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 
@@ -45,10 +47,10 @@ def evaluate_jct(
     """Score intervals of jobs submitted in a window. Raises ConfigError and TraceError for what cannot be scored."""
     if not policy:
         raise ConfigError("evaluate jct: needs --policy NAME")
-    find_elastic(policy)
     check_places(json_to, (trace_path, cluster_path))
     trace, settings = read_trace(trace_path), settings_of(pairs)
-    place = hardware(trace, gpus=gpus, cluster=cluster_path, pools=None)
+    policy = find_of_kind(resolve_policy(policy, elastic=bool(trace.elastic.any()))[0].name, ELASTIC).name
+    place = cluster_of(trace, gpus=gpus, cluster=cluster_path)
     drawn = {"futures": futures or FUTURES, "seed": seed, "declared": sizes == "declared"}
     with console.progress(f"evaluate jct under {policy}") as step:
         result = score_jct(trace, place, policy, settings, window, drawn, every, step)
@@ -58,7 +60,7 @@ def evaluate_jct(
 
 def score_jct(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     window: tuple[float | None, float | None],
@@ -76,7 +78,8 @@ def score_jct(
     from_s, until_s = window
     if from_s is None:
         from_s = float(trace.submit_s[int(HISTORY * len(trace))])
-    scored = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **demand_settings(settings))
+    facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
+    scored = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **facts)
     every = every or max(1, len(scored) // SCORED)
     try:
         found = _forecasts(scored, place, policy, settings, from_s, drawn, every, progress)
@@ -101,7 +104,7 @@ def score_jct(
 
 def _forecasts(
     scene: ElasticScene,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     from_s: float,
@@ -109,7 +112,7 @@ def _forecasts(
     every: int,
     progress: Progress | None,
 ) -> Forecast:
-    run = prepare(scene, policy, own_settings(settings))
+    run = prepare(scene, policy, settings)
     earlier = earlier_of(scene, place, settings, from_s)
     jobs = np.arange(every // 2, len(scene), every).tolist() or [0]
     return forecast_run(run, earlier, jobs, progress=progress, **drawn)

@@ -1,20 +1,20 @@
 """Jobs before a run begins, as the trace ran them: what forecasts of sizes and arrivals may learn from."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from jobcast.domain.errors import TraceError
-from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.elastic.futures import NO_PAST, Past
 from jobcast.pipelines.elastic.intervals import Earlier
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
-from jobcast.pipelines.elastic.simulating import demand_settings
 
 NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
-def earlier_of(scene: ElasticScene, place: Hardware, settings: Mapping[str, str], from_s: float | None) -> Earlier:
+def earlier_of(scene: ElasticScene, place: Cluster, facts: Mapping[str, Any], from_s: float | None) -> Earlier:
     """Jobs submitted before a scene's window; each ended when its trace says, else as if it ran alone from the first.
 
     Models that the window does not know count as the window's first: their widths and sizes are what is learnt.
@@ -22,7 +22,7 @@ def earlier_of(scene: ElasticScene, place: Hardware, settings: Mapping[str, str]
     if from_s is None or not len(scene.earlier):
         return NOBODY
     try:
-        before = elastic_scene(scene.earlier, place, **demand_settings(settings))
+        before = elastic_scene(scene.earlier, place, **facts)
     except TraceError:
         return NOBODY
     rows = dict(zip(scene.models, scene.jobs.model.tolist(), strict=True))

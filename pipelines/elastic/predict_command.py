@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.jct_options import whole_numbers
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import hardware
 from jobcast.pipelines.elastic.jct_plot import check_plot, write_plot
 from jobcast.pipelines.elastic.predicting import HOUR_S, NEW, Question, answer_jct, answers_table
 from jobcast.pipelines.times import iso, parse_time
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
 
 FUTURES = 200
@@ -46,7 +47,6 @@ def predict_jct(
     if not policy or not job:
         lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
         raise ConfigError(f"predict jct: needs {lacking}")
-    find_elastic(policy)
     if from_s is not None and from_s > at_s:
         raise ConfigError("--from must not lie after --at")
     if plot:
@@ -66,7 +66,8 @@ def predict_jct(
     if every_h and job == NEW:
         raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
     trace, settings = read_trace(trace_path), settings_of(pairs)
-    place = hardware(trace, gpus=gpus, cluster=cluster_path, pools=None)
+    policy = find_of_kind(resolve_policy(policy, elastic=bool(trace.elastic.any()))[0].name, ELASTIC).name
+    place = cluster_of(trace, gpus=gpus, cluster=cluster_path)
     with console.progress(f"predict {job}") as step:
         result, answers = answer_jct(trace, place, policy, settings, question, from_s)
         step(1, 1)

@@ -8,13 +8,15 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.elastic.futures import NO_PAST, Forecasters, play_futures
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
-from jobcast.pipelines.elastic.simulating import demand_settings, own_settings, prepare
+from jobcast.pipelines.elastic.simulating import prepare
 from jobcast.pipelines.times import iso
+from jobcast.schedulers.policies import ELASTIC, split_settings
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import COUNT
 from jobcast.traces.table import Trace
@@ -72,7 +74,7 @@ class Answer:
 
 def answer_jct(
     trace: Trace,
-    place: Hardware,
+    place: Cluster,
     policy: str,
     settings: Mapping[str, str],
     question: Question,
@@ -83,8 +85,9 @@ def answer_jct(
     Raises ConfigError and TraceError for a job that is not there any more or not yet, or cannot be forecast.
     """
     until_s = np.nextafter(question.at_s, np.inf)
-    scene = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **demand_settings(settings))
-    own, earlier = own_settings(settings), earlier_of(scene, place, settings, from_s)
+    facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
+    scene = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **facts)
+    earlier = earlier_of(scene, place, facts, from_s)
     at_s = question.at_s - scene.origin_s
     if question.job == NEW:
         row = _model_row(scene, question.model)
@@ -99,7 +102,7 @@ def answer_jct(
         runs = [(int(scene.jobs.most[job]), scene)]
     answers, told = [], {}
     for gpus, one in runs:
-        run = prepare(one, policy, own)
+        run = prepare(one, policy, settings)
         run.submit(len(one))
         run.advance(at_s)
         told = _standing(run, one, job, question)

@@ -10,7 +10,8 @@ import polars as pl
 
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.elastic.cluster import Hardware
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.clusters import elastic_cluster
 from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
@@ -67,7 +68,7 @@ class ElasticScene:
 
 def elastic_scene(
     trace: Trace,
-    hardware: Hardware,
+    place: Cluster,
     *,
     speedups: Path | None = None,
     from_s: float | None = None,
@@ -83,7 +84,7 @@ def elastic_scene(
 
     Parameters
     ----------
-    trace, hardware : jobs and GPUs
+    trace, place : jobs and GPUs
     speedups : a table as `traces.speedups` reads it; without one every model is g times as fast on g GPUs
     from_s, until_s, limit : the window, and how many of its jobs
     noise : p of Figure 10: declared sizes are the true ones times a factor drawn for each in 1 -+ p
@@ -95,10 +96,10 @@ def elastic_scene(
     if limit is not None:
         window = replace(window, jobs=window.jobs.head(min(limit, len(window))))
     table, models, table_notes = _demand(window, speedups)
-    jobs, size_s, rigid = _columns(window, table, models, hardware)
+    jobs, size_s, rigid = _columns(window, table, models, place)
     if noise:
         jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed))
-    notes = [*trace.notes, f"GPUs: {hardware.origin}", *table_notes]
+    notes = [*trace.notes, f"GPUs: {place.together}", *table_notes]
     if rigid:
         notes.append(f"{rigid} jobs without min_gpus hold all their GPUs or none")
     if noise:
@@ -111,8 +112,8 @@ def elastic_scene(
         pools=tuple(window.jobs["pool"].to_list()),
         models=models,
         origin_s=float(window.submit_s[0]),
-        cluster=hardware.cluster(),
-        gpu_types=hardware.gpu_types,
+        cluster=elastic_cluster(place),
+        gpu_types=place.gpu_types,
         trace=window,
         earlier=trace.between(None, begin_s),
         notes=tuple(notes),
@@ -146,7 +147,7 @@ def _demand(window: Trace, path: Path | None) -> tuple[Speedups, tuple[str, ...]
 
 
 def _columns(
-    window: Trace, table: Speedups, models: tuple[str, ...], hardware: Hardware
+    window: Trace, table: Speedups, models: tuple[str, ...], place: Cluster
 ) -> tuple[ElasticJobs, Floats, int]:
     """The jobs, their sizes, and how many of them are rigid."""
     most = window.gpus.astype(np.float64)
@@ -157,12 +158,12 @@ def _columns(
     )
     rigid = told.is_null().to_numpy()
     least = np.where(rigid, most, told.fill_null(0).to_numpy()).astype(np.float64)
-    stuck = least > hardware.gpus
+    stuck = least > place.gpus
     if stuck.any():
         row = int(np.flatnonzero(stuck)[0])
         raise TraceError(
             f"{window.source.path}: job {window.jobs['job_id'][row]} needs at least {least[row]:g} GPUs, the cluster "
-            f"has {hardware.gpus:g} ({int(stuck.sum())} such jobs); give more GPUs or leave them out"
+            f"has {place.gpus:g} ({int(stuck.sum())} such jobs); give more GPUs or leave them out"
         )
     rows = {model: table.row_of(model) for model in sorted(set(models))}
     model = np.array([rows[name] for name in models], dtype=np.int64)
@@ -186,15 +187,15 @@ def _columns(
         stage_end=stages.stage_end,
         stage_most=stages.stage_most,
         speedup=np.ascontiguousarray(table.speedup, dtype=np.float64),
-        speed=np.ascontiguousarray(_speeds(table, hardware), dtype=np.float64),
+        speed=np.ascontiguousarray(_speeds(table, place), dtype=np.float64),
     )
     return jobs, size_s, int(rigid.sum())
 
 
-def _speeds(table: Speedups, hardware: Hardware) -> Floats:
-    if len(hardware.gpu_types) == 1 and hardware.gpu_types[0] not in table.gpu_types:
+def _speeds(table: Speedups, place: Cluster) -> Floats:
+    if len(place.gpu_types) == 1 and place.gpu_types[0] not in table.gpu_types:
         return np.ones((len(table.models), 1))
-    return table.speeds(hardware.gpu_types)
+    return table.speeds(place.gpu_types)
 
 
 def _factors(count: int, noise: float, seed: int) -> Floats:

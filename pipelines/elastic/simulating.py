@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.elastic.cluster import preempting
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.figures import all_figures, fair_finish_s, run_log
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES, find_elastic
-from jobcast.schedulers.policies import POLICIES
+from jobcast.schedulers.policies import ELASTIC, split_settings
+from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.elastic.run import ElasticLog, ElasticReplay, replay_elastic
 from jobcast.simulator.metrics import against_baseline
-from jobcast.traces.table import Trace
-
-TABLE_SETTINGS = ("speedups", "noise", "noise_seed")
-"""Settings that say what jobs are, whatever the policy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,37 +29,12 @@ class ElasticRun:
     wall_s: float
 
 
-def for_elastic(policy: str, trace: Trace) -> bool:
-    """Whether a policy is to be taken from the elastic ones: they alone know it, or the trace's jobs are elastic."""
-    return policy in ELASTIC_POLICIES and (policy not in POLICIES or bool(trace.elastic.any()))
-
-
-def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings that are a policy's own."""
-    return {name: value for name, value in settings.items() if name not in TABLE_SETTINGS}
-
-
-def demand_settings(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of the demand as `elastic_scene` takes them. Raises ConfigError for a value that cannot be read."""
-    read: dict[str, Any] = {}
-    if "speedups" in settings:
-        read["speedups"] = Path(settings["speedups"])
-    for name, kind, what in (("noise", float, "a share such as 0.4"), ("noise_seed", int, "a whole number")):
-        if name in settings:
-            try:
-                read[name] = kind(settings[name])
-            except ValueError as error:
-                raise ConfigError(f"setting {name}: {settings[name]!r} is not {what}") from error
-    return read
-
-
 def prepare(scene: ElasticScene, policy: str, settings: Mapping[str, Any]) -> ElasticReplay:
     """A run at its beginning. Raises ConfigError for an unknown policy or setting."""
-    factory = find_elastic(policy)
-    rule = factory(settings, scene.gpu_types)
-    mechanism = factory.mechanism(settings)
-    cluster = preempting(scene.cluster, mechanism["preempt_s"], placed=rule.integral)
-    return ElasticReplay(scene.jobs, scene.size_s, cluster, rule, pending_lease=mechanism["pending_lease"])
+    how = split_settings(find_of_kind(policy, ELASTIC), settings).mechanism
+    rule = make_rule(policy, scene.gpu_types, settings)
+    cluster = preempting(scene.cluster, how.preempt_s, placed=rule.integral)
+    return ElasticReplay(scene.jobs, scene.size_s, cluster, rule, pending_lease=how.pending_lease)
 
 
 def simulate_elastic(

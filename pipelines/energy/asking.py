@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import check_places, dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
 from jobcast.pipelines.energy.believing import Believed, believed_times
-from jobcast.pipelines.energy.cluster import EnergyNodes
 from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
 from jobcast.pipelines.energy.simulating import (
     KNOWN,
@@ -17,8 +17,6 @@ from jobcast.pipelines.energy.simulating import (
     EnergyRun,
     check_segments,
     figures,
-    mechanism,
-    own_settings,
     policy_of,
     profiles_file,
     simulate_energy,
@@ -29,19 +27,14 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE
 from jobcast.pipelines.simulation import counted_from, figures_table, trust_lines
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-from jobcast.schedulers.energy.policies import ENERGY_POLICIES, find_energy_policy
+from jobcast.schedulers.policies import ENERGY, split_settings
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.table import Trace
-
-
-def for_energy(policy: str, settings: Mapping[str, str]) -> bool:
-    """Whether a policy is one of energy; of names that elastic policies have too, where profiles are given."""
-    return policy in ENERGY_POLICIES and (policy not in ELASTIC_POLICIES or PROFILES in settings)
 
 
 def simulate_and_tell(
     trace: Trace,
-    nodes: EnergyNodes,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,
@@ -54,14 +47,14 @@ def simulate_and_tell(
     spec, settings = spec or ORACLE, asked.settings
     segments = _segments_file(asked, out, json_to)
     profiles, known = profiles_file(settings), Path(settings[KNOWN]) if KNOWN in settings else None
-    _, prices = mechanism(settings)
+    split = split_settings(find_of_kind(asked.policy, ENERGY), settings)
     base_name = None if asked.baseline in (None, "none") else asked.baseline
-    for name, given in ((asked.policy, own_settings(settings)), (base_name, {})):
+    for name, given in ((asked.policy, settings), (base_name, {})):
         if name is not None:
-            policy_of(find_energy_policy(name), given, asked.seed)
+            policy_of(name, given, asked.seed)
     scene = energy_scene(
         trace,
-        nodes.priced(**prices),
+        place.priced(**dict(split.site)),
         profiles=profiles,
         from_s=asked.window[0],
         until_s=asked.window[1],
@@ -77,7 +70,7 @@ def simulate_and_tell(
         allow_overlap=asked.allow_overlap,
         degrade=asked.degrade,
     )
-    plain = {name: value for name, value in settings.items() if name not in own_settings(settings)}
+    plain = split.plain("mechanism", "files", "site")
     with console.progress(f"simulate {asked.policy}") as step:
         run = _run(scene, asked, asked.policy, settings, believed, step)
     base = None
@@ -125,7 +118,7 @@ def _run(
     """A replay under a policy; a baseline is given settings of files and cluster alone."""
     return simulate_energy(
         scene,
-        find_energy_policy(policy),
+        policy,
         settings,
         believed.epoch_s,
         seed=asked.seed,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
 from jobcast.domain.errors import TraceError
-from jobcast.pipelines.energy.cluster import EnergyNodes
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.clusters import assumed_power, energy_cluster
 from jobcast.pipelines.scenes import cut_window, window_told
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 from jobcast.traces.profiles import ProfileTable, read_profiles
@@ -28,7 +29,8 @@ class EnergyScene:
     Attributes
     ----------
     jobs : what policies see of them where they know the true times; times are seconds from the epoch
-    nodes : where they run
+    place : where they run
+    cluster, gpu_types : its nodes as the engine takes them, and the GPU type of each kind of them
     job_ids, models, batch_sizes : (n_jobs,); no batch size: None
     scale : (n_jobs,) seconds an epoch over the profiled ones; 1 unless the trace binds durations, see `energy_scene`
     trace : the window
@@ -38,7 +40,9 @@ class EnergyScene:
     """
 
     jobs: EnergyJobs
-    nodes: EnergyNodes
+    place: Cluster
+    cluster: EnergyCluster
+    gpu_types: tuple[str, ...]
     job_ids: tuple[str, ...]
     models: tuple[str, ...]
     batch_sizes: tuple[int | None, ...]
@@ -54,17 +58,17 @@ class EnergyScene:
     def workload(self, believed_epoch_s: Floats | None = None) -> EnergyWorkload:
         """As the engine takes it; the policy goes by `believed_epoch_s`, by default by the true times."""
         jobs = self.jobs if believed_epoch_s is None else self.jobs._replace(epoch_s=believed_epoch_s)
-        return EnergyWorkload(jobs, EnergyTruth(self.jobs.epoch_s), self.nodes.cluster, self.job_ids)
+        return EnergyWorkload(jobs, EnergyTruth(self.jobs.epoch_s), self.cluster, self.job_ids)
 
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
-        cluster = self.nodes.cluster
+        cluster = self.cluster
         return {
             **window_told(self.trace),
             "profiles": {"path": self.profiles.path, "sha256": self.profiles.sha256, "rows": len(self.profiles)},
-            "cluster": self.nodes.origin,
+            "cluster": self.place.origin,
             "nodes": len(cluster.kind_of),
-            "gpus": self.nodes.gpus,
+            "gpus": self.place.gpus,
             "pue": cluster.pue,
             "tariff": dict(zip(cluster.tariff.from_s.tolist(), cluster.tariff.price_eur_kwh.tolist(), strict=True)),
             "dropped": dict(self.dropped),
@@ -74,7 +78,7 @@ class EnergyScene:
 
 def energy_scene(
     trace: Trace,
-    nodes: EnergyNodes,
+    place: Cluster,
     *,
     profiles: Path,
     from_s: float | None = None,
@@ -89,7 +93,7 @@ def energy_scene(
     Parameters
     ----------
     trace : canonical, with `epochs` and `model`; `batch_size`, `deadline` and `weight` where there are
-    nodes : they share these
+    place : they share its nodes
     profiles : file of seconds an epoch, as `traces.profiles` reads it
     from_s, until_s, limit : the window, and how many of its jobs
 
@@ -97,27 +101,32 @@ def energy_scene(
     ------
     TraceError
         The window holds no job, the file cannot be read, or a job can run on no node.
+    ConfigError
+        What the nodes draw is not known.
     """
+    cluster, gpu_types = energy_cluster(place)
     window = cut_window(trace, from_s, until_s, limit)
     table = read_profiles(profiles)
     epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
     models = tuple(needed(window, "model").to_list())
     batch_sizes = _batch_sizes(window)
     job_ids = tuple(window.jobs["job_id"].to_list())
-    epoch_s = epoch_times(table, models, batch_sizes, nodes.cluster, nodes.gpu_types)
+    epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
     scale = _scale(window, table, models, batch_sizes, epochs)
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
-    _refuse_homeless(epoch_s, window, models, batch_sizes, table, nodes)
+    _refuse_homeless(epoch_s, window, models, batch_sizes, table, gpu_types)
     scene = EnergyScene(
         jobs=EnergyJobs(window.submit_s, _due_s(window), _weights(window), epochs, epoch_s),
-        nodes=nodes,
+        place=place,
+        cluster=cluster,
+        gpu_types=gpu_types,
         job_ids=job_ids,
         models=models,
         batch_sizes=batch_sizes,
         trace=window,
         profiles=table,
         scale=scale,
-        notes=(*trace.notes, nodes.origin, *nodes.notes, *table.notes, *_missing(window)),
+        notes=(*trace.notes, place.together, *assumed_power(place), *table.notes, *_missing(window)),
         dropped=dict(trace.dropped),
     )
     scene.workload().check()
@@ -184,7 +193,7 @@ def _refuse_homeless(
     models: Sequence[str],
     batch_sizes: Sequence[int | None],
     table: ProfileTable,
-    nodes: EnergyNodes,
+    gpu_types: Sequence[str],
 ) -> None:
     homeless = np.flatnonzero(~np.isfinite(epoch_s).any(axis=(1, 2)))
     if not len(homeless):
@@ -196,7 +205,7 @@ def _refuse_homeless(
     more = f" ({len(homeless) - 1} more such jobs)" if len(homeless) > 1 else ""
     raise TraceError(
         f"{window.source.path}: job {window.jobs['job_id'][row]} (model {models[row]}{size}) can run on no node: it is "
-        f"profiled {on} in {table.path}, nodes have {', '.join(dict.fromkeys(nodes.gpu_types))}{more}; profile it or "
+        f"profiled {on} in {table.path}, nodes have {', '.join(dict.fromkeys(gpu_types))}{more}; profile it or "
         "drop it"
     )
 

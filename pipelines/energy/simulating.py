@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,8 @@ from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import finite_or_none
 from jobcast.pipelines.speedups_by_job import speedups
-from jobcast.schedulers.energy.policies import EnergyFactory
-from jobcast.schedulers.settings import at_least_one, at_least_zero, count, delay, flag, read_settings, seconds
+from jobcast.schedulers.policies import ENERGY, split_settings
+from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.energy.log import EnergyLog
 from jobcast.simulator.energy.metrics import energy_metrics
 from jobcast.simulator.energy.run import replay_energy
@@ -24,17 +24,9 @@ from jobcast.traces.files import replacing
 from jobcast.traces.parquet import write_parquet
 
 PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
-FILES = (PROFILES, KNOWN, SEGMENTS)
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
 SEED = "seed"
 """Setting of policies that draw."""
-
-
-REPLAY = {"period_s": seconds, "on_events": flag, "snapshot_epochs": count, "restart_s": delay}
-"""Settings of the mechanism, by their names in `replay_energy`."""
-PRICES = {"price_eur_kwh": at_least_zero, "pue": at_least_one}
-"""Settings of the site."""
-MECHANISM = {**REPLAY, **PRICES}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,28 +50,16 @@ def profiles_file(settings: Mapping[str, str]) -> Path:
     return Path(settings[PROFILES])
 
 
-def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings that are a policy's own."""
-    return {name: value for name, value in settings.items() if name not in (*FILES, *MECHANISM)}
-
-
-def mechanism(settings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings as `replay_energy` and as `EnergyNodes.priced` take them. Raises ConfigError for a wrong value."""
-    read = read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
-    return {key: read[key] for key in REPLAY if key in read}, {key: read.get(key) for key in PRICES}
-
-
-def policy_of(factory: EnergyFactory, settings: Mapping[str, str], seed: int) -> EnergyPolicy:
+def policy_of(policy: str, settings: Mapping[str, str], seed: int) -> EnergyPolicy:
     """A policy with its own of some settings; one that draws takes the seed where none is set. Raises ConfigError."""
-    own: dict[str, object] = dict(own_settings(settings))
-    if SEED in factory.readers:
-        own.setdefault(SEED, seed)
-    return factory(own)
+    spec = find_of_kind(policy, ENERGY)
+    drawn = {SEED: seed} if SEED in spec.settings.model_fields else {}
+    return cast(EnergyPolicy, make_rule(policy, None, {**drawn, **settings}))
 
 
 def simulate_energy(
     scene: EnergyScene,
-    factory: EnergyFactory,
+    policy: str,
     settings: Mapping[str, str],
     believed_epoch_s: Floats | None = None,
     *,
@@ -92,10 +72,10 @@ def simulate_energy(
 
     `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
     """
-    policy = policy_of(factory, settings, seed)
-    workload, (how, _) = scene.workload(believed_epoch_s), mechanism(settings)
+    rule, workload = policy_of(policy, settings, seed), scene.workload(believed_epoch_s)
+    how = dict(split_settings(find_of_kind(policy, ENERGY), settings).mechanism)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay_energy(workload, policy, progress=progress, **how)
+    log = replay_energy(workload, rule, progress=progress, **how)
     return EnergyRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {}, overlap)
 
 
@@ -152,11 +132,11 @@ def write_energy_table(scene: EnergyScene, log: EnergyLog, path: Path) -> None:
 
 def segments_table(scene: EnergyScene, log: EnergyLog) -> pl.DataFrame:
     """Stretches in which jobs held GPUs of a node: job_id, node, gpus, from, until; seconds from the epoch."""
-    told = log.segments
+    told, names = log.segments, scene.place.names
     return pl.DataFrame(
         {
             "job_id": [log.job_ids[job] for job in told.job.tolist()],
-            "node": [scene.nodes.names[node] for node in told.node.tolist()],
+            "node": [names[node] for node in told.node.tolist()],
             "gpus": told.gpus,
             "from": told.from_s,
             "until": told.until_s,

@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 
+from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION
-from jobcast.pipelines.scenes import DERIVED_LOAD, Capacity, Scene, build_scene, capacity
-from jobcast.traces.pools import derive_pools
+from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.promotion import Contest, Window
@@ -61,13 +63,14 @@ def replay_both(
     return told, any(one.run.overlap for one in results)
 
 
-def _scene(window: "Window", begin_s: float, end_s: float) -> tuple[Scene, Capacity]:
+def _scene(window: "Window", begin_s: float, end_s: float) -> tuple[Scene, Cluster]:
     """The jobs of the window; without a pools file, with quotas that it keeps busy."""
     if window.pools is not None:
-        place = capacity(window.trace, pools=window.pools, cluster=None, gpus=None, from_s=begin_s)
+        place = cluster_of(window.trace, pools=window.pools, from_s=begin_s)
     else:
-        derived = derive_pools(window.trace.between(begin_s, end_s), load=DERIVED_LOAD, span_s=end_s - begin_s)
-        place = Capacity(derived, f"derived: max(widest job, ceil(GPU-time / window / {DERIVED_LOAD:g})) GPUs a pool")
+        derived = derive_pools(window.trace.between(begin_s, end_s), span_s=end_s - begin_s)
+        origin = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
+        place = Cluster(quotas=PoolsTable.of(derived), origin=origin)
     scene = build_scene(
         window.trace,
         place.pools,

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.cluster import Hardware, hardware
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
-from jobcast.pipelines.elastic.simulating import demand_settings, own_settings
 from jobcast.pipelines.search.drift import compare
 from jobcast.pipelines.search.evaluating import World
 from jobcast.pipelines.search.front import Front, check_front_path, front_table, read_front, write_front
@@ -18,7 +18,8 @@ from jobcast.pipelines.search.journal import journal_beside
 from jobcast.pipelines.search.objectives import parse_objectives
 from jobcast.pipelines.search.searching import LEAST_JOBS, SearchRequest, search_front
 from jobcast.pipelines.search.workload import Sampling, workload_of
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
 from jobcast.traces.readers import read_trace
 
 POLICY = "pcs"
@@ -165,16 +166,13 @@ def front_figures(front: Front) -> dict[str, Any]:
 
 def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
-
-    own = own_settings(settings)
-    if "config" in own:
+    if "config" in settings:
         raise ConfigError("--set config: is what a search looks for; leave it out")
-    factory = find_elastic(POLICY)
-    rule = factory(own)
+    split = split_settings(find_policy(POLICY), settings)
     return {
-        "whole": rule.integral,
-        "monotone": own.get("caps") == "monotone",
-        "preempt_s": factory.mechanism(own)["preempt_s"],
+        "whole": split.own.whole_gpus,
+        "monotone": split.own.caps == "monotone",
+        "preempt_s": split.mechanism.preempt_s,
     }
 
 
@@ -184,12 +182,12 @@ def _scene(
     window: tuple[float | None, float | None],
     limit: int | None,
     gpus: Mapping[str, float] | None = None,
-) -> tuple[ElasticScene, Hardware]:
+) -> tuple[ElasticScene, Cluster]:
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
     known = options.gpus
     if gpus is not None and known is None and options.cluster_path is None:
         known = round(sum(gpus.values()))
-    place = hardware(trace, gpus=known, cluster=options.cluster_path, pools=None)
-    demand = demand_settings(options.settings)
+    place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])
+    demand = split_settings(find_policy(POLICY), options.settings).files.given()
     return elastic_scene(trace, place, from_s=window[0], until_s=window[1], limit=limit, **demand), place

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.elastic import ElasticPolicy, Floats
+from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.elastic.cluster import preempting
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.search.journal import Journal
 from jobcast.pipelines.search.objectives import Objective, needs_forecasts, values_of
 from jobcast.pipelines.search.workload import Sample
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.schedulers.elastic.policies import find_elastic
+from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 
 HASH_LENGTH = 16
@@ -43,7 +43,8 @@ class World:
     def policy(self, candidate: Candidate) -> ElasticPolicy:
         """The policy that a candidate is. Raises ConfigError for an unknown name."""
         if isinstance(candidate, str):
-            return find_elastic(candidate)({}, self.gpu_types)
+            rule: ElasticPolicy = make_rule(candidate, self.gpu_types)
+            return rule
         return candidate.policy(self.gpu_types, whole=self.whole, monotone=self.monotone)
 
 

@@ -23,7 +23,7 @@ LOG_RATIO = 30.0
 """Values that span more are drawn on a logarithmic axis; there those below `FLOOR` lie at it."""
 HOVER_RADIUS = 7.0
 MARKERS = ("s", "^", "D", "v")
-NAMES = {"fifo": "FIFO, the default", "srsf": "SRSF (Tiresias)"}
+NAMES = {"elastic_fifo": "FIFO, the default", "srsf": "SRSF (Tiresias)"}
 
 
 def front_plots(front: Front) -> dict[str, str]:

@@ -30,7 +30,7 @@ MOST_CHOICES = 40
 """Configurations of the training front that are tried on test samples; more do not help who chooses."""
 MOST_ASKED = 5
 """A search ends when it proposed so many times its budget: what it proposes now, it proposed before."""
-REFERENCES = ("fifo", "srsf")
+REFERENCES = ("elastic_fifo", "srsf")
 """Policies shown beside a front: the most predictable one, which is the default too, and Tiresias."""
 TRAIN, TEST = 0, 1
 """First numbers of the seeds of samples to search on and to judge on."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.commands.options import dropped_lines, table_or_json
 from jobcast.pipelines.console import Console, Step
 from jobcast.pipelines.elastic.asking import Asked
@@ -16,22 +16,21 @@ from jobcast.pipelines.simulation import counted_from, figures_table, trust_line
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
-from jobcast.pipelines.tasks.servers import Servers, servers
 from jobcast.pipelines.tasks.simulating import (
     TaskRun,
     figures,
-    own_settings,
     simulate_tasks,
     task_files,
     write_task_table,
 )
-from jobcast.schedulers.tasks.policies import find_task_policy
+from jobcast.schedulers.policies import TASKS, split_settings
+from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.table import Trace
 
 
 def simulate_and_tell(
     trace: Trace,
-    place: Servers,
+    place: Cluster,
     asked: Asked,
     spec: ForecastSpec | None,
     console: Console,
@@ -48,9 +47,9 @@ def simulate_and_tell(
     )
     warmup_until_s = counted_from(float(scene.jobs.submit_s[0]), float(scene.jobs.submit_s[-1]), asked.warmup_days)
     base_name = None if asked.baseline in (None, "none") else asked.baseline
-    plain = {name: value for name, value in asked.settings.items() if name not in own_settings(asked.settings)}
+    plain = split_settings(find_of_kind(asked.policy, TASKS), asked.settings).plain("mechanism", "files")
     if base_name is not None:
-        find_task_policy(base_name)
+        find_of_kind(base_name, TASKS)
     with console.progress(f"simulate {asked.policy}") as step:
         run = _run(scene, asked, asked.policy, asked.settings, spec, home, step)
     base = None
@@ -81,7 +80,6 @@ def _run(
     step: Step | None,
 ) -> TaskRun:
     """A replay under a policy; a baseline is given settings of files and cluster alone."""
-    factory = find_task_policy(policy)
     told = BadAnswers()
     chosen = accuracy_forecast(
         *(spec, scene.truth.metric), home=home, seed=asked.seed, told=told, job_ids=scene.job_ids, degrade=asked.degrade
@@ -94,7 +92,7 @@ def _run(
     )
     return simulate_tasks(
         scene,
-        factory,
+        policy,
         settings,
         chosen.forecast,
         seed=asked.seed,
@@ -103,10 +101,3 @@ def _run(
         told=told,
         progress=step,
     )
-
-
-def servers_of(gpus: int | None, cluster: Path | None, pools: Path | None) -> Servers:
-    """The servers that were named. Raises ConfigError for pools, which schedulers of tasks do not know."""
-    if pools is not None:
-        raise ConfigError("--pools: schedulers of tasks know no pools; give --gpus or --cluster")
-    return servers(gpus=gpus, cluster=cluster)

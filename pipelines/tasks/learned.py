@@ -6,15 +6,11 @@ from pathlib import Path
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import OverlapError, RegistryError
-from jobcast.pipelines.forecast_specs import DEVICE_POLICY, MLF_POLICY, ForecastSpec
+from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.registered import count_missing
 from jobcast.pipelines.times import iso
+from jobcast.schedulers.registry import find_policy
 from jobcast.traces.table import Trace
-
-LEARNED: Mapping[str, str] = {"mlf_rl": MLF_POLICY, "device_rl": DEVICE_POLICY, "mlfs": MLF_POLICY}
-"""Policy -> the predictor that it runs."""
-SWITCHING = "mlfs"
-"""Runs the heuristic until a learned policy was measured to be better. MLFS, section 3.4."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +58,13 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
     from jobcast.pipelines.sources import loaded_version
     from jobcast.schedulers.tasks.network import networks_of
 
-    name = LEARNED.get(policy)
-    if name is None:
+    rule = find_policy(policy)
+    name, alone = rule.learned, rule.instead == policy
+    if not name:
         return Learned()
     registry = open_registry(home)
     if name not in {version.name for version in registry.list()}:
-        if policy == SWITCHING:
+        if alone:
             return Learned()
         raise RegistryError(
             f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --set tasks=FILE "
@@ -75,7 +72,7 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
         )
     version = registry.resolve(name, dict(spec.versions).get(name, spec.alias))
     model = loaded_version(home, name, version.version)
-    if policy == SWITCHING and not model.better_:
+    if alone and not model.better_:  # it runs the heuristic until a learned policy is better. MLFS, section 3.4
         return Learned()
     overlap = version.trace_sha256 == window.source.sha256 and version.train_until_s > float(window.submit_s[0])
     if overlap and not allow_overlap:

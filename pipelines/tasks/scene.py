@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import Cluster
 from jobcast.domain.tasks import Floats, Ints, TaskCluster, TaskJobs
+from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.scenes import cut_window, window_told
-from jobcast.pipelines.tasks.servers import Servers
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
 from jobcast.traces.job_curves import JobCurves, read_job_curves
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -70,7 +71,7 @@ class TaskScene:
 
 def task_scene(
     trace: Trace,
-    servers: Servers,
+    place: Cluster,
     *,
     tasks: Path,
     curves: Path,
@@ -83,7 +84,7 @@ def task_scene(
     Parameters
     ----------
     trace : canonical, with `epochs`; `deadline`, `weight` (urgency), `target_accuracy` and `model` where there are
-    servers : they share these
+    place : they share its servers
     tasks, curves : files as `traces.tasks` and `traces.job_curves` read them
     from_s, until_s, limit : the window, and how many of its jobs
 
@@ -103,13 +104,13 @@ def task_scene(
     scene = TaskScene(
         jobs=_jobs(window, mine, epochs, models),
         truth=TaskTruth(all_curves.padded(job_ids, epochs), mine.model_mb),
-        cluster=servers.cluster,
+        cluster=task_cluster(place),
         job_ids=job_ids,
         algorithms=algorithms,
         trace=window,
         earlier=trace.between(None, float(window.submit_s[0]) if from_s is None else from_s),
         files={"tasks": _said(all_tasks), "curves": _said(all_curves)},
-        notes=(*trace.notes, f"servers: {servers.origin}", *_missing(window)),
+        notes=(*trace.notes, f"servers: {place.together}", *_missing(window)),
         dropped=dict(trace.dropped),
     )
     scene.workload.check()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -16,16 +16,14 @@ from jobcast.pipelines.simulation import finite_or_none
 from jobcast.pipelines.speedups_by_job import speedups
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
-from jobcast.schedulers.settings import at_least_zero, delay, read_settings, seconds, share
-from jobcast.schedulers.tasks.policies import TaskFactory, find_task_policy
+from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
+from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.tasks.log import TaskLog
 from jobcast.simulator.tasks.metrics import task_metrics
 from jobcast.simulator.tasks.run import replay_tasks
 
 FILES = ("tasks", "curves")
 """Settings that name files: what jobs consist of, and their true accuracies."""
-MECHANISM = {"round_s": seconds, "fluctuation": at_least_zero, "restart_s": delay, "forecast_every": share}
-"""Settings of the cluster, whatever the policy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,19 +50,9 @@ def task_files(settings: Mapping[str, str]) -> tuple[Path, Path]:
     return Path(settings["tasks"]), Path(settings["curves"])
 
 
-def own_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings that are a policy's own."""
-    return {name: value for name, value in settings.items() if name not in (*FILES, *MECHANISM)}
-
-
-def mechanism(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of the cluster as `replay_tasks` takes them. Raises ConfigError for a value that cannot be read."""
-    return read_settings("the cluster", MECHANISM, {key: settings[key] for key in settings if key in MECHANISM})
-
-
 def simulate_tasks(
     scene: TaskScene,
-    factory: TaskFactory,
+    policy: str,
     settings: Mapping[str, str],
     forecast: AccuracyForecast | None,
     *,
@@ -79,26 +67,27 @@ def simulate_tasks(
     `told`: where it is counted what a forecast and a learned policy answered that could not be.
     """
     known, told = learned or Learned(), BadAnswers() if told is None else told
-    policy = _policy(factory, own_settings(settings), known, told)
-    workload, how = scene.workload, mechanism(settings)
+    spec = find_of_kind(policy, TASKS)
+    rule = _rule(spec, settings, known, told)
+    workload, how = scene.workload, dict(split_settings(spec, settings).mechanism)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay_tasks(workload, policy, forecast, seed=seed, progress=progress, **how)
+    log = replay_tasks(workload, rule, forecast, seed=seed, progress=progress, **how)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     return TaskRun(log, cpu_s, wall_s, {**(models or {}), **known.models}, known.overlap, told)
 
 
-def _policy(factory: TaskFactory, own: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskPolicy:
+def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskPolicy:
     """A policy; a learned one is guarded by the rule whose place it takes, which takes its where there is none."""
     if known.networks is None and not known.missed:
-        return factory(own)
-    from jobcast.schedulers.tasks.guarded import RULES, GuardedPolicy
+        return cast(TaskPolicy, make_rule(spec.name, None, settings))
+    from jobcast.schedulers.tasks.guarded import GuardedPolicy
     from jobcast.schedulers.tasks.network import Networks
 
-    instead = find_task_policy(RULES[factory.name])
-    rule = instead({name: value for name, value in own.items() if name in instead.readers})
+    instead = find_of_kind(spec.instead, TASKS)
+    rule = make_rule(spec.instead, None, {name: settings[name] for name in settings if instead.decides_by(name)})
     if not isinstance(known.networks, Networks):
-        return rule
-    return GuardedPolicy(factory(own, known.networks), rule, known.networks, told)
+        return cast(TaskPolicy, rule)
+    return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, told)
 
 
 def figures(

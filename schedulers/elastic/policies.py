@@ -1,130 +1,95 @@
-"""Policies of elastic jobs, by their papers' names."""
+"""Policies of elastic jobs: settings and specs. Compiled code is imported when a policy is made."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
+from pkgutil import resolve_name
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field
 
-from jobcast.domain.elastic import ElasticPolicy
-from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.elastic.config import WfqConfig, read_config
-from jobcast.schedulers.settings import Readers, at_least_zero, flag, one_of, read_settings, seconds
-
-NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
-MECHANISM: Readers = MappingProxyType({"preempt_s": at_least_zero, "pending_lease": flag})
-"""What every policy understands: progress that a change of a running job's GPUs costs, and whether a forecast keeps
-the lease that is running when it is made (without leases it makes no difference)."""
-DEFAULTS: Mapping[str, Any] = MappingProxyType({"preempt_s": 0.0, "pending_lease": True})
-CAPS = ("crossing", "monotone")
-"""Up to where a demand cap reaches: the first number of GPUs that is not efficient, or the last that is."""
-
-Maker = Callable[[Mapping[str, Any], Sequence[str]], ElasticPolicy]
+from jobcast.schedulers.policies import ELASTIC, SIZES, Make, PolicySpec
+from jobcast.schedulers.settings import File, Flag, Seconds, Settings
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticFactory:
-    """Makes a policy of elastic jobs from settings.
+class PcsSettings(Settings):
+    """Of PCS."""
 
-    Attributes
-    ----------
-    name : its paper's
-    make : from its own settings as read, and the names of the GPU types in the order of the capacity
-    own : name -> reader of its own settings
-    """
-
-    name: str
-    make: Maker
-    own: Readers = field(default_factory=dict)
-
-    @property
-    def settings(self) -> Readers:
-        """All settings that it knows: its own, and those of the engine."""
-        return {**MECHANISM, **self.own}
-
-    def mechanism(self, settings: Mapping[str, object] = NO_SETTINGS) -> dict[str, Any]:
-        """Settings of the engine, `preempt_s` and `pending_lease`, with defaults for those that are not set.
-
-        Raises ConfigError for a setting that it does not know or cannot read.
-        """
-        read = read_settings(self.name, self.settings, settings)
-        return {key: read.get(key, default) for key, default in DEFAULTS.items()}
-
-    def __call__(self, settings: Mapping[str, object] = NO_SETTINGS, gpu_types: Sequence[str] = ("",)) -> ElasticPolicy:
-        """Make one; its rule is compiled when the first is made.
-
-        Raises ConfigError for a setting that it does not know or cannot read, or for a wrong configuration file.
-        """
-        read = read_settings(self.name, self.settings, settings)
-        return self.make({key: value for key, value in read.items() if key in self.own}, gpu_types)
+    config: File | None = Field(
+        default=None, description="a configuration; without one queue without caps. PCS, section 3.2"
+    )
+    whole_gpus: Flag = Field(default=False, description="deal out whole GPUs only")
+    caps: Literal["crossing", "monotone"] = Field(
+        default="crossing",
+        description="a demand cap reaches to the first number of GPUs that is not efficient, or the last is",
+    )
 
 
-def find_elastic(name: str) -> ElasticFactory:
-    """The factory of a policy. Raises ConfigError that lists those known."""
-    try:
-        return ELASTIC_POLICIES[name]
-    except KeyError:
-        raise ConfigError(f"unknown elastic policy {name!r}; choose from {', '.join(ELASTIC_POLICIES)}") from None
+class ThemisSettings(Settings):
+    """Of Themis."""
+
+    lease_s: Seconds = Field(default=600.0, description="length of a lease; PCS, section 5.1")
 
 
-def _pcs(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    """Without a configuration one queue without caps, FIFO, until there is history to search with. PCS, section 3.2."""
-    config = read_config(own["config"]) if "config" in own else WfqConfig()
-    return config.policy(gpu_types, whole=own.get("whole_gpus", False), monotone=own.get("caps") == "monotone")
+class FairSettings(Settings):
+    """Of equal shares."""
+
+    whole_gpus: Flag = Field(default=False, description="deal out whole GPUs only")
 
 
-def _fifo(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.orders import fifo
+def _pcs(gpu_types: Sequence[str] | None, own: PcsSettings) -> Any:
+    from jobcast.schedulers.elastic.config import WfqConfig, read_config
 
-    return ElasticPolicy("fifo", fifo, np.zeros(1), preemptive=False)
-
-
-def _srsf(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.orders import srsf
-
-    return ElasticPolicy("srsf", srsf, np.zeros(1))
+    config = read_config(own.config) if own.config is not None else WfqConfig()
+    return config.policy(gpu_types or ("",), whole=own.whole_gpus, monotone=own.caps == "monotone")
 
 
-def _las(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.orders import las
+def _of_rule(name: str, place: str, *, preemptive: bool = True) -> Make:
+    """What makes a policy of a compiled rule; the order of GPU types does not matter to it."""
 
-    return ElasticPolicy("las", las, np.zeros(1))
+    def make(gpu_types: Sequence[str] | None, own: Any) -> Any:
+        import numpy as np
 
+        from jobcast.domain.elastic import ElasticPolicy
 
-def _afs(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.afs import afs
+        whole = getattr(own, "whole_gpus", True)
+        numbers = np.array([float(isinstance(own, FairSettings) and whole)])
+        rule, lease_s = resolve_name(f"jobcast.schedulers.elastic.{place}"), getattr(own, "lease_s", 0.0)
+        return ElasticPolicy(name, rule, numbers, lease_s, integral=whole, preemptive=preemptive)
 
-    return ElasticPolicy("afs", afs, np.zeros(1))
-
-
-def _themis(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.themis import LEASE_S, themis
-
-    return ElasticPolicy("themis", themis, np.zeros(1), lease_s=own.get("lease_s", LEASE_S))
+    return make
 
 
-def _fair(own: Mapping[str, Any], gpu_types: Sequence[str]) -> ElasticPolicy:
-    from jobcast.schedulers.elastic.fair import fair
-
-    whole = own.get("whole_gpus", False)
-    return ElasticPolicy("fair", fair, np.array([float(whole)]), integral=whole)
+def _spec(name: str, place: str, summary: str, paper: str, **rest: Any) -> PolicySpec:
+    make = _of_rule(name, place, preemptive=rest.get("preempts", True))
+    return PolicySpec(name=name, kind=ELASTIC, summary=summary, paper=paper, **{"make": make, **rest})
 
 
-def _path(value: object) -> Path:
-    if not str(value):
-        raise ValueError("must be the path of a configuration file, got nothing")
-    return Path(str(value))
-
-
-_FACTORIES = (
-    ElasticFactory("pcs", _pcs, {"config": _path, "whole_gpus": flag, "caps": one_of(*CAPS)}),
-    ElasticFactory("fifo", _fifo),
-    ElasticFactory("srsf", _srsf),
-    ElasticFactory("las", _las),
-    ElasticFactory("afs", _afs),
-    ElasticFactory("themis", _themis, {"lease_s": seconds}),
-    ElasticFactory("fair", _fair, {"whole_gpus": flag}),
+ELASTIC_POLICIES = (
+    _spec(
+        *("pcs", "", "weighted fair queues by size, with caps on demand: completion times can be promised"),
+        paper="PCS (NSDI 2025)",
+        make=_pcs,
+        settings=PcsSettings,
+        asks=(SIZES,),
+    ),
+    _spec(
+        *("elastic_fifo", "orders:fifo", "in order of submission, each all that it can use"), paper="", preempts=False
+    ),
+    _spec(
+        *("srsf", "orders:srsf", "the least GPUs x time left first"),
+        paper="Tiresias (NSDI 2019); PCS",
+        asks=(SIZES,),
+    ),
+    _spec(*("elastic_las", "orders:las", "the least GPU time held so far first"), paper="Tiresias (NSDI 2019)"),
+    _spec(
+        *("afs", "afs:afs", "GPU by GPU to whoever shortens completion times most"),
+        paper="AFS (NSDI 2021)",
+        asks=(SIZES,),
+    ),
+    _spec(
+        *("elastic_themis", "themis:themis", "those whom sharing has delayed most, for a lease"),
+        paper="Themis (NSDI 2020)",
+        settings=ThemisSettings,
+        asks=(SIZES,),
+    ),
+    _spec(*("elastic_fair", "fair:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
 )
-ELASTIC_POLICIES: Mapping[str, ElasticFactory] = MappingProxyType({one.name: one for one in _FACTORIES})

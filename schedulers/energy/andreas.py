@@ -21,7 +21,6 @@ the default with 3 nodes, 165 against 180 with 10, but with 50 nodes, seeds 300 
 against 94.
 """
 
-import struct
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -36,12 +35,9 @@ from jobcast.domain.energy import (
     Floats,
     Tariff,
 )
-from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.energy.configurations import queue_of
-from jobcast.schedulers.energy.objective import RHO
+from jobcast.schedulers.energy.policies import AndreasSettings
 
-MAX_ITERATIONS = 1000
-"""MaxIt_RG, section V."""
 SWAP = 0.5
 """Probability that a job of the least weight goes back a place, and again from there; others go back with less,
 inversely proportional to their weight. Ours; the paper has no number."""
@@ -53,73 +49,23 @@ CALM = ((2.0, 0.5), (1.0, 0.125))
 many jobs, schedules in which each one draws are seldom better than the greedy's."""
 CAPS = (0, 2, 1)
 """Of `greedy_construction`: no cap, one for each job, one for all."""
-HOLD = 0.1
-"""Ours: with 0 the schedule changes at most calls for gains that the next call takes back, and jobs lose what they did
-since their last snapshot."""
 PLACES = 2_000_000
 """Nodes that descents of a call may look at, one for each configuration of a job. Ours: some tens of milliseconds."""
 MASK = (1 << 64) - 1
-PRIMES = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
-"""Odd numbers that spread seeds and instants over 64 bits, from SplitMix64."""
+PRIMES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""Odd numbers that spread seeds and calls over 64 bits, from SplitMix64; not its step, by which a stream goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class AndreasSettings:
-    """Settings; all but `max_iterations` and `rho` are ours.
-
-    Attributes
-    ----------
-    max_iterations : MaxIt_RG, how many schedules are made at a call
-    rho : penalty of postponing a job, section V.B
-    seed : of random numbers, which are told by it and the instant of the call
-    draw : probability that a job draws its candidate; otherwise that is the best configuration
-    keep : whether every second random construction leaves running jobs where they run
-    hold : share of the objective that must be gained for another schedule than that in which running jobs go on
-        and the greedy places the others; 0 in the paper. None: 0.1, or 0 where `thorough`
-    caps : whether two of three random constructions cap the GPUs of jobs, as long as a job finds room, at a number
-        drawn from 1 to the most of a node: once for all, or for each job; so it is where `thorough`
-    force_nodes : whether min(N, J) nodes are used, as far as they can be, constraint 4n
-    thorough : whether the objective is pushed down to its optimum, see the module: half of the random constructions
-        order jobs by what postponing costs, and local descent follows
-    """
-
-    max_iterations: int = MAX_ITERATIONS
-    rho: float = RHO
-    seed: int = 0
-    draw: float = 1.0
-    keep: bool = True
-    hold: float | None = None
-    caps: bool = False
-    force_nodes: bool = False
-    thorough: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_iterations < 1:
-            raise ConfigError(f"policy andreas: max_iterations must be at least 1, got {self.max_iterations}")
-        if not self.rho >= 0.0:
-            raise ConfigError(f"policy andreas: rho must be a number >= 0, got {self.rho}")
-        for name, value in (("draw", self.draw), ("hold", self.held)):
-            if not 0.0 <= value <= 1.0:
-                raise ConfigError(f"policy andreas: {name} must be from 0 to 1, got {value}")
-
-    @property
-    def held(self) -> float:
-        """`hold`, or what stands for it."""
-        if self.hold is not None:
-            return self.hold
-        return 0.0 if self.thorough else HOLD
-
-    @property
-    def ways(self) -> Floats:
-        """(n, 5) how constructions are made, for `greedy.construct`: running jobs go on; plain; random ones."""
-        strengths = [(strength, 1.0) for strength in STRENGTHS] + list(CALM)
-        keeps, caps = (0, 1) if self.keep else (0,), CAPS if self.caps or self.thorough else CAPS[:1]
-        orders = (0, 1) if self.thorough else (0,)
-        random = [
-            (keep, swap * SWAP, draw * self.draw, order, cap)
-            for order, cap, (swap, draw), keep in product(orders, caps, strengths, keeps)
-        ]
-        return np.array([(1, 0, 0, 0, 0), (0, 0, 0, 0, 0), *random], dtype=np.float64)
+def ways(settings: AndreasSettings) -> Floats:
+    """(n, 5) how constructions are made, for `greedy.construct`: running jobs go on; plain; random ones."""
+    strengths = [(strength, 1.0) for strength in STRENGTHS] + list(CALM)
+    keeps, caps = (0, 1) if settings.keep else (0,), CAPS if settings.caps or settings.thorough else CAPS[:1]
+    orders = (0, 1) if settings.thorough else (0,)
+    random = [
+        (keep, swap * SWAP, draw * settings.draw, order, cap)
+        for order, cap, (swap, draw), keep in product(orders, caps, strengths, keeps)
+    ]
+    return np.array([(1, 0, 0, 0, 0), (0, 0, 0, 0, 0), *random], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +95,8 @@ class Andreas:
         queue = queue_of(view, chosen.rho, force_nodes=chosen.force_nodes)
         hold = chosen.held if (queue.stay >= 0).any() else 0.0
         most = PLACES if chosen.thorough else 0
-        draft = new_draft(queue, stream(chosen.seed, view.now_s))
-        cost = construct(queue, draft, chosen.ways, chosen.max_iterations, hold, most, node_of, gpus_of)
+        draft = new_draft(queue, stream(chosen.seed, view.call))
+        cost = construct(queue, draft, ways(chosen), chosen.max_iterations, hold, most, node_of, gpus_of)
         return Deployment(node_of, gpus_of), float(cost)
 
 
@@ -166,11 +112,10 @@ def warm() -> None:
     Andreas(AndreasSettings(max_iterations=1)).decide(view)
 
 
-def stream(seed: int, now_s: float) -> int:
-    """Where the random numbers of a call begin: told by the seed and the instant alone.
+def stream(seed: int, call: int) -> int:
+    """Where the random numbers of a call begin: told by the seed and by how many calls came before, not by the clock.
 
-    >>> stream(0, 300.0) == stream(0, 300.0), stream(0, 300.0) == stream(1, 300.0)
-    (True, False)
+    >>> stream(0, 7) == stream(0, 7), stream(0, 7) == stream(1, 7), stream(0, 7) == stream(0, 8)
+    (True, False, False)
     """
-    instant: int = struct.unpack("<Q", struct.pack("<d", now_s + 0.0))[0]
-    return (seed * PRIMES[0] + instant * PRIMES[1]) & MASK
+    return (seed * PRIMES[0] + call * PRIMES[1]) & MASK

@@ -6,27 +6,16 @@ meets its due date, else the fastest. It waits for a node with room, and is neve
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
 from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyView, Ints
+from jobcast.schedulers.energy.policies import QueueSettings
 
 QueueOrder = Callable[[EnergyView, Ints], Ints]
 """From a view and (n,) waiting jobs in order of submission: their rows in order of the queue."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
-    """Settings of the queue.
-
-    Attributes
-    ----------
-    strict : whether nobody overtakes a job that finds no room; otherwise it is passed over
-    """
-
-    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +31,7 @@ class QueuePolicy:
 
     name: str
     order: QueueOrder
-    settings: QueueSettings = QueueSettings()
+    settings: QueueSettings = field(default_factory=QueueSettings)
 
     def decide(self, view: EnergyView) -> Deployment:
         """Running jobs go on; waiting ones start where they have room, on the node with the least of it."""

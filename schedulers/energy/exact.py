@@ -4,48 +4,25 @@ Filippini et al.: ANDREAS, FiCloud 2021, equations 3 to 4v; `exact_model` holds 
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, Floats
-from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.energy.exact_model import Columns, Rows, columns_of, costs_of, rows_of
-from jobcast.schedulers.energy.objective import RHO, proxy_objective, startable_s
+from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+from jobcast.schedulers.energy.policies import ExactSettings
 
 SAME_EUR = 1e-6
 """Costs closer than this are the same, and the one in which more jobs stay is taken."""
 SCALE = 1000.0
 """Costs are given to HiGHS in thousandths of a EUR, since its absolute gap is 1e-6 and an epoch may cost 1e-4 EUR."""
+UNFORCED = ExactSettings(force_nodes=False)
+"""A single call by equation 1 alone."""
 OUT_OF_TIME = 1
 """Status of `scipy.optimize.milp`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExactSettings:
-    """How the model is read and solved.
-
-    Attributes
-    ----------
-    rho : penalty of postponing a job, section V.B
-    time_limit_s : of a solve; an answer cut short by it depends on the machine's speed
-    as_printed : leave alpha free, as the appendix does, so that a node costs its cheapest job; else the
-        first-ending one
-    force_nodes : constraint 4n: min(N, J) nodes are in use, or as many as jobs can be spread over where some node or
-        job has no configuration; printed as an equality, 4n would leave no schedule at all then
-    """
-
-    rho: float = RHO
-    time_limit_s: float = 60.0
-    as_printed: bool = False
-    force_nodes: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.rho < np.inf:
-            raise ConfigError(f"policy exact: rho must be a finite number >= 0, got {self.rho}")
-        if not self.time_limit_s > 0.0:
-            raise ConfigError(f"policy exact: time_limit_s must be a number > 0, got {self.time_limit_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +47,7 @@ class Solved:
 class Exact:
     """The policy that solves the model at every call; for a handful of jobs and nodes."""
 
-    settings: ExactSettings = field(default_factory=ExactSettings)
+    settings: ExactSettings = UNFORCED
 
     @property
     def name(self) -> str:
@@ -89,7 +66,7 @@ def solve(view: EnergyView, settings: ExactSettings | None = None) -> Solved:
     the time is over before HiGHS finds any schedule, running jobs go on and the others wait, whatever `force_nodes`
     says. Raises DecisionError where HiGHS fails.
     """
-    settings = settings or ExactSettings()
+    settings = settings or UNFORCED
     until_s = time.monotonic() + settings.time_limit_s
     columns = columns_of(view, as_printed=settings.as_printed)
     if not len(columns.job):

@@ -1,96 +1,103 @@
-"""Policies of energy and due dates, by their papers' names. What computes is imported when a policy is made."""
+"""Policies of energy and due dates: settings and specs. What computes is imported when a policy is made."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from jobcast.domain.energy import EnergyPolicy
-from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.settings import Readers, at_least_zero, count, flag, from_0_to_1, read_settings, seconds, whole
+from pydantic import Field
 
-NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
+from jobcast.schedulers.policies import ENERGY, EPOCH_TIMES, TIMES, WATTS, Make, PolicySpec
+from jobcast.schedulers.settings import AtLeastZero, Chance, Count, Flag, Seconds, Settings, Whole
 
-Maker = Callable[[Mapping[str, Any]], EnergyPolicy]
-
-
-@dataclass(frozen=True, slots=True)
-class EnergyFactory:
-    """Makes a policy of energy and due dates.
-
-    Attributes
-    ----------
-    name : its paper's
-    make : from settings as read
-    readers : name -> reader of its settings
-    """
-
-    name: str
-    make: Maker
-    readers: Readers = field(default_factory=dict)
-
-    def __call__(self, settings: Mapping[str, object] = NO_SETTINGS) -> EnergyPolicy:
-        """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
-        return self.make(read_settings(self.name, self.readers, settings))
+HOLD = 0.1
+"""Ours: with 0 the schedule changes at most calls for gains that the next call takes back, and jobs lose what they did
+since their last snapshot."""
+FORCE_NODES = "constraint 4n: min(N, J) nodes are used, as far as they can be"
 
 
-def find_energy_policy(name: str) -> EnergyFactory:
-    """The factory of a policy. Raises ConfigError that lists those known."""
-    try:
-        return ENERGY_POLICIES[name]
-    except KeyError:
-        raise ConfigError(
-            f"unknown policy of energy and due dates {name!r}; choose from {', '.join(ENERGY_POLICIES)}"
-        ) from None
+class AndreasSettings(Settings):
+    """Of the randomised greedy; all but `max_iterations` and `rho` are ours."""
+
+    max_iterations: Count = Field(default=1000, description="schedules that are made at a call; MaxIt_RG, section V")
+    rho: AtLeastZero = Field(default=100.0, description="penalty of postponing a job; ANDREAS, section V.B")
+    seed: Whole = Field(default=0, description="of random numbers; --seed where it is not set")
+    draw: Chance = Field(default=1.0, description="probability that a job draws its candidate, else it takes the best")
+    keep: Flag = Field(default=True, description="every second random construction leaves running jobs where they run")
+    hold: Chance | None = Field(
+        default=None,
+        description="share of the objective that a change must gain; 0.1, with thorough 0, which is the paper's",
+    )
+    caps: Flag = Field(
+        default=False, description="two of three random constructions cap the GPUs of jobs at a drawn number"
+    )
+    force_nodes: Flag = Field(default=False, description=FORCE_NODES)
+    thorough: Flag = Field(default=False, description="push the objective of each call down to its optimum")
+
+    @property
+    def held(self) -> float:
+        """`hold`, or what stands for it."""
+        if self.hold is not None:
+            return self.hold
+        return 0.0 if self.thorough else HOLD
 
 
-chance = partial(from_0_to_1, what="probability")
-ANDREAS: Readers = MappingProxyType(
-    {
-        "max_iterations": count,
-        "rho": at_least_zero,
-        "seed": whole,
-        "draw": chance,
-        "keep": flag,
-        "hold": chance,
-        "caps": flag,
-        "force_nodes": flag,
-        "thorough": flag,
-    }
-)
-"""Settings of `andreas.AndreasSettings`, by its names."""
-QUEUE: Readers = MappingProxyType({"strict": flag})
-"""Settings of `baselines.QueueSettings`, by its names."""
-EXACT: Readers = MappingProxyType(
-    {"time_limit_s": seconds, "rho": at_least_zero, "as_printed": flag, "force_nodes": flag}
-)
-"""Settings of `exact.ExactSettings`, by its names."""
+class QueueSettings(Settings):
+    """Of queues."""
+
+    strict: Flag = Field(default=False, description="nobody overtakes a job that finds no room; else it is passed over")
 
 
-def _andreas(read: Mapping[str, Any]) -> EnergyPolicy:
-    from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
+class ExactSettings(Settings):
+    """Of the mixed integer model."""
+
+    rho: AtLeastZero = Field(default=100.0, description="penalty of postponing a job; ANDREAS, section V.B")
+    time_limit_s: Seconds = Field(
+        default=60.0, description="of a solve; an answer cut short by it depends on the machine's speed"
+    )
+    as_printed: Flag = Field(
+        default=False, description="a node costs its cheapest job, as printed; else the first-ending one"
+    )
+    force_nodes: Flag = Field(default=True, description=FORCE_NODES + "; without it what is not due waits for ever")
+
+
+def _andreas(given: Any, own: AndreasSettings) -> Any:
+    from jobcast.schedulers.energy.andreas import Andreas, warm
 
     warm()
-    return Andreas(AndreasSettings(**read))
+    return Andreas(own)
 
 
-def _exact(read: Mapping[str, Any]) -> EnergyPolicy:
-    """With constraint 4n unless it is told off, as in appendix A: without, what is not due waits for ever."""
-    from jobcast.schedulers.energy.exact import Exact, ExactSettings
+def _exact(given: Any, own: ExactSettings) -> Any:
+    from jobcast.schedulers.energy.exact import Exact
 
-    return Exact(ExactSettings(**{"force_nodes": True, **read}))
-
-
-def _queue(name: str, read: Mapping[str, Any]) -> EnergyPolicy:
-    from jobcast.schedulers.energy.baselines import ORDERS, QueuePolicy, QueueSettings
-
-    return QueuePolicy(name, ORDERS[name], QueueSettings(**read))
+    return Exact(own)
 
 
-_FACTORIES = (
-    EnergyFactory("andreas", _andreas, ANDREAS),
-    *(EnergyFactory(name, partial(_queue, name), QUEUE) for name in ("fifo", "edf", "ps")),
-    EnergyFactory("exact", _exact, EXACT),
+def _queue(name: str, order: str) -> Make:
+    def make(given: Any, own: QueueSettings) -> Any:
+        from jobcast.schedulers.energy.baselines import ORDERS, QueuePolicy
+
+        return QueuePolicy(name, ORDERS[order], own)
+
+    return make
+
+
+def _spec(name: str, make: Make, settings: type[Settings], summary: str, preempts: bool = False) -> PolicySpec:
+    return PolicySpec(
+        name=name,
+        kind=ENERGY,
+        make=make,
+        settings=settings,
+        summary=summary,
+        paper="ANDREAS (FiCloud 2021)",
+        needs=(EPOCH_TIMES, WATTS),
+        asks=(TIMES,),
+        preempts=preempts,
+    )
+
+
+ENERGY_POLICIES = (
+    _spec("andreas", _andreas, AndreasSettings, "the least cost of energy and lateness, by a randomised greedy", True),
+    _spec("energy_fifo", _queue("energy_fifo", "fifo"), QueueSettings, "first in, first out, on cheap configurations"),
+    _spec("edf", _queue("edf", "edf"), QueueSettings, "earliest due date first"),
+    _spec("ps", _queue("ps", "ps"), QueueSettings, "the greatest weight and pressure of due dates first"),
+    _spec("exact", _exact, ExactSettings, "the least cost of energy and lateness, by integer programming", True),
 )
-ENERGY_POLICIES: Mapping[str, EnergyFactory] = MappingProxyType({one.name: one for one in _FACTORIES})

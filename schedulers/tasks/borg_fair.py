@@ -1,25 +1,12 @@
 """Fair shares between jobs, as TensorFlow on Borg. Verma et al.: Borg, EuroSys 2015; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import all_resources, attained_gpu_s, due, sorted_jobs
 from jobcast.schedulers.tasks.hosts import BEST_FIT
+from jobcast.schedulers.tasks.policies import BorgFairSettings
 from jobcast.schedulers.tasks.swapping import place_or_swap
-
-
-@dataclass(frozen=True, slots=True)
-class BorgFairSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    interval_s : how often jobs with a larger share make room for those with a smaller one; 0: never
-    """
-
-    interval_s: float = 0.0
 
 
 class BorgFair:

@@ -1,7 +1,5 @@
 """Gandiva: first in, first out, with affinity and migration. Xiao et al.: Gandiva, OSDI 2018; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import GPU, MEMORY, TaskDecision, TaskView, decision
@@ -9,18 +7,7 @@ from jobcast.schedulers.tasks.baselines import decided, gpu_and_memory, waiting_
 from jobcast.schedulers.tasks.hosts import EPSILON, Room
 from jobcast.schedulers.tasks.hosts_baselines import AFFINITY, groups_of, pack_by
 from jobcast.schedulers.tasks.packing import Wants, put, room_of, wants_of
-
-
-@dataclass(frozen=True, slots=True)
-class GandivaSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    overload : the load of a GPU beyond which a task leaves it
-    """
-
-    overload: float = 1.0
+from jobcast.schedulers.tasks.policies import GandivaSettings
 
 
 class Gandiva:

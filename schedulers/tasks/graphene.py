@@ -1,7 +1,5 @@
 """Graphene: troublesome tasks first, jobs by a weighted score. Grandl et al.: Graphene, OSDI 2016; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import GPU, Floats, Ints, TaskCluster, TaskDecision, TaskJobs, TaskView, decision
@@ -16,24 +14,9 @@ from jobcast.schedulers.tasks.baselines import (
 from jobcast.schedulers.tasks.descendants import descendants
 from jobcast.schedulers.tasks.hosts_baselines import ALIGNMENT, groups_of, pack_by
 from jobcast.schedulers.tasks.packing import room_of, wants_of
+from jobcast.schedulers.tasks.policies import GrapheneSettings
 
 TINY = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class GrapheneSettings:
-    """Weights of the aims; each term is a share of the largest among the waiting jobs.
-
-    Attributes
-    ----------
-    srpt : little remaining work, for completion times
-    packing : alignment of a job's mean task with what is free, for throughput
-    fairness : what a job lacks of its fair share of GPU time
-    """
-
-    srpt: float = 1.0
-    packing: float = 1.0
-    fairness: float = 1.0
 
 
 class Graphene:

@@ -11,8 +11,6 @@ DECISIONS = "decisions"
 """What bad answers are counted as."""
 MOST_WEIGHT = 1e6
 """Trained weights are some tens; sums of so large ones are still far from infinite, so that all scores are numbers."""
-RULES = {"mlf_rl": "mlf_h", "device_rl": "mlf_h", "mlfs": "mlfs"}
-"""Learned policy -> the rule whose place it takes; `mlfs` without a learned policy is MLF-H under load control."""
 
 
 class GuardedPolicy:

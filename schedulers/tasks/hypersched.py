@@ -1,26 +1,13 @@
 """HyperSched: accuracy by a deadline. Liaw et al.: HyperSched, SoCC 2019; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import gpu_and_memory, measured_iteration_s, sorted_jobs
 from jobcast.schedulers.tasks.gains import gain_until
 from jobcast.schedulers.tasks.hosts import CONSOLIDATE
+from jobcast.schedulers.tasks.policies import HyperSchedSettings
 from jobcast.schedulers.tasks.swapping import place_or_swap
-
-
-@dataclass(frozen=True, slots=True)
-class HyperSchedSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    least_gain : a job that will gain less accuracy by its deadline is paused when others want its GPUs
-    """
-
-    least_gain: float = 0.01
 
 
 class HyperSched:

@@ -1,171 +1,255 @@
-"""Policies of jobs of tasks, by their papers' names. Compiled code is imported when a policy is made."""
+"""Policies of jobs of tasks: settings and specs. Compiled code is imported when a policy is made."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from types import MappingProxyType
-from typing import Any
+from dataclasses import fields
+from pkgutil import resolve_name
+from typing import Any, Literal
+
+from pydantic import Field
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.optstop import OptStop
-from jobcast.domain.tasks import TaskPolicy
+from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec
 from jobcast.schedulers.settings import (
-    Readers,
-    at_least_one,
-    at_least_zero,
-    flag,
-    from_0_to_1,
-    one_of,
-    read_settings,
-    seconds,
-    share,
+    AtLeastOne,
+    AtLeastZero,
+    Belief,
+    Flag,
+    From0To1,
+    Positive,
+    Seconds,
+    Settings,
+    Share,
 )
-from jobcast.schedulers.tasks.baseline_makers import BASELINES
 
-NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
-EVICT = ("stay", "queue")
-"""What becomes of a task that should leave its server when no other one takes it."""
-
-Maker = Callable[[Mapping[str, Any], object | None], TaskPolicy]
+MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
+"""Predictors that are policies."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFactory:
-    """Makes a policy of jobs of tasks.
+class SlaqSettings(Settings):
+    """Of SLAQ."""
 
-    Attributes
-    ----------
-    name : its paper's
-    make : from settings as read, and what has been learned, if anything
-    readers : name -> reader of its settings
-    """
-
-    name: str
-    make: Maker
-    readers: Readers = field(default_factory=dict)
-
-    def __call__(self, settings: Mapping[str, object] = NO_SETTINGS, learned: object | None = None) -> TaskPolicy:
-        """Make one. Raises ConfigError for a setting that it does not know or cannot read."""
-        return self.make(read_settings(self.name, self.readers, settings), learned)
+    interval_s: Seconds = Field(default=300.0, description="how often running jobs make room for faster learning ones")
 
 
-def find_task_policy(name: str) -> TaskFactory:
-    """The factory of a policy. Raises ConfigError that lists those known."""
-    try:
-        return TASK_POLICIES[name]
-    except KeyError:
-        raise ConfigError(f"unknown policy of tasks {name!r}; choose from {', '.join(TASK_POLICIES)}") from None
+class TiresiasSettings(Settings):
+    """Of Tiresias."""
 
-
-def probability(value: object) -> float:
-    """A setting that is a probability at which something is believed.
-
-    >>> probability("0.95")
-    0.95
-    """
-    number = from_0_to_1(value)
-    if not 0.5 <= number < 1.0:
-        raise ValueError(f"must be a probability from 0.5 to below 1, got {value}")
-    return number
-
-
-WEIGHTS: Readers = MappingProxyType(
-    {
-        "alpha": from_0_to_1,
-        "gamma": from_0_to_1,
-        "gamma_d": at_least_zero,
-        "gamma_r": at_least_zero,
-        "gamma_w": at_least_zero,
-        "unit_s": seconds,
-        "urgency": flag,
-        "deadline": flag,
-        "late": flag,
-    }
-)
-"""Settings of priorities, by their names in `priorities.Weights`."""
-HEURISTIC: Readers = MappingProxyType(
-    {
-        **WEIGHTS,
-        "h_r": share,
-        "move_at": share,
-        "p_s": share,
-        "bandwidth": flag,
-        "migration": flag,
-        "evict": one_of(*EVICT),
-        "part": flag,
-        "preempt": flag,
-        "hold": at_least_one,
-    }
-)
-"""Settings of MLF-H. `move_at` is `h_r` where it is not set."""
-CONTROL: Readers = MappingProxyType(
-    {"h_s": at_least_zero, "confidence": probability, "tolerance": at_least_zero, "give_up": flag}
-)
-"""Settings of load control."""
-
-
-def heuristic_settings(read: Mapping[str, Any]) -> Any:
-    """Settings of MLF-H, `MlfHSettings`, from those read; others are left out."""
-    from jobcast.schedulers.tasks.mlf_h import OVERLOAD, MlfHSettings
-    from jobcast.schedulers.tasks.priorities import Weights
-
-    overload = read.get("h_r", OVERLOAD)
-    defaults = MlfHSettings()
-    return MlfHSettings(
-        weights=Weights(**{key: value for key, value in read.items() if key in WEIGHTS}),
-        overload=overload,
-        move_at=read.get("move_at", overload),
-        share=read.get("p_s", defaults.share),
-        bandwidth=read.get("bandwidth", defaults.bandwidth),
-        migration=read.get("migration", defaults.migration),
-        evict=read["evict"] == "queue" if "evict" in read else defaults.evict,
-        part=read.get("part", defaults.part),
-        preempt=read.get("preempt", defaults.preempt),
-        hold=read.get("hold", defaults.hold),
+    index: Literal["las", "gittins"] = Field(
+        default="las",
+        description="nothing is known of run times, or service of finished jobs tells what others may need",
+    )
+    queue_gpu_s: Positive = Field(
+        default=3250.0,
+        description="GPU seconds after which a job falls to the second queue; the authors' simulator, jobs.py",
+    )
+    promote: AtLeastZero = Field(
+        default=8.0, description="times its service that a job waits before it rises again; 0: never"
     )
 
 
-def control_settings(read: Mapping[str, Any]) -> Any:
-    """Settings of load control, `LoadControlSettings`, from those read; others are left out."""
-    from jobcast.schedulers.tasks.load_control import OVERLOAD, LoadControlSettings
+class GandivaSettings(Settings):
+    """Of Gandiva."""
 
-    names = [one.name for one in fields(OptStop)]
-    rule = OptStop(**{key: value for key, value in read.items() if key in names})
-    return LoadControlSettings(read.get("h_s", OVERLOAD), rule)
+    overload: AtLeastZero = Field(default=1.0, description="load of a GPU beyond which a task leaves it")
 
 
-def _mlf_h(read: Mapping[str, Any], learned: object | None) -> TaskPolicy:
-    from jobcast.schedulers.tasks.mlf_h import MlfH
+class GrapheneSettings(Settings):
+    """Of Graphene: weights of its aims; each term is a share of the largest among the waiting jobs."""
 
-    return MlfH(heuristic_settings(read))
+    srpt: AtLeastZero = Field(default=1.0, description="weight of little remaining work")
+    packing: AtLeastZero = Field(
+        default=1.0, description="weight of the alignment of a job's mean task with what is free"
+    )
+    fairness: AtLeastZero = Field(default=1.0, description="weight of what a job lacks of its fair share of GPU time")
 
 
-def _mlf_rl(read: Mapping[str, Any], learned: object | None) -> TaskPolicy:
-    from jobcast.schedulers.tasks.mlf_rl import MlfRl
+class BorgFairSettings(Settings):
+    """Of Borg's fair shares."""
+
+    interval_s: AtLeastZero = Field(default=0.0, description="how often jobs with a larger share make room; 0: never")
+
+
+class HyperSchedSettings(Settings):
+    """Of HyperSched."""
+
+    least_gain: AtLeastZero = Field(
+        default=0.01, description="accuracy by the deadline; who gains less is paused for others"
+    )
+
+
+class DeviceSettings(Settings):
+    """Of learned placement."""
+
+    filled: Share = Field(default=1.0, description="share up to which servers and GPUs are filled")
+
+
+class HeuristicSettings(Settings):
+    """Of MLF-H. MLFS, sections 3.3 and 4.1."""
+
+    alpha: From0To1 = Field(default=0.3, description="weight of what is worth to accuracy, against time")
+    gamma: From0To1 = Field(default=0.8, description="weight of dependent tasks")
+    gamma_d: AtLeastZero = Field(default=0.3, description="weight of the deadline")
+    gamma_r: AtLeastZero = Field(default=0.3, description="weight of the remaining time")
+    gamma_w: AtLeastZero = Field(default=0.35, description="weight of the waiting time")
+    unit_s: Seconds = Field(default=86_400.0, description="seconds in which equation 4 counts")
+    urgency: Flag = Field(default=True, description="urgency counts")
+    deadline: Flag = Field(default=True, description="deadlines count")
+    late: Flag = Field(default=False, description="the term of the deadline stays when it has passed")
+    h_r: Share = Field(default=0.9, description="share of a resource beyond which a server is overloaded")
+    move_at: Share | None = Field(default=None, description="share beyond which tasks migrate; h_r")
+    p_s: Share = Field(default=0.1, description="share of the tasks of overloaded GPUs that may leave")
+    bandwidth: Flag = Field(default=True, description="communication counts in the choice of hosts")
+    migration: Flag = Field(default=True, description="tasks leave overloaded servers")
+    evict: Literal["stay", "queue"] = Field(default="stay", description="what becomes of a task that no server takes")
+    part: Flag = Field(default=False, description="a leaving task may go far from those that it communicates with")
+    preempt: Flag = Field(default=True, description="running jobs give way to waiting ones of higher priority")
+    hold: AtLeastOne = Field(
+        default=2.0, description="times the priority of a running job that a waiting one must have"
+    )
+
+
+class ControlSettings(HeuristicSettings):
+    """Of MLF-H under load control. MLFS, section 3.5."""
+
+    h_s: AtLeastZero = Field(default=0.9, description="overload degree beyond which the system is overloaded")
+    confidence: Belief = Field(
+        default=0.9999, description="a run is given up when it misses its target with that probability"
+    )
+    tolerance: AtLeastZero = Field(default=0.01, description="share of the metric that a run for the best may miss")
+    give_up: Flag = Field(default=True, description="runs end that will miss their targets")
+
+
+def _heuristic(own: HeuristicSettings) -> Any:
+    """Settings of MLF-H, `MlfHSettings`."""
+    from jobcast.schedulers.tasks.mlf_h import MlfHSettings
+    from jobcast.schedulers.tasks.priorities import Weights
+
+    return MlfHSettings(
+        weights=Weights(**{one.name: getattr(own, one.name) for one in fields(Weights)}),
+        overload=own.h_r,
+        move_at=own.h_r if own.move_at is None else own.move_at,
+        share=own.p_s,
+        evict=own.evict == "queue",
+        **{name: getattr(own, name) for name in ("bandwidth", "migration", "part", "preempt", "hold")},
+    )
+
+
+def _control(own: ControlSettings) -> Any:
+    """Settings of load control, `LoadControlSettings`."""
+    from jobcast.domain.optstop import OptStop
+    from jobcast.schedulers.tasks.load_control import LoadControlSettings
+
+    rule = OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)
+    return LoadControlSettings(own.h_s, rule)
+
+
+def _networks(name: str, learned: Any) -> Any:
     from jobcast.schedulers.tasks.network import Networks
 
     if not isinstance(learned, Networks):
-        raise ConfigError("policy mlf_rl: no learned weights were given; train it first")
-    return MlfRl(learned, settings=heuristic_settings(read))
+        raise ConfigError(f"policy {name}: no learned weights were given; train it first")
+    return learned
 
 
-def _mlf_c(read: Mapping[str, Any], learned: object | None) -> TaskPolicy:
+def _mlf_h(learned: Any, own: HeuristicSettings) -> Any:
+    from jobcast.schedulers.tasks.mlf_h import MlfH
+
+    return MlfH(_heuristic(own))
+
+
+def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
+    from jobcast.schedulers.tasks.mlf_rl import MlfRl
+
+    return MlfRl(_networks("mlf_rl", learned), settings=_heuristic(own))
+
+
+def _mlf_c(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlfs import mlf_c
 
-    return mlf_c(heuristic_settings(read), control_settings(read))
+    return mlf_c(_heuristic(own), _control(own))
 
 
-def _mlfs(read: Mapping[str, Any], learned: object | None) -> TaskPolicy:
+def _mlfs(learned: Any, own: ControlSettings) -> Any:
     from jobcast.schedulers.tasks.mlfs import mlfs
 
-    rl = None if learned is None else _mlf_rl(read, learned)
-    return mlfs(rl, heuristic_settings(read), control_settings(read))
+    return mlfs(None if learned is None else _mlf_rl(learned, own), _heuristic(own), _control(own))
 
 
-_FACTORIES = (
-    TaskFactory("mlf_h", _mlf_h, HEURISTIC),
-    TaskFactory("mlf_c", _mlf_c, {**HEURISTIC, **CONTROL}),
-    TaskFactory("mlf_rl", _mlf_rl, HEURISTIC),
-    TaskFactory("mlfs", _mlfs, {**HEURISTIC, **CONTROL}),
-    *(TaskFactory(name, make, readers) for name, (make, readers) in BASELINES.items()),
+def _device_rl(learned: Any, own: DeviceSettings) -> Any:
+    from jobcast.schedulers.tasks.device_rl import device_rl
+
+    return device_rl(_networks("device_rl", learned), own.filled)
+
+
+def _of_settings(place: str) -> Make:
+    """What makes a policy of a class that takes its settings as they are."""
+    return lambda learned, own: resolve_name(f"jobcast.schedulers.tasks.{place}")(own)
+
+
+def _spec(
+    name: str, make: Make, settings: type[Settings], summary: str, paper: str = "MLFS (CoNEXT 2020)", **rest: Any
+) -> PolicySpec:
+    return PolicySpec(
+        name=name,
+        kind=TASKS,
+        make=make,
+        settings=settings,
+        summary=summary,
+        paper=paper,
+        needs=(TASK_GRAPHS,),
+        **rest,
+    )
+
+
+TASK_POLICIES = (
+    _spec("mlf_h", _mlf_h, HeuristicSettings, "tasks by what they are worth to accuracy and deadlines"),
+    _spec("mlf_c", _mlf_c, ControlSettings, "MLF-H; runs end early under overload", asks=(ACCURACIES,)),
+    _spec(
+        *("mlf_rl", _mlf_rl, HeuristicSettings, "hosts chosen by a learned policy"),
+        asks=(ACCURACIES,),
+        learned=MLF_POLICY,
+        instead="mlf_h",
+    ),
+    _spec(
+        *("mlfs", _mlfs, ControlSettings, "MLF-RL, or MLF-H until one is learned; runs end early under overload"),
+        asks=(ACCURACIES,),
+        learned=MLF_POLICY,
+        instead="mlfs",
+    ),
+    _spec(
+        *("slaq", _of_settings("slaq:Slaq"), SlaqSettings, "GPUs where quality grows fastest"),
+        paper="SLAQ (SoCC 2017)",
+    ),
+    _spec(
+        *("tiresias", _of_settings("tiresias:Tiresias"), TiresiasSettings, "two queues by attained service"),
+        paper="Tiresias (NSDI 2019)",
+    ),
+    _spec(
+        *(
+            "gandiva",
+            _of_settings("gandiva:Gandiva"),
+            GandivaSettings,
+            "first in, first out; full GPUs shed tasks",
+        ),
+        paper="Gandiva (OSDI 2018)",
+    ),
+    _spec(
+        *("graphene", _of_settings("graphene:Graphene"), GrapheneSettings, "remaining work, packing and fairness"),
+        paper="Graphene (OSDI 2016)",
+        preempts=False,
+    ),
+    _spec(
+        *("borg_fair", _of_settings("borg_fair:BorgFair"), BorgFairSettings, "the least received share first"),
+        paper="Borg (EuroSys 2015)",
+    ),
+    _spec(
+        *("hypersched", _of_settings("hypersched:HyperSched"), HyperSchedSettings, "most accuracy by the deadline"),
+        paper="HyperSched (SoCC 2019)",
+    ),
+    _spec(
+        *("device_rl", _device_rl, DeviceSettings, "placement learned for completion times alone"),
+        paper="Mirhoseini et al. (ICML 2017)",
+        asks=(ACCURACIES,),
+        learned=DEVICE_POLICY,
+        instead="mlf_h",
+    ),
 )
-TASK_POLICIES: Mapping[str, TaskFactory] = MappingProxyType({one.name: one for one in _FACTORIES})

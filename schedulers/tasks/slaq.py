@@ -1,26 +1,13 @@
 """SLAQ: GPUs go where quality grows fastest. Zhang, Stafman, Or, Freedman: SLAQ, SoCC 2017; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import due, gpu_and_memory, measured_iteration_s, sorted_jobs
 from jobcast.schedulers.tasks.gains import epochs_seen, gain_until
 from jobcast.schedulers.tasks.hosts import SPREAD
+from jobcast.schedulers.tasks.policies import SlaqSettings
 from jobcast.schedulers.tasks.swapping import place_or_swap
-
-
-@dataclass(frozen=True, slots=True)
-class SlaqSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    interval_s : how often running jobs make room for those whose quality grows faster
-    """
-
-    interval_s: float = 300.0
 
 
 class Slaq:

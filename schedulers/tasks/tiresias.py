@@ -1,34 +1,12 @@
 """Tiresias: least attained service in two queues. Gu et al.: Tiresias, NSDI 2019; MLFS, section 2."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jobcast.domain.tasks import Bools, Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import attained_gpu_s, gpu_and_memory, sorted_jobs
 from jobcast.schedulers.tasks.hosts import CONSOLIDATE
+from jobcast.schedulers.tasks.policies import TiresiasSettings
 from jobcast.schedulers.tasks.swapping import place_or_swap
-
-INDICES = ("las", "gittins")
-QUEUE_GPU_S = 3250.0
-"""Attained service at which a job falls to the second queue. The authors' simulator, jobs.py, queue_limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class TiresiasSettings:
-    """Settings.
-
-    Attributes
-    ----------
-    index : `las`, nothing is known of run times; `gittins`, service of finished jobs tells what others may need
-    queue_gpu_s : GPU seconds after which a job falls to the second queue
-    promote : a job rises to the first queue for as much service again when it has waited so many times as long as
-        that service takes it; 0: never
-    """
-
-    index: str = "las"
-    queue_gpu_s: float = QUEUE_GPU_S
-    promote: float = 8.0
 
 
 class Tiresias:

@@ -186,6 +186,7 @@ class EnergyReplay:
                 started=state.started,
                 restart_s=self._restart_s,
                 period_s=self._period_s,
+                call=self.decisions,
             )
         )
 

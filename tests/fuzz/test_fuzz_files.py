@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 from jobcast.traces.canonical import write_trace
+from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.job_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.tasks import write_tasks
@@ -37,7 +37,7 @@ TEXTS = {
     "01,a,0,1000,1,LM,10,6,gns\n02,a,10,1000,1,LM,10,2,static\n",
     "pools.csv": "pool,gpus,from,cells\na,4,,1x4\nb,8,,2x4\nb,12,1970-01-02,3x4\n",
     "cluster.yaml": "# nodes of two kinds\nnodes:\n- {count: 2, gpus: 4, gpu_type: v100, cpus: 32, memory_gb: 244}\n"
-    "- count: 1\n  gpus: 4\n  gpu_type: t4\npools: {a: 4, b: 8}\n",
+    "- count: 1\n  gpus: 4\n  gpu_type: t4\npools: {a: 4, b: {gpus: 8, cells: 2x4}}\n",
     "params.yaml": "prepare: {train_share: 0.6, load: 0.8, settings: {weeks: 1}}\nfeaturize:\n  horizons_min: [5, 60]\n"
     "train: {new_load: [quantile]}\nbacktest:\n  cells:\n"
     "  - {policy: sia, forecasts: [oracle], settings: {slack: '0'}}\n",
@@ -64,6 +64,7 @@ ELASTIC = "simulate --trace elastic.csv --baseline none --predict"
 ROUNDS = "simulate --trace training.csv --gpus 1 --baseline none --set round_s=600"
 TASKED = "simulate --trace tasks.jobs.parquet --gpus 4 --baseline none --set round_s=120"
 TIMED = "simulate --trace energy.jobs.parquet --cluster energy.yaml --baseline none --set period_s=3600"
+PROFILED = "simulate --trace energy.jobs.parquet --set profiles=profiles.csv --baseline none"
 SEARCH = (
     "--quiet search pcs --trace elastic.csv --gpus 4 --evaluations 4 --samples 1 --test-samples 1 --sample-jobs 5 "
     "--jobs 1 --algorithm optuna-tpe --out {}"
@@ -78,11 +79,16 @@ KINDS = {
             "simulate --trace jobs.csv --policy srpt --baseline none --cluster {}",
             "simulate --trace tasks.jobs.parquet --policy tiresias --baseline none --set tasks=tasks.parquet "
             "--set curves=curves.parquet --cluster {}",
+            f"{PROFILED} --policy ps --cluster {{}}",
         ),
     ),
     "energy cluster": Kind(
         "energy.yaml",
-        ("simulate --trace energy.jobs.parquet --set profiles=profiles.csv --policy edf --baseline none --cluster {}",),
+        (
+            f"{PROFILED} --policy edf --cluster {{}}",
+            f"{ELASTIC} --policy srsf --cluster {{}}",
+            "simulate --trace jobs.csv --policy fcfs --drop-too-wide --cluster {}",
+        ),
     ),
     "pools": Kind(
         "pools.csv",
@@ -142,7 +148,7 @@ def originals(folder: Path) -> Path:
     write_trace(generate("andreas", 3, ENERGY)[0], folder / "energy.jobs.parquet")
     for ending in ("csv", "parquet", "sqlite"):
         write_profiles(generate_profiles("andreas", ENERGY), folder / f"profiles.{ending}")
-    write_gpu_nodes(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
+    write_cluster(generate_nodes("andreas", ENERGY), folder / "energy.yaml")
     write_trace(generate("mlfs", 3, TASKS)[0], folder / "tasks.jobs.parquet")
     tasks, curves = generate_tasks("mlfs", 3, TASKS)
     for ending in ("csv", "parquet"):

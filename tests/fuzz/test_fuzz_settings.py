@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-from jobcast.schedulers.energy.policies import ENERGY_POLICIES
-from jobcast.schedulers.policies import BUILT_IN
-from jobcast.schedulers.round_policies import ROUND_POLICIES
-from jobcast.schedulers.tasks.policies import TASK_POLICIES
+from jobcast.schedulers.registry import BUILT_IN
 from jobcast.traces.generators import GENERATORS
 from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
 from tests.fuzz.mutations import WORDS, mutate_text
@@ -49,28 +45,22 @@ OPTIONS = (
 )
 
 
-def _over_pools() -> dict[str, tuple[str, list[str]]]:
-    rounds = {name: (f"{ROUNDS} {name}", sorted(one.settings)) for name, one in ROUND_POLICIES.items()}
-    plain = {
-        name: (f"{POOLED} {name}", [*sorted(one.known), "locality"])
-        for name, one in BUILT_IN.items()
-        if hasattr(one, "known")
-    }
-    return plain | rounds
+COMMANDS = {"pools": POOLED, "rounds": ROUNDS, "elastic": ELASTIC, "tasks": TASKED, "energy": TIMED}
+"""Of each kind of policies that these files do for."""
+
+
+def _settings(spec):
+    parts = spec.parts()
+    return [name for part in ("own", "mechanism", "site") for name in parts[part].model_fields]
 
 
 POLICIES = {
-    **_over_pools(),
-    **{f"elastic {name}": (f"{ELASTIC} {name}", [*one.settings, "noise"]) for name, one in ELASTIC_POLICIES.items()},
-    **{
-        f"tasks {name}": (f"{TASKED} {name}", [*one.readers, "round_s", "fluctuation", "restart_s", "forecast_every"])
-        for name, one in TASK_POLICIES.items()
-        if name not in LEARNED
-    },
-    **{
-        f"energy {name}": (f"{TIMED} {name}", [*one.readers, "period_s", "on_events", "snapshot_epochs", "restart_s"])
-        for name, one in ENERGY_POLICIES.items()
-    },
+    f"{spec.kind} {name}": (
+        f"{COMMANDS[spec.kind]} {name}",
+        [*_settings(spec), *(["noise"] if spec.kind == "elastic" else [])],
+    )
+    for name, spec in BUILT_IN.items()
+    if spec.kind in COMMANDS and name not in LEARNED
 }
 """Name -> the command without settings, and the settings that there are."""
 SMALL = {"jobs": "5", "weeks": "1", "pools": "2", "nodes": "2", "trials": "3", "apps": "2", "hours": "2"}

@@ -13,12 +13,13 @@ from jobcast.models.regimes import Restatement
 from jobcast.models.regimes.guarded import MOST_REGIMES, GuardedRegimes
 from jobcast.models.regimes.trajectories import progress_at
 from jobcast.pipelines.rounds import Declared
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 
 TRAINING = Training("LM", 10, 12, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
-ASKING = [name for name, one in ROUND_POLICIES.items() if one.uses_forecasts]
+ASKING = [name for name in names_of(ROUNDS) if find_policy(name).asks]
 
 
 def raised(job, progress):
@@ -97,7 +98,7 @@ def workload():
 
 def run(policy, rule):
     made = workload()
-    log = replay(made, ROUND_POLICIES[policy](Declared(made, rule)))
+    log = replay(made, make_policy(policy, Declared(made, rule)))
     return log.start_s.tolist(), log.end_s.tolist(), log.preemptions.tolist()
 
 

@@ -255,7 +255,7 @@ WRONG_OPTIONS = {
     ("--forecasts", "noisy:2"): "--forecasts noisy:2: noisy takes a probability",
     ("--baseline", "lottery"): "--baseline lottery: unknown policy",
     ("--set", "pace"): "--set pace: write --set key=value",
-    ("--set", "pace=slow"): "policy fcfs: unknown setting pace",
+    ("--set", "pace=slow"): "policy fcfs: setting pace: not known",
     ("--from", "2024-01-05", "--until", "2024-01-02"): "--from must lie before --until",
     ("--from", "2024-01-05", "--until", "2024-01-05"): "--from must lie before --until",
     ("--from", "2030-01-01"): "no job was submitted in [2030-01-01T00:00:00Z, the end)",

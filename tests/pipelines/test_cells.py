@@ -4,9 +4,9 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Outcome, Pool
-from jobcast.pipelines.cells import asks_for_locality, placed, without_locality
+from jobcast.pipelines.cells import asks_for_locality, placed
 from jobcast.pipelines.scenes import build_scene
-from jobcast.schedulers.cells.policies import make_cell_policy
+from jobcast.schedulers.registry import make_local
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
@@ -21,7 +21,6 @@ def scene():
 def test_locality_is_asked_for_by_a_setting():
     assert asks_for_locality({"locality": "true", "tick_s": "60"})
     assert not asks_for_locality({"tick_s": "60"})
-    assert without_locality({"locality": "true", "tick_s": "60"}) == {"tick_s": "60"}
     with pytest.raises(ConfigError, match="setting locality must be true or false, got perhaps"):
         asks_for_locality({"locality": "perhaps"})
 
@@ -33,7 +32,7 @@ def test_servers_of_eight_unless_a_cluster_file_tells(scene):
     assert on_file.cells == {pool.name: (8,) for pool in scene.workload.pools}
     assert on_file.notes[-1] == "locality: 3 servers of 16 GPUs"
     ready = placed(scene)
-    log = replay(ready.workload, make_cell_policy("fcfs", None, {}, ready.cells))
+    log = replay(ready.workload, make_local("fcfs", None, {}, ready.cells))
     assert len(log) == 60
 
 
@@ -63,7 +62,7 @@ def test_policies_and_baselines_without_locality_are_refused_before_anything_is_
 def test_settings_that_a_policy_has_without_locality_alone_are_told_apart(shell, csv):
     trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
     line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "locality=true", "--set", "slack=.1")
-    assert line == "policy sia with locality: unknown setting slack; known settings: apart, follow, switches, tick_s"
+    assert line == "policy sia with locality: setting slack: not known; known: apart, follow, switches, tick_s"
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import json
 import polars as pl
 import pytest
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import names_of
 
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
 TABLE = "model,gpus,speedup"
@@ -44,7 +45,7 @@ def test_a_later_job_upsets_a_forecast(shell, two):
     assert figures["pred_err_mean_pct"] == pytest.approx(50.0 / 2)
 
 
-@pytest.mark.parametrize("policy", list(ELASTIC_POLICIES))
+@pytest.mark.parametrize("policy", names_of(ELASTIC))
 def test_every_elastic_policy_runs_all_jobs(shell, two, policy):
     figures = shell.json(*two, "--policy", policy)
     assert figures["jobs"] == 2
@@ -114,11 +115,11 @@ def test_wrong_sizes_and_a_warm_up(shell, two):
     ("words", "told"),
     [
         (("--policy", "fifo", "--set", "speedups=none.csv"), "none.csv: "),
-        (("--policy", "fifo", "--set", "noise=much"), "setting noise: 'much' is not a share such as 0.4"),
-        (("--policy", "fifo", "--set", "nose=1"), "unknown setting nose; known settings: "),
+        (("--policy", "fifo", "--set", "noise=much"), "setting noise must be a number >= 0, got much"),
+        (("--policy", "fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
         (("--policy", "fifo", "--forecasts", "registry"), "--forecasts registry: elastic policies go by declared"),
-        (("--policy", "fifo", "--baseline", "sia"), "unknown elastic policy 'sia'; choose from"),
+        (("--policy", "fifo", "--baseline", "sia"), "policy sia is of pools, not of elastic; choose from pcs"),
         (("--policy", "sia", "--predict"), "--predict: completion times are forecast for elastic policies, not sia"),
         (("--policy", "fifo", "--from", "2030-01-01"), "no job was submitted in"),
         (("--policy", "fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),

@@ -4,9 +4,11 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import PoolsError
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.rounds import node_sizes
-from jobcast.pipelines.scenes import build_scene, capacity
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.pipelines.scenes import build_scene
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import names_of
 from jobcast.traces.readers import read_trace
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
@@ -33,7 +35,7 @@ def words(csv):
     return ("simulate", "--trace", csv(*HALVES, header=HEADER), "--baseline", "none")
 
 
-@pytest.mark.parametrize("policy", list(ROUND_POLICIES))
+@pytest.mark.parametrize("policy", names_of(ROUNDS))
 def test_one_job_is_moved_so_that_another_gets_a_node(shell, words, cluster, policy):
     """Every policy runs them all; the second, seated beside the first, makes room at 120 s and starts anew."""
     found = shell.json(*words, "--cluster", cluster(TWO), "--policy", policy, "--out", "done.csv")
@@ -89,7 +91,7 @@ def test_mistakes_get_one_line(shell, words, csv, cluster):
     wide = ("simulate", "--trace", csv("01,a,0,50,5", name="wide.csv", header=HEADER), "--policy", "shockwave")
     assert "job 01 asks for 5 GPUs, its pool all has 4" in shell.refuses(*wide, "--cluster", cluster(TWO))
     for text, message in {
-        "nodes: [{count: 2}]": "nodes: [{count: 8, gpus: 4}] and pools: {name: gpus} are expected",
+        "nodes: [{count: 2}]": "node group 1, gpus: must be a whole number >= 1, got None",
         "nodes: [{count: two, gpus: 2}]": "node group 1, count: must be a whole number >= 1, got 'two'",
         "nodes: [{count: 1, gpus: 2}, {count: 1, gpus: 0}]": "node group 2, gpus: must be a whole number >= 1, got 0",
         "nodes: [{count: 200000, gpus: 4}]": "200000 nodes, rounds place jobs on 100000 at most",
@@ -105,7 +107,7 @@ def test_mistakes_get_one_line(shell, words, csv, cluster):
 def test_nodes_of_a_cluster_file_in_their_order(csv, cluster, tmp_path):
     cluster("nodes: [{count: 2, gpus: 4}, {count: 1, gpus: 8}]")
     trace = read_trace(csv(*HALVES, header=HEADER))
-    place = capacity(trace, pools=None, cluster=tmp_path / "cluster.yaml", gpus=None, from_s=None)
+    place = cluster_of(trace, cluster=tmp_path / "cluster.yaml")
     assert place.nodes == ((2, 4), (1, 8))
     scene = build_scene(trace, place.pools, flat=place.flat, nodes=place.nodes)
     assert node_sizes(scene) == [4, 4, 8]

@@ -5,7 +5,8 @@ import csv as reader
 import polars as pl
 import pytest
 
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import find_policy, names_of
 
 HEADER = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
@@ -37,12 +38,12 @@ def test_figures_by_hand(shell, training):
     assert figures["rounds"] == 5
 
 
-@pytest.mark.parametrize("policy", list(ROUND_POLICIES))
+@pytest.mark.parametrize("policy", names_of(ROUNDS))
 def test_every_policy_of_rounds_runs_training_jobs_to_their_end(shell, training, policy):
     figures = shell.json(*training, "--policy", policy)
     assert figures["jobs"] == 2
     assert 400.0 <= figures["makespan_s"] <= 960.0
-    assert figures["forecasts"] == ("restatement" if ROUND_POLICIES[policy].uses_forecasts else None)
+    assert figures["forecasts"] == ("restatement" if find_policy(policy).asks else None)
 
 
 @pytest.mark.parametrize("forecasts", ["restatement", "bayes", "greedy", "oracle"])
@@ -73,7 +74,7 @@ def test_noise_changes_what_a_policy_believes_and_is_drawn_from_its_seed(shell, 
         (("--policy", "srpt", "--set", "round_s=0"), "round_s must be a positive number of seconds, got 0"),
         (("--policy", "srpt", "--set", "noise=-1"), "noise must be a number >= 0, got -1"),
         (("--policy", "themis_filter", "--set", "filter=2"), "filter must be a share in"),
-        (("--policy", "las", "--set", "noise=0.1"), "unknown setting noise"),
+        (("--policy", "las", "--set", "noise=0.1"), "setting noise: not known"),
         (("--policy", "srpt", "--set", "gpu_type=h100"), "no GPU type h100"),
         (("--policy", "srpt", "--set", "datasets=nosuch.csv"), "nosuch.csv: no such file"),
     ],

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli import main
-from jobcast.pipelines.enriched import settings_beside, tables_of
+from jobcast.pipelines.enriched import settings_beside
 from jobcast.pipelines.recipes.regimes import training_jobs
 from jobcast.traces.readers import read_trace
 
@@ -90,20 +89,8 @@ def test_alone_a_job_takes_its_duration_under_every_law_at_length(jobs, seed, re
     check_laws(jobs, seed, regimes)
 
 
-def test_each_kind_of_policy_names_its_tables():
-    assert tables_of("mlfs", {}) == ("tasks", "curves")
-    assert tables_of("andreas", {}) == ("profiles",)
-    assert tables_of("pcs", {}) == tables_of("fifo", {}) == ("speedups",)
-    assert tables_of("fifo", {"profiles": "p.csv"}) == ("profiles",)
-    assert tables_of("las", {}) == ("throughputs", "regimes", "datasets")
-    assert tables_of("pollux", {}) == ("step_times", "training_curves")
-    assert tables_of("sia", {}) == ()
-    with pytest.raises(ConfigError, match="unknown policy"):
-        tables_of("sai", {})
-
-
 def test_a_table_that_is_named_goes_before(tmp_path):
-    assert settings_beside("srsf", tmp_path / "jobs.csv", {"a": "b"}) == ({"a": "b"}, ())
+    assert settings_beside("elastic", tmp_path / "jobs.csv", {"a": "b"}) == ({"a": "b"}, ())
 
 
 def test_regimes_are_learned_from_the_tables_beside_the_trace(tmp_path):

@@ -14,7 +14,8 @@ from jobcast.pipelines.goodput_runs import goodput_log, metric_change_pct, scali
 from jobcast.pipelines.scaling_jobs import Application, read_scaling
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import simulate
-from jobcast.pipelines.training_jobs import without_tables
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.goodput import GoodputLog, Hold, ScalableWork, Stretch
 from jobcast.simulator.metrics import summary
 from jobcast.traces.goodput_tables import NoiseCurve
@@ -171,7 +172,9 @@ def test_settings_that_do_not_go_together(tables, given, message):
 
 def test_tables_are_no_settings_of_policies(tables):
     assert read_scaling({}) is None
-    assert without_tables(tables | {"p": "-2", "scale_to": "asked"}) == {"p": "-2"}
+    split = split_settings(find_policy("pollux"), tables | {"p": "-2", "scale_to": "asked"})
+    assert split.plain("own") == {"p": "-2"}
+    assert split.files.scale_to == "asked"
 
 
 def test_the_command_line(shell, csv, tables):

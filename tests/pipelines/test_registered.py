@@ -14,8 +14,8 @@ from jobcast.pipelines.energy import forecasting
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.registered import Registered, registered, trust
 from jobcast.pipelines.tasks import accuracy
+from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.job_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.tasks import write_tasks
@@ -45,7 +45,7 @@ def files(tmp_path_factory):
     few = {"nodes": 2, "jobs": 8, "epochs": "5,20"}
     generate("andreas", 3, few)[0].jobs.write_parquet(at / "energy_jobs.parquet")
     write_profiles(generate_profiles("andreas", few), at / "profiles.csv")
-    write_gpu_nodes(generate_nodes("andreas", few), at / "cluster.yaml")
+    write_cluster(generate_nodes("andreas", few), at / "cluster.yaml")
     return at
 
 

@@ -10,11 +10,11 @@ from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import simulate
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
 
-FACTORY = find_factory("sia_preempt")
 COUNT = 2000
 
 
@@ -30,7 +30,11 @@ def stoppable(workload):
 
 
 def of(made, seed=0, **settings):
-    return scenario_workload(made, FACTORY, settings, seed)
+    return scenario_workload(made, own("sia_preempt", settings), seed)
+
+
+def own(policy, settings):
+    return split_settings(find_policy(policy), settings).own
 
 
 def test_shares_of_none_and_all(made):
@@ -65,14 +69,13 @@ def test_what_the_trace_says_holds_where_no_share_is_set(made):
     told = of(made, resume_s="60")
     assert told.resume_s == 60.0
     assert stoppable(told) == stoppable(made)
-    assert scenario_workload(made, FACTORY, {}, 0) is made
+    assert of(made) is made
 
 
 def test_policies_that_know_no_scenario_leave_it_alone(made):
-    assert scenario_workload(made, find_factory("fcfs"), {}, 0) is made
-    assert scenario_workload(made, lambda forecasts, settings: None, {"resume_s": "9"}, 0) is made
-    with pytest.raises(ConfigError, match="policy fcfs: unknown setting resume_s"):
-        scenario_workload(made, find_factory("fcfs"), {"resume_s": "9"}, 0)
+    assert scenario_workload(made, own("fcfs", {}), 0) is made
+    with pytest.raises(ConfigError, match="policy fcfs: setting resume_s: not known"):
+        own("fcfs", {"resume_s": "9"})
 
 
 @pytest.mark.parametrize(

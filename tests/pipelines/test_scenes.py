@@ -1,8 +1,9 @@
 import pytest
 
-from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.scenes import build_scene, capacity
+from jobcast.pipelines.clusters import cluster_of
+from jobcast.pipelines.scenes import build_scene
 from jobcast.traces.readers import read_trace
 
 
@@ -71,75 +72,10 @@ def test_what_the_reader_dropped_is_told_too(csv):
 
 
 def test_a_flat_cluster_ignores_pools(trace):
-    place = capacity(trace, pools=None, cluster=None, gpus=4, from_s=None)
+    place = cluster_of(trace, gpus=4)
     scene = build_scene(trace, place.pools, flat=place.flat)
     assert {job.pool for job in scene.workload.jobs} == {"all"}
     assert scene.workload.quotas() == {"all": 4}
-
-
-def test_without_capacity_the_trace_gives_its_own(trace):
-    # GPU time 60 of a and 30 of b in 4 s: 60 / 4 / 0.8 = 18.75, 30 / 4 / 0.8 = 9.375.
-    place = capacity(trace, pools=None, cluster=None, gpus=None, from_s=None)
-    assert place.pools == [Pool("a", 19), Pool("b", 10)]
-    assert "max(widest job, ceil(GPU-time / span / 0.8))" in place.origin
-
-
-def test_a_pools_file_counts_as_of_the_windows_beginning(trace, csv):
-    pools = csv("a,4,", "a,8,3", name="pools.csv", header="pool,gpus,from")
-    where = {"pools": pools, "cluster": None, "gpus": None}
-    assert capacity(trace, **where, from_s=None).pools == [Pool("a", 4)]
-    assert capacity(trace, **where, from_s=3.0).pools == [Pool("a", 8)]
-
-
-def test_sources_of_capacity_exclude_each_other(trace, tmp_path):
-    with pytest.raises(ConfigError, match="--pools and --gpus exclude each other"):
-        capacity(trace, pools=tmp_path, cluster=None, gpus=3, from_s=None)
-
-
-def cluster(trace, tmp_path, text):
-    path = tmp_path / "cluster.yaml"
-    path.write_text(text)
-    return capacity(trace, pools=None, cluster=path, gpus=None, from_s=None)
-
-
-def test_a_cluster_file_gives_quotas_or_one_flat_pool(trace, tmp_path):
-    nodes = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 1, gpus: 8}]"
-    flat = cluster(trace, tmp_path, nodes)
-    assert (flat.pools, flat.flat) == ([Pool("all", 16)], True)
-    named = cluster(trace, tmp_path, f"{nodes}\npools: {{b: 2, a: 14}}")
-    assert (named.pools, named.flat) == ([Pool("a", 14), Pool("b", 2)], False)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "nodes: .* are expected"),
-        ("[1, 2]", "are expected"),
-        ("just text", "are expected"),
-        ("nodes: []", "are expected"),
-        ("nodes: {count: 1, gpus: 4}", "are expected"),
-        ("nodes: [{count: 1}]", "are expected"),
-        ("pools: {a: 1}", "are expected"),
-        ("nodes: [{count: 1, gpus: 4}]\npools: [a]", "are expected"),
-        ("nodes: [", "not valid YAML"),
-        ("nodes: [{count: 3, gpus: 4}, {count: -1, gpus: 4}]", r"node group 2, count: .* >= 1, got -1"),
-        ("nodes: [{count: 1, gpus: 0}]", r"node group 1, gpus: .* >= 1, got 0"),
-        ("nodes: [{count: 1.7, gpus: 4}]", r"count: must be a whole number >= 1, got 1\.7"),
-        ("nodes: [{count: .inf, gpus: 4}]", "got inf"),
-        ("nodes: [{count: .nan, gpus: 4}]", "got nan"),
-        ("nodes: [{count: yes, gpus: 4}]", "got True"),
-        ("nodes: [{count: many, gpus: 4}]", "got 'many'"),
-        ("nodes: [{count: 1, gpus: 4}]\npools: {a: 0}", "pool a: must be a whole number >= 1, got 0"),
-        ("nodes: [{count: 1, gpus: 4}]\npools: {a: 2.5}", r"pool a: .* got 2\.5"),
-        ("nodes: [{count: 1, gpus: 4}]\npools: {1: 2, '1': 2}", "a pool is given twice"),
-        ("nodes: [{count: 1, gpus: 4}]\npools: {a: 5}", r"quotas \(5\) exceed the cluster's 4 GPUs"),
-    ],
-)
-def test_a_wrong_cluster_file_is_one_line(trace, tmp_path, text, message):
-    with pytest.raises(PoolsError, match=message) as error:
-        cluster(trace, tmp_path, text)
-    assert str(error.value).startswith(f"{tmp_path / 'cluster.yaml'}")
-    assert "\n" not in str(error.value)
 
 
 def test_provenance_names_the_inputs(trace):

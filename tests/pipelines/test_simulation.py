@@ -29,7 +29,7 @@ def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
 
 
 def test_settings_reach_the_policy_and_unknown_ones_are_refused(small, tmp_path):
-    with pytest.raises(ConfigError, match="policy sia: unknown setting pace"):
+    with pytest.raises(ConfigError, match="policy sia: setting pace: not known"):
         simulate(small, "sia", ORACLE, home=tmp_path, settings={"pace": "1"})
     with pytest.raises(ConfigError, match="policy sia: setting tick_s must be a positive number of seconds, got -1"):
         simulate(small, "sia", ORACLE, home=tmp_path, settings={"tick_s": "-1"})
@@ -62,5 +62,7 @@ def test_a_warm_up_must_leave_a_job(small):
 def test_baselines_are_policies_or_none():
     assert check_baseline("none") is None
     assert check_baseline("mmfs") == "mmfs"
-    with pytest.raises(ConfigError, match=r"--baseline lottery: unknown policy; choose from fcfs, .*, none"):
+    with pytest.raises(
+        ConfigError, match=r"--baseline lottery: unknown policy lottery; known policies: fcfs, .*, or none"
+    ):
         check_baseline("lottery")

@@ -7,7 +7,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.domain.training import Regime
 from jobcast.pipelines.scenes import build_scene
-from jobcast.pipelines.training_jobs import read_tables, training_workload, without_tables
+from jobcast.pipelines.training_jobs import read_tables, training_workload
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
 
@@ -82,4 +84,5 @@ def test_tables_need_throughputs(settings):
     assert read_tables({"k": "5"}) is None
     with pytest.raises(ConfigError, match="setting regimes: tells nothing without throughputs; add --set thr"):
         read_tables({"regimes": settings["regimes"]})
-    assert without_tables({**settings, "gpu_type": "k80", "k": "5"}) == {"k": "5"}
+    split = split_settings(find_policy("shockwave"), {**settings, "gpu_type": "k80", "k": "5"})
+    assert (split.plain("own"), split.own.k, split.files.gpu_type) == ({"k": "5"}, 5.0, "k80")

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.workload import Workload

@@ -12,7 +12,8 @@ from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.beside import Beside, expected
 from jobcast.schedulers.las import LeastAttained
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.schedulers.rounds import Rounds, ShareRounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
@@ -148,20 +149,20 @@ def test_all_work_is_done_within_capacity(rows, kind):
     assert all(not log.preemptions[job.seq] for job in work.jobs if not job.preemptible)
 
 
-@pytest.mark.parametrize("name", list(ROUND_POLICIES))
+@pytest.mark.parametrize("name", names_of(ROUNDS))
 def test_every_policy_can_be_planned_beside(name):
     work = workload([(90 * i, 200 + 70 * (i * 5 % 8), 1 + i % 3, True) for i in range(8)], 4)
-    policy = ROUND_POLICIES[name](Oracle(work), {"solve": "beside"})
+    policy = make_policy(name, Oracle(work), {"solve": "beside"})
     assert isinstance(policy._policy, Beside)
     log = replay(work, policy)
     held = np.bincount(log.spans.job, log.spans.until_s - log.spans.from_s)
     assert held == pytest.approx(log.duration_s + 20.0 * (1 + log.preemptions), abs=1e-6)
-    before, default = (ROUND_POLICIES[name](Oracle(work), settings) for settings in ({"solve": "before"}, {}))
+    before, default = (make_policy(name, Oracle(work), settings) for settings in ({"solve": "before"}, {}))
     assert replay(work, before).end_s.tolist() == replay(work, default).end_s.tolist()
 
 
 def test_settings_that_cannot_be_used():
     with pytest.raises(ConfigError, match="policy las: setting solve must be before or beside, got later"):
-        ROUND_POLICIES["las"](None, {"solve": "later"})
+        make_policy("las", None, {"solve": "later"})
     with pytest.raises(ConfigError, match="solve=beside and mechanism=gavel exclude each other"):
-        ROUND_POLICIES["las"].mechanism({"solve": "beside", "mechanism": "gavel"})
+        make_policy("las", None, {"solve": "beside", "mechanism": "gavel"})

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from jobcast.domain.jobs import Outcome
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, Random
 from jobcast.simulator.metrics import against_baseline

@@ -1,7 +1,7 @@
 import pytest
 
 from jobcast.domain.jobs import Job
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.switches import Switch, Switches
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Noisy, Oracle

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.settings import minutes
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.spare_orders import SPARE_ORDERS

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from jobcast.domain.bad_answers import ARRIVALS, DURATIONS, LOADS, BadAnswerError, BadAnswers, Reason
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.cells.policies import make_cell_policy
-from jobcast.schedulers.policies import BUILT_IN, make_policy
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import POOLS
+from jobcast.schedulers.registry import find_policy, make_local, make_policy, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
 from jobcast.simulator.guard import REST_STEPS, STEP_S, STRIKES, GuardedForecasts, Nobody
@@ -91,7 +90,7 @@ def workload_of(policy):
 def run(policy, source):
     """Starts and ends by job."""
     workload = workload_of(policy)
-    rule = make_cell_policy("sia", source, {}) if policy == LOCAL else make_policy(policy, source, {})
+    rule = make_local("sia", source, {}) if policy == LOCAL else make_policy(policy, source, {})
     log = replay(workload, rule, source)
     return log.start_s.tolist(), log.end_s.tolist()
 
@@ -170,12 +169,8 @@ def test_the_workload_tells_good_forecasts_from_conservative_ones(policy):
 
 
 def test_all_policies_of_pools_that_ask_are_tried():
-    asking = {
-        name
-        for name, factory in BUILT_IN.items()
-        if getattr(factory, "uses_forecasts", False) and not getattr(factory, "every_job", False)
-    }
-    assert asking - set(ROUND_POLICIES) == set(OF_POOLS)
+    specs = [find_policy(name) for name in names_of(POOLS)]
+    assert {spec.name for spec in specs if spec.asks and not spec.needs_every_job} == set(OF_POOLS)
 
 
 @pytest.mark.parametrize(

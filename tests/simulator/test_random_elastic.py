@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
 from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
@@ -52,8 +53,10 @@ def policy_of(rng, name, types, placed):
     if name == "pcs":
         config = replace(QUEUES, clip_demand_factor=rng.choice((0.0, 0.5, 0.99)), delta=rng.choice((0.05, 0.3)))
         return config.policy(("a", "b")[:types], whole=whole, monotone=rng.random() < 0.5)
-    settings = {"fair": {"whole_gpus": whole}, "themis": {"lease_s": rng.choice((60.0, 1200.0))}}.get(name, {})
-    return ELASTIC_POLICIES[name](settings)
+    settings = {"elastic_fair": {"whole_gpus": whole}, "elastic_themis": {"lease_s": rng.choice((60.0, 1200.0))}}.get(
+        name, {}
+    )
+    return make_policy(name, None, settings)
 
 
 def start(made):
@@ -156,7 +159,7 @@ class Walk:
         assert (np.abs(gained - rates * gets_on_s) <= dust).all(), "work done is not speed over time"
 
 
-@pytest.mark.parametrize("name", ELASTIC_POLICIES)
+@pytest.mark.parametrize("name", names_of(ELASTIC))
 def test_a_few_elastic_workloads(name):
     for seed in range(FEW):
         with told(name, seed):
@@ -164,7 +167,7 @@ def test_a_few_elastic_workloads(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ELASTIC_POLICIES)
+@pytest.mark.parametrize("name", names_of(ELASTIC))
 def test_many_elastic_workloads(name):
     for seed in range(FEW, MANY):
         with told(name, seed):

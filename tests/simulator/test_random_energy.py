@@ -9,7 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.schedulers.energy.policies import ENERGY_POLICIES
+from jobcast.schedulers.policies import ENERGY
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.energy.accounting import cost_of_segments
 from jobcast.simulator.energy.run import replay_energy
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
@@ -71,7 +72,7 @@ def settings_of(rng, name):
 
 def check_energy(name, seed):
     workload, times, settings = case_of(name, seed)
-    log, again = (replay_energy(workload, ENERGY_POLICIES[name](settings), **times) for _ in range(2))
+    log, again = (replay_energy(workload, make_policy(name, None, settings), **times) for _ in range(2))
     check_same(log, again, but=CLOCK_DEPENDENT)
     assert np.isfinite(log.end_s).all(), "a job never ended"
     assert (log.start_s >= log.submit_s).all()
@@ -114,7 +115,7 @@ def check_job(log, workload, job, restart_s):
     assert segments.until_s[rows[-1]] == log.end_s[job]
 
 
-@pytest.mark.parametrize("name", ENERGY_POLICIES)
+@pytest.mark.parametrize("name", names_of(ENERGY))
 def test_a_few_workloads_with_due_dates(name):
     for seed in range(FEW):
         with told(name, seed):
@@ -122,7 +123,7 @@ def test_a_few_workloads_with_due_dates(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENERGY_POLICIES)
+@pytest.mark.parametrize("name", names_of(ENERGY))
 def test_many_workloads_with_due_dates(name):
     for seed in range(FEW, MANY):
         with told(name, seed):

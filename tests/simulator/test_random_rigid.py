@@ -18,11 +18,9 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.goodput_runs import goodput_log
 from jobcast.pipelines.rounds import Declared
-from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.goodput_policies import GOODPUT_POLICIES
-from jobcast.schedulers.policies import make_policy
-from jobcast.schedulers.round_policies import ROUND_POLICIES
+from jobcast.schedulers.policies import GOODPUT, ROUNDS
+from jobcast.schedulers.registry import make_local, make_policy, make_rule, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
@@ -46,7 +44,7 @@ OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
     *("fcfs locality", "hived locality", "sia locality"),
 )
-BY_ROUNDS = (*ROUND_POLICIES, *(f"{name} gavel" for name in ROUND_POLICIES))
+BY_ROUNDS = (*names_of(ROUNDS), *(f"{name} gavel" for name in names_of(ROUNDS)))
 NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
@@ -113,7 +111,7 @@ def pools_case(name, seed):
 def run_pools(name, case):
     workload, settings, _, source_of = case
     source, bare = source_of(), name.removesuffix(" locality")
-    make = make_cell_policy if workload.servers else make_policy
+    make = make_local if workload.servers else make_policy
     policy = Recorder(make(bare, source, settings))
     return replay(workload, policy, source), policy
 
@@ -216,7 +214,7 @@ def training_of(rng, work_s, round_s):
 
 def check_rounds(name, seed):
     workload, settings, nodes, rule, rates = rounds_case(name, seed)
-    factory = ROUND_POLICIES[name.removesuffix(" gavel")]
+    policy = name.removesuffix(" gavel")
 
     def forecasts():
         return Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
@@ -224,10 +222,11 @@ def check_rounds(name, seed):
     if name.endswith(" gavel"):
         times = {"round_s": settings["round_s"], "restart_s": settings["restart_s"]}
         settings = {**settings, "mechanism": "gavel"}
-        log, again = (gavel_rounds(workload, factory.rule(forecasts(), settings), rates, **times) for _ in range(2))
+        rules = [make_rule(policy, forecasts(), settings) for _ in range(2)]
+        log, again = (gavel_rounds(workload, rule, rates, **times) for rule in rules)
         check_counted(log, workload)
     else:
-        policies = [factory(forecasts(), settings, nodes) for _ in range(2)]
+        policies = [make_policy(policy, forecasts(), settings, nodes) for _ in range(2)]
         log = replay(workload, Recorder(policies[0], seats_checked(policies[0], nodes)))
         again = replay(workload, policies[1])
         check_run(log, workload.jobs, lost_s=workload.restart_s)
@@ -309,7 +308,7 @@ def scaling_case(name, seed):
 
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
-    log, again = (replay_goodput(works, GOODPUT_POLICIES[name](None, times), gpus, **times) for _ in range(2))
+    log, again = (replay_goodput(works, make_policy(name, None, times), gpus, **times) for _ in range(2))
     assert log == again
     alone_s = np.array([work.exclusive_s() for work in works])
     made = goodput_log(name, [Pool("all", gpus)], works, log, alone_s)
@@ -327,7 +326,7 @@ def check_scaling(name, seed):
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", GOODPUT_POLICIES)
+@pytest.mark.parametrize("name", names_of(GOODPUT))
 def test_a_few_workloads_that_scale(name):
     for seed in range(2):
         with told(name, seed):
@@ -335,7 +334,7 @@ def test_a_few_workloads_that_scale(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GOODPUT_POLICIES)
+@pytest.mark.parametrize("name", names_of(GOODPUT))
 def test_many_workloads_that_scale(name):
     for seed in range(2, MANY["pollux"]):
         with told(name, seed):

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY
-from jobcast.schedulers.tasks.policies import TASK_POLICIES
+from jobcast.schedulers.policies import TASKS
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.tasks.run import replay_tasks
 from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of
 from tests.simulator.tasks.task_policies import COPIED
 from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 
-POLICIES = tuple(name for name in TASK_POLICIES if name not in ("mlf_rl", "device_rl"))
+POLICIES = tuple(name for name in names_of(TASKS) if name not in ("mlf_rl", "device_rl"))
 """All but those that need learned weights."""
 FEW, MANY = 1, 60
 MOST_ROUNDS = 60
@@ -97,7 +98,7 @@ def task_job(rng, row):
 
 def check_tasks(name, seed):
     workload, times = case_of(name, seed)
-    policies = [Recorder(TASK_POLICIES[name]()) for _ in range(2)]
+    policies = [Recorder(make_policy(name)) for _ in range(2)]
     log, again = (replay_tasks(workload, policy, last_seen, **times) for policy in policies)
     check_same(log, again, but=CLOCK_DEPENDENT)
     jobs, seen = workload.jobs, policies[0].seen

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
 from jobcast.simulator.recording import ARRIVES, LOAD, PROBABILITY, QUANTILE, Recording

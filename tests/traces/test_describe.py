@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.curves import MOST_POINTS, cdf
 from jobcast.traces.describe import describe
 from jobcast.traces.occupancy import busy_gpus, largest_burst, share_followed, share_followed_at_random
-from jobcast.traces.pools import PoolsTable, Quota
 from jobcast.traces.readers import read_trace
 from jobcast.traces.rhythm import CLOCKWORK, clockwork, hour_of_week
 from jobcast.traces.shares import Share

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 import pytest
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
-from jobcast.traces.pools import PoolsTable, Quota, derive_pools, read_pools, write_pools
+from jobcast.traces.pools import derive_pools, read_pools, write_pools
 from jobcast.traces.readers import read_trace
 
 DAY_S = 86_400.0
@@ -87,7 +88,7 @@ def test_cells_of_quotas(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ("2x8", r"row 2, column cells: 2x8 are not the 12 GPUs of column gpus"),
+        ("2x8", r"row 2, column cells: 2x8 are not the 12 GPUs of the pool"),
         ("8+4", r"row 2, column cells: must be COUNTxGPUS, joined by \+, such as 2x8\+1x4, got '8\+4'"),
         ("1x8+1x4+", r"must be COUNTxGPUS"),
         ("1x12+1x0", r"must be COUNTxGPUS"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
-from jobcast.traces.pools import Quota
+from jobcast.domain.hardware import Quota
 from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.andreas import andreas_notes, andreas_profiles, generate_andreas
 from jobcast.traces.generators.andreas_config import AndreasConfig, ArmidaConfig, parse_andreas, parse_armida
@@ -28,7 +29,6 @@ from jobcast.traces.generators.philly_elastic import (
 )
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
-from jobcast.traces.gpu_nodes import GpuNodes
 from jobcast.traces.job_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
@@ -59,7 +59,7 @@ class Generator:
     courses: Callable[[Any, Trace, np.random.Generator], Mapping[str, Starts]] | None = None
     tasks: Callable[[Any, np.random.Generator], tuple[TaskTable, JobCurves]] | None = None
     profiles: Callable[[Any], pl.DataFrame] | None = None
-    nodes: Callable[[Any], GpuNodes] | None = None
+    nodes: Callable[[Any], Cluster] | None = None
 
 
 GENERATORS: dict[str, Generator] = {
@@ -158,7 +158,7 @@ def generate_profiles(kind: str, settings: Mapping[str, Setting] | None = None) 
     return generator.profiles(generator.parse(dict(settings or {})))
 
 
-def generate_nodes(kind: str, settings: Mapping[str, Setting] | None = None) -> GpuNodes:
+def generate_nodes(kind: str, settings: Mapping[str, Setting] | None = None) -> Cluster:
     """The cluster that a kind's jobs are for. Raises ConfigError, also for a kind that is for no cluster."""
     generator = _generator(kind)
     if generator.nodes is None:

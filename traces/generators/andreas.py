@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.andreas_config import JOBS_A_NODE, AndreasConfig
 from jobcast.traces.generators.andreas_models import APPLICATIONS, cluster_epoch_s, fastest, profile_table
-from jobcast.traces.gpu_nodes import GpuNodes
 
 POOL = "andreas"
 MICROSECONDS = 1e6
@@ -45,7 +45,7 @@ class Kinds(NamedTuple):
 def generate_andreas(config: AndreasConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:
     """Canonical table of one draw, each quantity from a stream of its own, and one pool. Raises ConfigError."""
     nodes = config.gpu_nodes()
-    count = config.jobs or JOBS_A_NODE * len(nodes)
+    count = config.jobs or JOBS_A_NODE * len(nodes.names)
     of_kind, of_epochs, of_arrival, of_due, of_weight = rng.spawn(5)
     kinds = job_kinds(nodes)
     kind = draw_kinds(count, of_kind)
@@ -80,13 +80,13 @@ def andreas_notes(config: AndreasConfig) -> tuple[str, ...]:
     types = ", ".join(f"{group.count} of {group.gpus} {group.gpu_type}" for group in nodes.groups)
     high = 2.0 * config.ratio / (1.0 + config.ratio)
     return (
-        f"{len(nodes):,} nodes: {types}",
+        f"{len(nodes.names):,} nodes: {types}",
         f"offered load: {config.load:.3g}, {config.load * high:.3g} in high stretches and "
         f"{config.load * high / config.ratio:.3g} in low ones",
     )
 
 
-def job_kinds(nodes: GpuNodes) -> Kinds:
+def job_kinds(nodes: Cluster) -> Kinds:
     """Kinds of jobs and what each takes on some nodes. Raises ConfigError for a type of which nothing is assumed."""
     pairs = [(name, batch_size) for name, one in APPLICATIONS.items() for batch_size in one.batch_sizes]
     quick = [fastest(APPLICATIONS[name], batch_size, nodes) for name, batch_size in pairs]

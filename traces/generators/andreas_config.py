@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError, PoolsError
-from jobcast.traces.cluster_files import read_nodes
+from jobcast.domain.gpu_types import GPU_TYPES, HOST_W, linear_power_w
+from jobcast.domain.hardware import Cluster, NodeGroup
+from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
-from jobcast.traces.gpu_nodes import GpuNodes, NodeGroup
-from jobcast.traces.gpu_types import GPU_TYPES, HOST_W, linear_power_w
 
 FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 JOBS_A_NODE = 10
@@ -43,11 +43,11 @@ class AndreasConfig:
             if len(pair) != 2 or pair[0] > pair[1]:
                 raise ValueError(f"{name} must be two ascending numbers, got {pair}")
 
-    def gpu_nodes(self) -> GpuNodes:
+    def gpu_nodes(self) -> Cluster:
         """The nodes. Raises ConfigError where `cluster` cannot be read."""
         if self.cluster:
             try:
-                return read_nodes(Path(self.cluster))
+                return read_cluster(Path(self.cluster))
             except PoolsError as error:
                 raise ConfigError(f"andreas: cluster: {error}") from None
         fast = -(-self.nodes // 2)
@@ -57,7 +57,7 @@ class AndreasConfig:
             power_w = linear_power_w(gpus, self.host_w, GPU_TYPES[gpu_type].power_w)
             names = tuple(f"node-{first + at}" for at in range(1, count + 1))
             groups += [NodeGroup(gpu_type, gpus, power_w, names)] if count else []
-        return GpuNodes(tuple(groups))
+        return Cluster(tuple(groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class ArmidaConfig:
     def __post_init__(self) -> None:
         check_ranges(self)
 
-    def gpu_nodes(self) -> GpuNodes:
+    def gpu_nodes(self) -> Cluster:
         """armida-05, -06 and -07. ANDREAS, Table II."""
         held = (("armida-05", "v100", 1), ("armida-06", "v100", 2), ("armida-07", "t4", 1))
-        return GpuNodes(
+        return Cluster(
             tuple(
                 NodeGroup(kind, gpus, linear_power_w(gpus, self.host_w, GPU_TYPES[kind].power_w), (name,))
                 for name, kind, gpus in held

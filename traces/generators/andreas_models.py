@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.gpu_nodes import GpuNodes
-from jobcast.traces.gpu_types import known_type
+from jobcast.domain.gpu_types import known_type
+from jobcast.domain.hardware import Cluster
 
 Floats = NDArray[np.float64]
 T4 = "t4"
@@ -79,7 +79,7 @@ def slower(application: Application, gpu_type: str) -> float:
     return 1.0 / known.speed
 
 
-def profile_table(nodes: GpuNodes) -> pl.DataFrame:
+def profile_table(nodes: Cluster) -> pl.DataFrame:
     """Seconds of an epoch of every application, batch size, type and number of GPUs that a node has."""
     rows = [
         (name, batch_size, gpu_type, gpus, epoch_s(application, batch_size, gpu_type, gpus))
@@ -98,7 +98,7 @@ class Fastest(NamedTuple):
     epoch_s: float
 
 
-def fastest(application: Application, batch_size: int, nodes: GpuNodes) -> Fastest:
+def fastest(application: Application, batch_size: int, nodes: Cluster) -> Fastest:
     """Of all nodes; fewer GPUs where two are as fast."""
     options = [
         Fastest(gpus, epoch_s(application, batch_size, gpu_type, gpus))
@@ -108,7 +108,7 @@ def fastest(application: Application, batch_size: int, nodes: GpuNodes) -> Faste
     return min(options, key=lambda one: (one.epoch_s, one.gpus))
 
 
-def cluster_epoch_s(application: Application, batch_size: int, nodes: GpuNodes) -> float:
+def cluster_epoch_s(application: Application, batch_size: int, nodes: Cluster) -> float:
     """Seconds in which the whole cluster does one epoch for every epoch's worth of it: each GPU works for itself.
 
     The inverse of the epochs a second of all GPUs, one job on each.

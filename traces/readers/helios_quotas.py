@@ -7,11 +7,11 @@ from dataclasses import replace
 import polars as pl
 
 from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
 from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.narrow import lean_numbers
-from jobcast.traces.pools import ALWAYS_S, PoolsTable, Quota
 from jobcast.traces.readers.cluster_log import within
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.check import Place
 from jobcast.traces.files import PathLike
-from jobcast.traces.pools import PoolsTable
 from jobcast.traces.table import Source, Trace
 
 NO_DURATION = "duration missing or <= 0"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jobcast.domain.bad_answers import CURVES, BadAnswers, Reason
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.models.curves.guarded import guarded_accuracies
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.run import replay_tasks
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
@@ -83,7 +83,7 @@ def workload():
 
 def run(policy, forecast):
     learned = networks_of(arrays(3)) if policy == "mlf_rl" else None
-    log = replay_tasks(workload(), find_task_policy(policy)({}, learned), forecast, seed=1)
+    log = replay_tasks(workload(), make_policy(policy, learned, {}), forecast, seed=1)
     return log.start_s.tolist(), log.end_s.tolist(), log.done.tolist(), log.preemptions.tolist()
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.models.epoch_time.guarded import MOST_FASTER, MOST_SLOWER, guarded_epoch_s, slowest_s
-from jobcast.schedulers.energy.policies import ENERGY_POLICIES
+from jobcast.schedulers.policies import ENERGY
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.energy.run import replay_energy
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
 
@@ -56,7 +57,7 @@ BY_PLACE = [kind for kind, (_, why) in BAD.items() if why in (Reason.NOT_FINITE,
 def run(policy, believed_s):
     """What becomes of the jobs where a policy goes by some times."""
     jobs = JOBS._replace(epoch_s=believed_s)
-    made = ENERGY_POLICIES[policy](SETTINGS.get(policy, {}))
+    made = make_policy(policy, None, SETTINGS.get(policy, {}))
     log = replay_energy(workload_of(jobs, CLUSTER, TRUE_S), made)
     return log.start_s.tolist(), log.end_s.tolist(), log.energy_eur.tolist(), log.migrations.tolist()
 
@@ -64,7 +65,7 @@ def run(policy, believed_s):
 @pytest.fixture(scope="module")
 def cautious():
     """Each policy where every configuration takes as long as the job's slowest."""
-    return {policy: run(policy, slowest_s(TRUE_S)) for policy in ENERGY_POLICIES}
+    return {policy: run(policy, slowest_s(TRUE_S)) for policy in names_of(ENERGY)}
 
 
 def test_the_slowest_by_hand(cautious):
@@ -73,7 +74,7 @@ def test_the_slowest_by_hand(cautious):
     assert cautious["edf"] != run("edf", TRUE_S)
 
 
-@pytest.mark.parametrize("policy", ENERGY_POLICIES)
+@pytest.mark.parametrize("policy", names_of(ENERGY))
 @pytest.mark.parametrize("kind", BAD)
 def test_where_all_answers_are_bad_a_run_is_the_cautious_one(policy, kind, cautious):
     answer, reason = BAD[kind]
@@ -88,7 +89,7 @@ def test_where_all_answers_are_bad_a_run_is_the_cautious_one(policy, kind, cauti
     }
 
 
-@pytest.mark.parametrize("policy", ENERGY_POLICIES)
+@pytest.mark.parametrize("policy", names_of(ENERGY))
 @pytest.mark.parametrize("kind", BY_PLACE)
 def test_where_some_are_bad_none_of_these_reaches_a_policy(policy, kind):
     told, answer = BadAnswers(), TRUE_S * 1.5

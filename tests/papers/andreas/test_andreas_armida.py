@@ -32,8 +32,8 @@ def plan(scene):
 def test_eight_jobs_on_three_nodes_of_four_gpus(scene):
     # ANDREAS, Table V and section V.C
     assert scene.job_ids == ("J6", "J9", "J10", "J7", "J8", "J1", "J2", "J3")
-    assert scene.nodes.names == ("armida-05", "armida-06", "armida-07")
-    assert scene.nodes.gpus == 4
+    assert scene.place.names == ("armida-05", "armida-06", "armida-07")
+    assert scene.place.gpus == 4
 
 
 def test_calls_are_five_minutes_apart(plan):
@@ -44,7 +44,7 @@ def test_calls_are_five_minutes_apart(plan):
 
 
 def test_where_times_are_right_calls_expect_what_happens(scene, plan):
-    cluster = scene.nodes.cluster
+    cluster = scene.cluster
     for one in plan.calls:
         assert one.eur == pytest.approx(real_eur(plan.log, cluster, one.now_s, one.now_s + PERIOD_S), abs=1e-9)
     assert sum(one.eur for one in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
@@ -65,7 +65,7 @@ def test_a_call_expects_less_of_a_job_that_ends_before_the_next():
 
 
 def test_without_noise_and_restarts_nothing_deviates(scene, plan):
-    found = compare(plan, scene.nodes.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
+    found = compare(plan, scene.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
     assert (found.plan_pct, found.calls_pct, found.per_call_pct) == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
 
 

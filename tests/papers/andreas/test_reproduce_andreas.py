@@ -46,8 +46,8 @@ def test_scenarios_by_gpus_a_node(tmp_path):
     # ANDREAS, section V.B
     for number, (v100, t4) in {1: (2, 1), 2: (4, 2)}.items():
         scene = read_workload(scenario(number, 4), 0, tmp_path)
-        cluster = scene.nodes.cluster
-        held = [(scene.nodes.gpu_types[kind], int(cluster.kind_gpus[kind])) for kind in cluster.kind_of]
+        cluster = scene.cluster
+        held = [(scene.gpu_types[kind], int(cluster.kind_gpus[kind])) for kind in cluster.kind_of]
         assert held == [("v100", v100)] * 2 + [("t4", t4)] * 2
         assert len(scene) == 40
 
@@ -113,7 +113,7 @@ def test_openb_with_and_without_rare_nodes(few, tmp_path, monkeypatch):
     cases = [Workload(one.name, FEW, openb=True, least=least) for one, least in ((openb.WHOLE, 1), (openb.LARGEST, 2))]
     monkeypatch.setattr(openb, "WHOLE", cases[0])
     monkeypatch.setattr(openb, "LARGEST", cases[1])
-    types = [read_workload(case, 0, tmp_path / "data").nodes.gpu_types for case in cases]
+    types = [read_workload(case, 0, tmp_path / "data").gpu_types for case in cases]
     assert types == [("T4", "A10", "G2"), ("T4",)]
     answer = run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
     assert answer.exit_code == 0, answer.output

@@ -5,8 +5,8 @@ import types
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
-from papers.mlfs import rows
+from jobcast.schedulers.policies import TASKS
+from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from papers.mlfs.rows import (
     BASELINES,
     BY_EARLIER,
@@ -41,11 +41,11 @@ def registered(monkeypatch):
 
 
 def test_rows_name_policies_with_settings_that_they_know():
-    assert set(POLICIES) == set(TASK_POLICIES)
+    assert set(POLICIES) == set(names_of(TASKS))
     assert set(BASELINES) < {row.title for row in ROWS}
     for row in ROWS:
-        if row.policy not in rows.LEARNED or row.policy == "mlfs":
-            find_task_policy(row.policy)(dict(row.settings))
+        if find_policy(row.policy).instead in ("", row.policy):
+            make_policy(row.policy, None, dict(row.settings))
 
 
 def test_without_learned_policies_their_rows_are_left_out_and_mlfs_runs_without(tmp_path):

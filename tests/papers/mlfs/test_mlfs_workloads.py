@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobcast.domain.hardware import flat_cluster
+from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.tasks.learned import Learned
-from jobcast.pipelines.tasks.servers import servers
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from papers.mlfs import units
@@ -37,13 +38,13 @@ def files(tmp_path_factory):
 def test_the_papers_clusters():
     # section 4.1: 620x jobs on 20 servers of 4 GPUs; 117,325x jobs of 18 weeks on 550 servers with 2,474 GPUs
     assert [int(620 * Fraction(x)) for x in SCALES] == list(SCALES.values())
-    place, default = scaled("3").place().cluster, servers().cluster
+    place, default = task_cluster(scaled("3").place()), task_cluster(flat_cluster(80))
     np.testing.assert_array_equal(place.capacity, default.capacity)
     np.testing.assert_array_equal(place.server_of, default.server_of)
     large = philly_week("1", 1.0)
-    assert (large.gpus, len(large.place().cluster.capacity)) == (2474, 550)
+    assert (large.gpus, len(task_cluster(large.place()).capacity)) == (2474, 550)
     assert large.jobs == round(117_325 / 18)
-    assert large.place().cluster.capacity[-1].tolist() == [8.0, 64.0, 488.0, 2500.0]
+    assert task_cluster(large.place()).capacity[-1].tolist() == [8.0, 64.0, 488.0, 2500.0]
 
 
 def test_files_hold_the_draw(files):

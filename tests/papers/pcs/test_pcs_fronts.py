@@ -20,7 +20,9 @@ def two(threshold):
 def front(*values, config=two):
     rows = [Row(pick, config(pick + 1.0), TOLD, one, one, True) for pick, one in enumerate(values)]
     rows.append(Row(len(rows), ONE, TOLD, (1000.0, 0.0), (1000.0, 0.0), True))
-    return Front(parse_objectives("jct:mean,error:mean"), tuple(rows), {"fifo": (1000.0, 0.0), "srsf": (99.0, 50.0)})
+    return Front(
+        parse_objectives("jct:mean,error:mean"), tuple(rows), {"elastic_fifo": (1000.0, 0.0), "srsf": (99.0, 50.0)}
+    )
 
 
 def test_least_error_within_a_share_of_the_way_to_fifo():

@@ -37,7 +37,9 @@ def test_figures_of_the_toy():
 
 def test_one_queue_without_caps_is_fifo():
     scene = automl(0, 40)
-    fifo, pcs = (run(task) for task in (*policies("c", scene, ["fifo"]), Task("c", "p", scene, config=WfqConfig())))
+    fifo, pcs = (
+        run(task) for task in (*policies("c", scene, ["elastic_fifo"]), Task("c", "p", scene, config=WfqConfig()))
+    )
     assert pcs.log.end_s == pytest.approx(fifo.log.end_s)
     assert fifo.figures["max_error_pct"] == pytest.approx(0.0, abs=1e-9)
 
@@ -72,8 +74,8 @@ def test_run_times_at_a_jobs_width_are_more_work():
 
 
 def done(case, name, error, jct):
-    figures = dict.fromkeys(figures_of(play_toy("fifo")), 1.0)
-    return Done(case, name, {**figures, "mean_error_pct": error, "mean_jct_s": jct}, play_toy("fifo"))
+    figures = dict.fromkeys(figures_of(play_toy("elastic_fifo")), 1.0)
+    return Done(case, name, {**figures, "mean_error_pct": error, "mean_jct_s": jct}, play_toy("elastic_fifo"))
 
 
 def test_a_row_a_policy_relative_to_the_lowest(tmp_path):
@@ -113,7 +115,7 @@ def test_windows_of_a_trace_follow_one_another(data):
 def test_published_runs_come_out_to_the_millisecond(data):
     scene = published(data, "0e4a51")
     tasks = [
-        *policies("c", scene, ("fifo", "srsf")),
+        *policies("c", scene, ("elastic_fifo", "srsf")),
         Task("c", THEIRS[1], scene, config=published_configs(data)[THEIRS[1]]),
     ]
     rows = [line.split(" | ") for line in compared(data, [run(task) for task in tasks]).splitlines()[2:]]

@@ -9,7 +9,7 @@ import pytest
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.simulation import Simulated
-from jobcast.schedulers.policies import find_factory
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog, flat_spans
 from papers.sia import figure15b, potential, preemption, units
 from papers.sia.units import (
@@ -88,7 +88,7 @@ def test_rows_name_policies_settings_and_forecasts_that_there_are():
     rows = [*EVERY, potential.MILP, figure15b.MILP, *(one for cost in (0, 3600) for one in preemption.rows_of(cost))]
     assert len({row.title for row in EVERY}) == len(EVERY) == 12
     for row in rows:
-        assert set(dict(row.settings)) <= set(find_factory(row.policy).known)
+        assert set(dict(row.settings)) <= set(find_policy(row.policy).settings.model_fields)
         parse_forecasts(row.forecasts)
     assert [one.title for one in preemption.rows_of(300)][1:3] == ["0.25, 300 s", "0.5, 300 s"]
 

@@ -9,7 +9,7 @@ from jobcast.domain.elastic import ElasticJobs
 from jobcast.models.completion.arrivals import ArrivalModel
 from jobcast.pipelines.elastic.agreeing import agreeing_sizes
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
 
 
@@ -29,7 +29,7 @@ def stopped(policy, sizes, gpus=2.0):
         speedup=np.tile(np.arange(2.0), (1, 2, 1)),
         speed=np.ones((1, 1)),
     )
-    run = ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([gpus])), ELASTIC_POLICIES[policy]())
+    run = ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([gpus])), make_policy(policy))
     run.submit(count)
     return run, jobs
 
@@ -47,7 +47,7 @@ def test_under_srsf_those_that_run_are_drawn_shorter_than_those_that_wait(seed):
     assert max(sizes[1], sizes[3]) <= min(sizes[0], sizes[2], sizes[4])
 
 
-@pytest.mark.parametrize("policy", ["fifo", "las", "fair"])
+@pytest.mark.parametrize("policy", ["elastic_fifo", "elastic_las", "elastic_fair"])
 def test_a_rule_that_does_not_go_by_size_leaves_the_first_draw(policy):
     run, jobs = stopped(policy, [300.0, 10.0, 500.0, 20.0, 400.0])
     first = drawer(0)(np.arange(5))
@@ -76,7 +76,7 @@ def test_the_run_is_left_as_it_is():
 
 def test_with_declared_sizes_arrivals_are_drawn_from_running_jobs_too_and_end():
     """Of three past jobs two still run, so most arrivals are drawn from those; none of them holds GPUs for ever."""
-    run, _ = stopped("fair", [50.0, 5_000.0, 6_000.0], gpus=1.0)
+    run, _ = stopped("elastic_fair", [50.0, 5_000.0, 6_000.0], gpus=1.0)
     run.advance(200.0)
     assert np.isfinite(run.state.end_s[0])
     past = Past(

@@ -11,7 +11,8 @@ from jobcast.models.completion.sizes import SizeForecaster
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
 from jobcast.pipelines.elastic.history import NOBODY
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, forecast_run, knowledge
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
 
 EMPTY = np.zeros(0)
@@ -36,7 +37,7 @@ def jobs_of(submit_s, size_s, most):
 
 
 def run_of(jobs, policy="srsf", gpus=4.0):
-    return ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([gpus])), ELASTIC_POLICIES[policy]())
+    return ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([gpus])), make_policy(policy))
 
 
 def some_jobs(seed, count=60):
@@ -44,7 +45,7 @@ def some_jobs(seed, count=60):
     return jobs_of(np.cumsum(rng.exponential(50.0, count)), rng.lognormal(5.0, 1.0, count), rng.integers(1, 5, count))
 
 
-@pytest.mark.parametrize("policy", list(ELASTIC_POLICIES))
+@pytest.mark.parametrize("policy", names_of(ELASTIC))
 @given(seed=st.integers(0, 30))
 def test_declared_sizes_without_arrivals_give_the_forecast_at_submission(policy, seed):
     run = run_of(some_jobs(seed), policy)
@@ -77,12 +78,12 @@ def test_draws_depend_on_seed_and_job_alone():
 def test_nothing_after_an_instant_is_known_at_it(seed, factor):
     """Later submissions, and sizes of jobs that have not ended, may be anything."""
     jobs = some_jobs(seed)
-    run = run_of(jobs, "fifo")
+    run = run_of(jobs, "elastic_fifo")
     run.submit(40)
     ended = np.isfinite(run.state.end_s)
     later = jobs.size_s * np.where(ended, 1.0, np.maximum(factor, 1.0))
     later[40:] *= factor
-    twin = run_of(jobs._replace(size_s=later), "fifo")
+    twin = run_of(jobs._replace(size_s=later), "elastic_fifo")
     twin.submit(40)
     if not ended.any():
         return
@@ -108,7 +109,7 @@ def test_a_declared_job_among_drawn_ones_keeps_its_size():
 def test_later_arrivals_delay_jobs_under_a_preemptive_policy_alone():
     """A stream of short jobs goes before the long one under SRSF; FIFO lets it run."""
     past = Past(np.arange(40.0) * 10 - 400, np.full(40, 9.0), np.zeros(40), np.ones(40), np.zeros(40, dtype=np.int64))
-    for policy, least in (("srsf", 500.0), ("fifo", 100.0)):
+    for policy, least in (("srsf", 500.0), ("elastic_fifo", 100.0)):
         run = run_of(jobs_of([0.0], [100.0], [1]), policy, gpus=1.0)
         run.submit(1)
         known = Forecasters(None, ArrivalModel().fit(past.submit_s), past)

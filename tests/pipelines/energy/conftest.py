@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jobcast.traces.canonical import write_trace
+from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
-from jobcast.traces.gpu_nodes import write_gpu_nodes
 from jobcast.traces.profiles import write_profiles
 
 SETTINGS = {"nodes": 4, "jobs": 24, "epochs": "5,40"}
@@ -18,5 +18,5 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("energy")
     write_trace(generate("andreas", 3, SETTINGS)[0], at / "jobs.parquet")
     write_profiles(generate_profiles("andreas", SETTINGS), at / "profiles.csv")
-    write_gpu_nodes(generate_nodes("andreas", SETTINGS), at / "cluster.yaml")
+    write_cluster(generate_nodes("andreas", SETTINGS), at / "cluster.yaml")
     return at

@@ -11,10 +11,10 @@ from jobcast.domain.errors import OverlapError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.pipelines.energy import forecasting
 from jobcast.pipelines.energy.believing import believed_times
-from jobcast.pipelines.energy.cluster import energy_nodes
 from jobcast.pipelines.energy.scene import energy_scene
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.registered import Registered
+from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
 
@@ -22,7 +22,7 @@ from jobcast.traces.readers import read_trace
 @pytest.fixture
 def scene(campaign):
     """The small campaign."""
-    nodes = energy_nodes(gpus=None, cluster=campaign / "cluster.yaml", pools=None)
+    nodes = read_cluster(campaign / "cluster.yaml")
     return energy_scene(read_trace(campaign / "jobs.parquet"), nodes, profiles=campaign / "profiles.csv")
 
 

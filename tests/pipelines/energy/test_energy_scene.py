@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import TraceError
 from jobcast.pipelines.energy.believing import noisy
-from jobcast.pipelines.energy.cluster import energy_nodes
 from jobcast.pipelines.energy.scene import energy_scene
+from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 
 CLUSTER = """
@@ -27,7 +27,7 @@ def nodes(tmp_path):
     """Three alike nodes of two V100 in two groups, and one of a T4."""
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER)
-    return energy_nodes(gpus=None, cluster=path, pools=None)
+    return read_cluster(path)
 
 
 @pytest.fixture
@@ -52,33 +52,6 @@ def profiles(tmp_path):
         return path
 
     return of
-
-
-def test_groups_that_are_alike_are_one_kind(nodes):
-    cluster = nodes.cluster
-    assert_array_equal(cluster.kind_of, [0, 0, 1, 0])
-    assert_array_equal(cluster.kind_gpus, [2, 1])
-    assert_array_equal(cluster.power_w, [[0, 420, 670], [0, 240, 240]])
-    assert nodes.gpu_types == ("v100", "t4")
-    assert nodes.names == ("node-1", "node-2", "slow", "node-4")
-    assert (cluster.pue, nodes.gpus) == (1.5, 7)
-    assert [cluster.tariff.at(hour * 3600.0) for hour in (0, 8, 9, 24)] == [0.1, 0.1, 0.2, 0.1]
-
-
-def test_a_price_of_the_command_line_is_flat(nodes):
-    priced = nodes.priced(0.3, None).cluster
-    assert (priced.tariff.at(0.0), priced.tariff.at(40_000.0), priced.pue) == (0.3, 0.3, 1.5)
-    assert nodes.priced(None, 1.1).cluster.pue == 1.1
-    assert nodes.priced(None, 1.1).cluster.tariff.at(40_000.0) == 0.2
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [({"gpus": 4}, "--gpus: schedulers"), ({"pools": "x"}, "--pools: schedulers"), ({}, "--cluster FILE is missing")],
-)
-def test_nodes_are_named_by_a_cluster_file_alone(given, line):
-    with pytest.raises(ConfigError, match=line):
-        energy_nodes(**{"gpus": None, "cluster": None, "pools": None} | given)
 
 
 def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):

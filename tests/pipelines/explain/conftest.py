@@ -9,7 +9,7 @@ from jobcast.pipelines.explain.explaining import explain
 from jobcast.pipelines.explain.run_table import read_run_table
 from jobcast.pipelines.job_table import write_job_table
 from jobcast.pipelines.run_record import bin_names, record_of, write_run_record
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.recording import Recording

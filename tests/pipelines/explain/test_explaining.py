@@ -24,7 +24,7 @@ from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import parse_time
 from jobcast.schedulers.hived import HiveD
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia_vc import SiaVc
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, Random

@@ -111,6 +111,6 @@ def test_wrong_settings_are_one_line(shell, csv, lending):
         *words, "--set", f"switches={other}"
     )
     refused = shell.refuses("simulate", *lending, "--policy", "fcfs", "--set", f"switches={good}")
-    assert "policy fcfs: unknown setting switches" in refused
+    assert "policy fcfs: setting switches: not known" in refused
     backtest = ("backtest", *lending, "--policies", "fcfs")
     assert "setting switches: no policy of fcfs knows it" in shell.refuses(*backtest, "--set", f"switches={good}")

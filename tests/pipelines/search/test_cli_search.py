@@ -82,7 +82,7 @@ def test_the_same_command_again_changes_nothing(ask, front, trace):
     table = ask("pcs", "--trace", trace(), *WORDS, *words)
     assert (front.read_bytes(), front.with_name("front.journal.jsonl").read_bytes()) == before
     assert table.splitlines()[0].split() == ["pick", "jct:mean", "error:p90", "T", "W", "zeta_min", "queues"]
-    assert [line.split()[0] for line in table.splitlines()[-2:]] == ["fifo", "srsf"]
+    assert [line.split()[0] for line in table.splitlines()[-2:]] == ["elastic_fifo", "srsf"]
 
 
 def test_one_and_three_objectives(ask, trace, tmp_path):

@@ -47,7 +47,7 @@ def test_fifo_is_tried_first_and_errs_nowhere(found):
     first = found.history[0]
     assert first.config == WfqConfig(delta=first.config.delta)
     assert first.values[1] == pytest.approx(0.0, abs=1e-9)
-    assert found.front.references["fifo"][1] == pytest.approx(0.0, abs=1e-9)
+    assert found.front.references["elastic_fifo"][1] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_front_is_judged_on_samples_that_the_search_did_not_see(found):
@@ -57,7 +57,7 @@ def test_the_front_is_judged_on_samples_that_the_search_did_not_see(found):
     assert [row.pareto for row in rows] == pareto_mask(tests).tolist()
     assert (np.diff(tests[:, 0]) >= 0).all()
     assert not np.allclose(tests, trains)
-    assert tests[:, 0].min() < 0.9 * found.front.references["fifo"][0]
+    assert tests[:, 0].min() < 0.9 * found.front.references["elastic_fifo"][0]
 
 
 def test_samples_to_train_and_to_test_on_differ():

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.domain.errors import ConfigError, PoolsError, TraceError
+from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import flat_cluster
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
+from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.tasks.scene import task_scene
-from jobcast.pipelines.tasks.servers import servers
+from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.job_curves import write_job_curves
 from jobcast.traces.readers import read_trace
@@ -39,7 +41,7 @@ def scene_of(tmp_path):
         for name, text in (("trace", trace), ("tasks", tasks), ("curves", curves)):
             (tmp_path / f"{name}.csv").write_text(text)
         files = {"tasks": tmp_path / "tasks.csv", "curves": tmp_path / "curves.csv"}
-        return task_scene(read_trace(tmp_path / "trace.csv"), servers(gpus=4), **files, **window)
+        return task_scene(read_trace(tmp_path / "trace.csv"), flat_cluster(4), **files, **window)
 
     return build
 
@@ -128,46 +130,14 @@ def test_files_that_do_not_fit_together_are_refused(scene_of, name, text, line):
     assert "\n" not in str(refused.value)
 
 
-def test_servers_by_number():
-    default = servers()
-    assert default.gpus == 80
-    assert default.cluster.capacity.shape == (20, 4)
-    assert default.cluster.capacity[0].tolist() == [4.0, 32.0, 244.0, 1250.0]
-    odd = servers(gpus=6)
-    assert odd.cluster.capacity.tolist() == [[4.0, 32.0, 244.0, 1250.0], [2.0, 16.0, 122.0, 625.0]]
-    assert odd.cluster.server_of.tolist() == [0, 0, 0, 0, 1, 1]
-    assert servers(gpus=2).cluster.capacity.tolist() == [[2.0, 16.0, 122.0, 625.0]]
-    with pytest.raises(ConfigError, match="--gpus: must be at least 1, got 0"):
-        servers(gpus=0)
-
-
-def test_servers_by_file(tmp_path):
+def test_the_documented_servers(tmp_path):
     path = tmp_path / "cluster.yaml"
     path.write_text(documented("nodes:"))
-    found = servers(cluster=path)
-    assert found.gpus == 80
-    assert found.cluster.capacity[0].tolist() == [4.0, 32.0, 244.0, 1250.0]
-    assert found.cluster.capacity[-1].tolist() == [8.0, 64.0, 244.0, 1250.0]
-    assert found.cluster.server_of[-8:].tolist() == [17] * 8
-    with pytest.raises(ConfigError, match="--gpus and --cluster exclude each other; give one"):
-        servers(gpus=4, cluster=path)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("pools: []\n", "nodes: "),
-        ("nodes:\n  - 4\n", "node group 1: count and gpus are expected"),
-        ("nodes:\n  - {count: 1}\n", "node group 1, gpus: must be a whole number >= 1, got None; correct it"),
-        ("nodes:\n  - {count: 1, gpus: 4, cpus: none}\n", "node group 1, cpus: must be a number > 0, got 'none'"),
-        ("nodes:\n  - {count: 1, gpus: 4, memory: 9}\n", "node group 1: memory is not known; known are count, gpus"),
-    ],
-)
-def test_cluster_files_that_cannot_be_used_are_refused(tmp_path, text, line):
-    (tmp_path / "cluster.yaml").write_text(text)
-    with pytest.raises(PoolsError) as refused:
-        servers(cluster=tmp_path / "cluster.yaml")
-    assert line in str(refused.value)
+    found = task_cluster(read_cluster(path))
+    assert len(found.server_of) == 80
+    assert found.capacity[0].tolist() == [4.0, 32.0, 244.0, 1250.0]
+    assert found.capacity[-1].tolist() == [8.0, 64.0, 244.0, 1250.0]
+    assert found.server_of[-8:].tolist() == [17] * 8
 
 
 def test_the_command_writes_what_a_scene_reads(shell):
@@ -180,7 +150,7 @@ def test_the_command_writes_what_a_scene_reads(shell):
     ]
     trace = read_trace("jobs.parquet")
     assert trace.jobs.equals(generate("mlfs", 3, {"jobs": 40, "load": 0.4})[0].jobs)
-    scene = task_scene(trace, servers(), tasks=Path("tasks.csv"), curves=Path("curves.parquet"))
+    scene = task_scene(trace, flat_cluster(80), tasks=Path("tasks.csv"), curves=Path("curves.parquet"))
     tasks, curves = generate_tasks("mlfs", 3, {"jobs": 40, "load": 0.4})
     write_tasks(tasks, "again.csv")
     write_job_curves(curves, "again.parquet")

@@ -84,6 +84,15 @@ def test_one_row_a_job(shell, words, tmp_path):
     assert all(float(row["iterations_done"]) == pytest.approx(1.0) for row in rows)
 
 
+def test_quotas_are_put_together(shell, words, csv):
+    alone = words("tiresias")
+    pools = csv("a,10", "b,6", name="pools.csv", header="pool,gpus")
+    with_pools = [pools if word == "16" else "--pools" if word == "--gpus" else word for word in alone]
+    together, given = shell.json(*with_pools), shell.json(*alone)
+    assert [together[name] for name in (*PAPERS, "mean_jct_s")] == [given[name] for name in (*PAPERS, "mean_jct_s")]
+    assert f"servers: 16 GPUs in all, pools file {pools}; quotas are ignored" in together["inputs"]["notes"]
+
+
 def test_a_window_and_a_limit(shell, words):
     assert shell.json(*words("gandiva", "--limit", "7"))["jobs"] == 7
 
@@ -92,11 +101,11 @@ def test_a_window_and_a_limit(shell, words):
     ("more", "told"),
     [
         (("--forecasts", "bayes"), "forecasts regimes, not accuracies"),
-        (("--pools", "p.csv"), "schedulers of tasks know no pools"),
+        (("--pools", "p.csv"), "--pools and --gpus exclude each other; give one"),
         (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
-        (("--set", "nosuch=2"), "policy mlf_h: unknown setting nosuch"),
+        (("--set", "nosuch=2"), "policy mlf_h: setting nosuch: not known"),
         (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
-        (("--baseline", "fcfs"), "unknown policy of tasks 'fcfs'"),
+        (("--baseline", "fcfs"), "policy fcfs is of pools, not of tasks"),
         (("--predict",), "completion times are forecast for elastic policies, not mlf_h"),
         (("--warmup", "100"), "leaves no job to count"),
     ],

@@ -7,8 +7,8 @@ from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.schedulers.cells.buddy import sizes_of
 from jobcast.schedulers.cells.fcfs import CellFcfs
 from jobcast.schedulers.cells.hived import CellHived
-from jobcast.schedulers.cells.policies import make_cell_policy
 from jobcast.schedulers.cells.sia import CellSia
+from jobcast.schedulers.registry import make_local
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
 
 MINUTE_S = 60.0
@@ -44,7 +44,7 @@ def test_jobs_lie_together(drawn, placed_run, policy, seed):
     workload = drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16))
     source = Random(workload, seed, horizons_min=HORIZONS_MIN)
     name, _, told = policy.partition(" follow=")
-    made = make_cell_policy(name, source, {"follow": told} if told else {})
+    made = make_local(name, source, {"follow": told} if told else {})
     _, starts = placed_run(workload, made, source)
     assert len(starts) == len(workload.jobs)
     for start in starts:
@@ -114,10 +114,10 @@ def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
 def test_settings_and_their_errors(on_servers, placed_run):
     workload = on_servers([("a", "p", 0, 1, 1)], {"p": 8})
     with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, sia, hived"):
-        make_cell_policy("mmfs", None, {})
+        make_local("mmfs", None, {})
     with pytest.raises(ConfigError, match="sia with locality: setting apart must be cell or buddy or none, got far"):
-        make_cell_policy("sia", Oracle(workload), {"apart": "far"})
+        make_local("sia", Oracle(workload), {"apart": "far"})
     with pytest.raises(ConfigError, match="policy sia needs forecasts"):
-        make_cell_policy("sia", None, {})
+        make_local("sia", None, {})
     with pytest.raises(PoolsError, match="pool p: its cells have 4 GPUs, its quota is 8"):
-        placed_run(workload, make_cell_policy("hived", None, {}, {"p": (4,)}))
+        placed_run(workload, make_local("hived", None, {}, {"p": (4,)}))

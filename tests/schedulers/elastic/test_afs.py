@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import settings as examples
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
-AFS = ELASTIC_POLICIES["afs"]()
+AFS = make_policy("afs")
 
 
 def tournament(view):

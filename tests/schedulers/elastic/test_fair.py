@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
-FAIR, WHOLE = ELASTIC_POLICIES["fair"](), ELASTIC_POLICIES["fair"]({"whole_gpus": "yes"})
+FAIR, WHOLE = make_policy("elastic_fair"), make_policy("elastic_fair", None, {"whole_gpus": "yes"})
 
 
 def level_by_bisection(least, most, gpus):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
-FIFO, SRSF, LAS = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf", "las"))
+FIFO, SRSF, LAS = (make_policy(name) for name in ("elastic_fifo", "srsf", "elastic_las"))
 
 
 def ends(case, policy):

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import settings as examples
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, dealt, jobs_of, views
 
-THEMIS = ELASTIC_POLICIES["themis"]()
+THEMIS = make_policy("elastic_themis")
 
 
 def by_sorting(view):
@@ -50,7 +50,7 @@ def test_takes_turns_by_leases():
     The first runs from 0 to 20 s and from 40 to 50 s, when it ends; the second from 20 to 40 s and from 50 s.
     """
     case = Case(jobs_of([(0.0, 30.0, 1), (0.0, 25.0, 1)]), cluster_of(1))
-    log = case.log(ELASTIC_POLICIES["themis"]({"lease_s": "10"}))
+    log = case.log(make_policy("elastic_themis", None, {"lease_s": "10"}))
     assert log.end_s.tolist() == [50.0, 55.0]
     assert log.preemptions.tolist() == [1, 1]
 

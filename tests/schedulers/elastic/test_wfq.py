@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.elastic.wfq import demand_cap, fill
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import BUMPY, Case, cases, cluster_of, dealt, jobs_of, views
 
-FIFO = ELASTIC_POLICIES["fifo"]()
+FIFO = make_policy("elastic_fifo")
 
 
 def held(case, policy):

@@ -15,6 +15,7 @@ from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
 from jobcast.schedulers.energy.configurations import back_of
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
+from jobcast.schedulers.registry import make_policy
 from papers.andreas.instances import small
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, energy_views, jobs_of, tariff_of, view_of
 
@@ -64,7 +65,7 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
 
 @settings(max_examples=60, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 3), thorough=st.booleans())
-def test_same_seed_and_instant_same_answer(view, seed, thorough):
+def test_same_seed_and_call_same_answer(view, seed, thorough):
     first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).decide(view) for _ in range(2))
     assert first.node_of.tolist() == again.node_of.tolist()
     assert first.gpus_of.tolist() == again.gpus_of.tolist()
@@ -235,7 +236,7 @@ def test_chances_of_going_back_are_inverse_to_weights():
 @pytest.mark.parametrize("wrong", [{"max_iterations": 0}, {"rho": -1.0}, {"draw": -0.1}, {"hold": 2.0}])
 def test_settings_out_of_range(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        AndreasSettings(**wrong)
+        make_policy("andreas", None, wrong)
 
 
 def test_near_the_optimum_of_small_instances():

@@ -14,7 +14,7 @@ NAMES = st.sampled_from(sorted(ORDERS))
 
 
 def policy(name, strict=False):
-    return QueuePolicy(name, ORDERS[name], QueueSettings(strict))
+    return QueuePolicy(name, ORDERS[name], QueueSettings(strict=strict))
 
 
 def answer(view, name, strict=False):

@@ -10,7 +10,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.milp.instance import on_grid
 from jobcast.schedulers.milp.policy import Milp
 from jobcast.schedulers.milp.solve import Settings, plan
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle
 from jobcast.simulator.metrics import against_baseline

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.milp.solve import Settings, plan
-from jobcast.schedulers.policies import make_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import (

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.tasks.baseline_makers import BASELINES
-from jobcast.schedulers.tasks.policies import find_task_policy
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.tasks.run import replay_tasks
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, curve_at, jobs_of, task_views
@@ -15,7 +14,7 @@ from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, curve
 PREEMPTING = ("slaq", "tiresias", "hypersched")
 MOST_AT_ONCE = 12
 """Jobs of at least 0.3 of a GPU that four GPUs hold."""
-MADE = [name for name in BASELINES if name != "device_rl"]
+MADE = ["slaq", "tiresias", "gandiva", "graphene", "borg_fair", "hypersched"]
 BLIND = {
     "gandiva": ["iteration_s", "deadline_s", "urgency", "target"],
     "borg_fair": ["iteration_s", "deadline_s", "urgency", "target"],
@@ -59,7 +58,7 @@ def crowded(seed, count=25):
 
 
 def replayed(name, seed, **given):
-    return replay_tasks(crowded(seed), find_task_policy(name)(given), seed=seed)
+    return replay_tasks(crowded(seed), make_policy(name, None, given), seed=seed)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -101,7 +100,7 @@ def test_hypersched_stops_nobody_who_gains(seed):
 @given(view=task_views(partial=True))
 @settings(max_examples=25)
 def test_a_policy_asks_for_what_can_be_and_sees_only_what_it_may(name, view):
-    policy = find_task_policy(name)()
+    policy = make_policy(name)
     decided = policy.decide(view)
     checked(view, decided)
     hidden = {field: getattr(view.jobs, field) * 1.7 + 1.0 for field in BLIND[name]}
@@ -115,11 +114,11 @@ def test_gittins_replays_alike_twice():
 
 
 def test_settings_are_read_and_wrong_ones_refused():
-    assert find_task_policy("slaq")({"interval_s": "60"}).settings.interval_s == 60.0
-    assert find_task_policy("tiresias")({"index": "gittins"}).settings.index == "gittins"
+    assert make_policy("slaq", None, {"interval_s": "60"}).settings.interval_s == 60.0
+    assert make_policy("tiresias", None, {"index": "gittins"}).settings.index == "gittins"
     with pytest.raises(ConfigError, match="las or gittins"):
-        find_task_policy("tiresias")({"index": "fifo"})
-    with pytest.raises(ConfigError, match="unknown setting speed"):
-        find_task_policy("gandiva")({"speed": "1"})
+        make_policy("tiresias", None, {"index": "fifo"})
+    with pytest.raises(ConfigError, match="setting speed: not known"):
+        make_policy("gandiva", None, {"speed": "1"})
     with pytest.raises(ConfigError, match="device_rl: no learned weights"):
-        find_task_policy("device_rl")()
+        make_policy("device_rl")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import QUEUED
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.device_rl import device_rl
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.network import Layers, Networks
-from jobcast.schedulers.tasks.policies import find_task_policy
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
@@ -27,7 +27,7 @@ def networks(**weights):
 def test_weights_say_which_job_comes_first(sign, expected):
     jobs = jobs_of(TaskJob(gpu=0.8, iterations=100.0), TaskJob(gpu=0.8, iterations=5000.0))
     view = view_of(jobs, cluster_of(1, 1))
-    policy = find_task_policy("device_rl")({}, networks(remaining=sign))
+    policy = make_policy("device_rl", networks(remaining=sign), {})
     assert policy.name == "device_rl"
     assert checked(view, policy.decide(view)).tolist() == expected
 

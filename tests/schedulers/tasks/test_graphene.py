@@ -65,7 +65,9 @@ def test_fairness_prefers_who_lacks_most():
     jobs = jobs_of(TaskJob(gpu=0.8), TaskJob(submit_s=60.0, gpu=0.8))
     view = view_of(jobs, cluster_of(1, 1), now_s=1000.0, ran_s=np.array([300.0, 0.0]))
     # fair: half a GPU of 1000 s and of 940 s; the first had 300 of its 500
-    assert scores(view, view.active, GrapheneSettings(0.0, 0.0, 1.0)).tolist() == pytest.approx([200 / 470, 1.0])
+    assert scores(view, view.active, GrapheneSettings(srpt=0.0, packing=0.0, fairness=1.0)).tolist() == pytest.approx(
+        [200 / 470, 1.0]
+    )
     assert after(view, fairness=1.0) == [QUEUED, 0]
 
 
@@ -73,7 +75,9 @@ def test_a_score_adds_shares_of_the_largest():
     jobs = jobs_of(TaskJob(gpu=0.5, iterations=100.0), TaskJob(gpu=1.0, iterations=100.0))
     view = view_of(jobs, cluster_of(1, 2, cpu=1e9, memory=1e9, bandwidth=1e9), now_s=0.0)
     # work 50 and 100 GPU seconds, dots 0.25 and 0.5 of the two GPUs, nobody lacks anything yet
-    assert scores(view, view.active, GrapheneSettings(1.0, 2.0, 1.0)).tolist() == pytest.approx([-0.5 + 1, -1 + 2])
+    assert scores(view, view.active, GrapheneSettings(srpt=1.0, packing=2.0, fairness=1.0)).tolist() == pytest.approx(
+        [-0.5 + 1, -1 + 2]
+    )
 
 
 @given(view=task_views())

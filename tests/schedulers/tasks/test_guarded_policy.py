@@ -7,10 +7,11 @@ import pytest
 
 from jobcast.domain.bad_answers import BadAnswers, Reason
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
-from jobcast.schedulers.tasks.guarded import DECISIONS, MOST_WEIGHT, RULES, GuardedPolicy, fault_of
+from jobcast.schedulers.policies import TASKS
+from jobcast.schedulers.registry import find_policy, make_policy, names_of
+from jobcast.schedulers.tasks.guarded import DECISIONS, MOST_WEIGHT, GuardedPolicy, fault_of
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.schedulers.tasks.policies import find_task_policy
 from jobcast.simulator.tasks.run import replay_tasks
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
@@ -28,6 +29,9 @@ def workload():
     return workload_of(rows, cluster_of(2, 1))
 
 
+RULES = {name: find_policy(name).instead for name in names_of(TASKS) if find_policy(name).learned}
+
+
 def forecast(jobs, seen, at, epochs):
     return np.full(len(jobs), 0.85), np.full(len(jobs), 0.05)
 
@@ -38,7 +42,7 @@ def log_of(policy):
 
 
 def guarded(name, networks, told):
-    return GuardedPolicy(find_task_policy(name)({}, networks), find_task_policy(RULES[name])(), networks, told)
+    return GuardedPolicy(make_policy(name, networks, {}), make_policy(RULES[name]), networks, told)
 
 
 def spoilt(head, value):
@@ -49,7 +53,7 @@ def spoilt(head, value):
 
 @pytest.fixture(scope="module")
 def by_rule():
-    return {name: log_of(find_task_policy(rule)()) for name, rule in RULES.items()}
+    return {name: log_of(make_policy(rule)) for name, rule in RULES.items()}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -101,7 +105,7 @@ def test_a_sound_policy_is_left_alone(name):
     told, networks = BadAnswers(), networks_of(arrays(3))
     policy = guarded(name, networks, told)
     assert policy.name == name
-    assert log_of(policy) == log_of(find_task_policy(name)({}, networks))
+    assert log_of(policy) == log_of(make_policy(name, networks, {}))
     assert told.figures() == {}
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 
 from jobcast.domain.optstop import OptStop
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, TARGET_ONLY
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.load_control import (
     LoadControl,
     LoadControlSettings,
@@ -16,7 +17,6 @@ from jobcast.schedulers.tasks.load_control import (
 )
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlfs import mlfs
-from jobcast.schedulers.tasks.policies import find_task_policy
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
 
 SETTINGS = LoadControlSettings()
@@ -125,7 +125,7 @@ def test_mlfs_runs_the_learned_policy_where_there_is_one_and_else_the_heuristic(
 
 
 def test_settings_reach_the_rule():
-    control = find_task_policy("mlf_c")({"h_s": "1.2", "confidence": "0.9", "tolerance": "0.02", "give_up": "no"})
+    control = make_policy("mlf_c", None, {"h_s": "1.2", "confidence": "0.9", "tolerance": "0.02", "give_up": "no"})
     assert control.settings == LoadControlSettings(1.2, OptStop(confidence=0.9, tolerance=0.02, give_up=False))
 
 

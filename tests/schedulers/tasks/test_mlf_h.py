@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import GPU, QUEUED
+from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.packing import limits_of, place_jobs
-from jobcast.schedulers.tasks.policies import TASK_POLICIES, find_task_policy
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     checked,
@@ -25,7 +25,7 @@ OWN = ["mlf_h", "mlf_c", "mlfs"]
 
 
 def after(view, **settings):
-    policy = find_task_policy("mlf_h")(settings)
+    policy = make_policy("mlf_h", None, settings)
     return checked(view, policy.decide(view)).tolist()
 
 
@@ -119,7 +119,7 @@ def test_jobs_are_whole_hosts_within_limits_and_decisions_the_same_twice(view, e
 
 @pytest.mark.parametrize("name", OWN)
 def test_policies_know_their_names_and_settings(name):
-    policy = find_task_policy(name)({"h_r": "0.8", "evict": "stay", "part": "yes", "gamma_w": 0, "p_s": 0.2})
+    policy = make_policy(name, None, {"h_r": "0.8", "evict": "stay", "part": "yes", "gamma_w": 0, "p_s": 0.2})
     assert policy.name == name
     heuristic = policy if name == "mlf_h" else policy.policy
     settings = heuristic.settings
@@ -135,22 +135,21 @@ def test_policies_know_their_names_and_settings(name):
         ({"alpha": "-1"}, "policy mlfs: setting alpha must be a number from 0 to 1, got -1"),
         ({"confidence": "1"}, "policy mlfs: setting confidence must be a probability from 0.5 to below 1, got 1"),
         ({"evict": "no"}, "policy mlfs: setting evict must be stay or queue, got no"),
-        ({"hr": "1"}, "policy mlfs: unknown setting hr; known settings: alpha, bandwidth"),
+        ({"hr": "1"}, "policy mlfs: setting hr: not known; did you mean h_r? known: alpha, bandwidth"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(settings, told):
     with pytest.raises(ConfigError) as error:
-        find_task_policy("mlfs")(settings)
+        make_policy("mlfs", None, settings)
     assert str(error.value).startswith(told)
     assert "\n" not in str(error.value)
 
 
 def test_learned_policies_want_weights():
     with pytest.raises(ConfigError, match=r"^policy mlf_rl: no learned weights"):
-        find_task_policy("mlf_rl")()
+        make_policy("mlf_rl")
 
 
 def test_an_unknown_policy_is_told_with_those_known():
-    with pytest.raises(ConfigError, match=r"^unknown policy of tasks 'mlf'; choose from .*mlf_h"):
-        find_task_policy("mlf")
-    assert all(factory.name == name for name, factory in TASK_POLICIES.items())
+    with pytest.raises(ConfigError, match=r"^unknown policy mlf; did you mean .*mlf_h"):
+        find_policy("mlf")

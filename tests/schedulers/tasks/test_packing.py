@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED, decision
+from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
 from jobcast.schedulers.tasks.packing import limits_of, place_jobs
-from jobcast.schedulers.tasks.policies import find_task_policy
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     checked,
@@ -152,11 +152,11 @@ def test_nothing_more_fits_a_second_time_and_the_view_is_left_alone(view, rule):
 def test_a_job_that_passes_all_limits_runs_alone_on_an_idle_cluster(name):
     """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever."""
     jobs = jobs_of(TaskJob(workers=5, gpu=0.6))
-    decided = find_task_policy(name)({}).decide(view_of(jobs, cluster_of(1, 4)))
+    decided = make_policy(name, None, {}).decide(view_of(jobs, cluster_of(1, 4)))
     assert sorted(np.bincount(decided.gpus, minlength=4).tolist()) == [1, 1, 1, 2]
 
 
 def test_a_job_that_passes_all_limits_waits_while_another_runs():
     jobs = jobs_of(TaskJob(gpu=0.3), TaskJob(workers=5, gpu=0.6))
     view = view_of(jobs, cluster_of(1, 4), gpu_of=[0, *[QUEUED] * 5])
-    assert not len(find_task_policy("tiresias")({}).decide(view).tasks)
+    assert not len(make_policy("tiresias", None, {}).decide(view).tasks)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticJobs, ElasticPolicy, ElasticView
 from jobcast.schedulers.elastic.config import WfqConfig
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 
 WIDTH = 16
@@ -24,10 +25,10 @@ QUEUES = WfqConfig((10.0, 100.0, float("inf")), (0.7, 0.25, 0.05), 0.7, 0.2)
 def policies(*, types=1):
     """Every policy once, PCS with three queues; PCS and fair twice, in fractions and whole GPUs."""
     names = ("a", "b")[:types]
-    found = [factory() for name, factory in ELASTIC_POLICIES.items() if name not in ("pcs", "fair")]
+    found = [make_policy(name) for name in names_of(ELASTIC) if name not in ("pcs", "elastic_fair")]
     for whole in (False, True):
         found.append(replace(QUEUES.policy(names, whole=whole), name=f"pcs whole={whole}"))
-        found.append(replace(ELASTIC_POLICIES["fair"]({"whole_gpus": whole}), name=f"fair whole={whole}"))
+        found.append(replace(make_policy("elastic_fair", None, {"whole_gpus": whole}), name=f"fair whole={whole}"))
     return {one.name: one for one in found}
 
 

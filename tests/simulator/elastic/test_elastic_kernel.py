@@ -8,11 +8,11 @@ import pytest
 from jobcast.domain.elastic import ElasticPolicy
 from jobcast.domain.elastic_kernels import RULE, njit
 from jobcast.domain.errors import DecisionError
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from tests.simulator.elastic.elastic_cases import Case, cluster_of, jobs_of
 
-FIFO, SRSF, FAIR = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf", "fair"))
+FIFO, SRSF, FAIR = (make_policy(name) for name in ("elastic_fifo", "srsf", "elastic_fair"))
 
 
 def test_work_goes_on_at_the_rate_of_the_gpus_held():

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
-FIFO, SRSF = (ELASTIC_POLICIES[name]() for name in ("fifo", "srsf"))
+FIFO, SRSF = (make_policy(name) for name in ("elastic_fifo", "srsf"))
 WHOLE = {name: policy for name, policy in policies().items() if policy.integral}
 TWO_NODES = [(0, 4), (0, 4)]
 

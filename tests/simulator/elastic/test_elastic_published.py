@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from jobcast.schedulers.elastic.config import parse_config
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
 
@@ -47,7 +47,7 @@ def first_jobs(folder, count):
 
 def policy(name, folder):
     if name in ("FIFO", "SRSF"):
-        return ELASTIC_POLICIES[name.lower()]()
+        return make_policy({"FIFO": "elastic_fifo", "SRSF": "srsf"}[name])
     told = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
     return parse_config(told, "bal").policy()
 
@@ -91,7 +91,7 @@ def test_averages_are_those_found_there(played):
 def test_themis_is_forecast_as_well_as_there(folder, pending_lease, error_percent):
     """100 jobs: with the lease that is running kept in the forecast, and without it."""
     jobs = first_jobs(folder, 100)
-    themis = ELASTIC_POLICIES["themis"]()
+    themis = make_policy("elastic_themis")
     run = ElasticReplay(jobs, jobs.size_s, cluster_of(GPUS), themis, pending_lease=pending_lease)
     log = replay_elastic(run, predict=True)
     predicted_s = log.predicted_end_s - log.submit_s

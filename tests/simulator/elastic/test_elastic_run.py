@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
 
 POLICIES = policies()
-FIFO, SRSF = POLICIES["fifo"], POLICIES["srsf"]
+FIFO, SRSF = POLICIES["elastic_fifo"], POLICIES["srsf"]
 
 
 def same(one, other):
@@ -110,7 +110,7 @@ def test_figure_1_delays_of_the_first_job():
 
     assert first_ends_s(SRSF) == [20.0, 28.0, 28.0, 36.0]
     assert first_ends_s(FIFO) == [20.0, 20.0, 20.0, 20.0]
-    assert first_ends_s(ELASTIC_POLICIES["themis"]({"lease_s": "1"}))[:2] == [20.0, 28.0]
+    assert first_ends_s(make_policy("elastic_themis", None, {"lease_s": "1"}))[:2] == [20.0, 28.0]
 
 
 def test_the_log_knows_the_jobs_after_a_warm_up():

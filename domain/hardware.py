@@ -1,0 +1,230 @@
+"""The hardware that jobs run on: groups of alike nodes, quotas of pools over time, and the price of energy."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.gpu_types import HOST_W, known_type, linear_power_w
+from jobcast.domain.jobs import Pool
+
+Ints = NDArray[np.int64]
+
+ALWAYS_S = -math.inf
+FLAT_POOL = "all"
+"""The one pool of a cluster without quotas."""
+PUE = 1.33
+PRICE_EUR_KWH = 0.172
+"""ANDREAS, section V.A."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes that are alike.
+
+    Attributes
+    ----------
+    gpu_type, gpus : of each node; an empty type where none is told
+    told_w : what a node draws with 0, 1, ... GPUs in use, watts; empty where nothing is told
+    names : of its nodes; their number is that of the nodes
+    cpus, memory_gb, bandwidth_mb_s : cores, GB and MB/s of each node, None where nothing is told
+    """
+
+    gpu_type: str
+    gpus: int
+    told_w: tuple[float, ...]
+    names: tuple[str, ...]
+    cpus: float | None = None
+    memory_gb: float | None = None
+    bandwidth_mb_s: float | None = None
+
+    @property
+    def count(self) -> int:
+        """Nodes of the group."""
+        return len(self.names)
+
+    @property
+    def power_w(self) -> tuple[float, ...]:
+        """Watts with 0, 1, ... GPUs in use: as told, else as assumed of the type; empty where nothing is known.
+
+        >>> NodeGroup("T4", 2, (), ("a",)).power_w
+        (0.0, 170.0, 240.0)
+        """
+        known = known_type(self.gpu_type)
+        return self.told_w or (linear_power_w(self.gpus, HOST_W, known.power_w) if known else ())
+
+
+def numbered(count: int, before: int = 0) -> tuple[str, ...]:
+    """Names of nodes that have none, after so many others.
+
+    >>> numbered(2, before=3)
+    ('node-4', 'node-5')
+    """
+    return tuple(f"node-{before + at}" for at in range(1, count + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A pool's GPUs from an instant on (seconds from the epoch; -inf = always).
+
+    `cells` are the GPUs of each cell that the quota is made of, the largest first; empty where that is not told.
+    """
+
+    pool: str
+    gpus: int
+    from_s: float = ALWAYS_S
+    cells: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolsTable:
+    """Quotas of pools over time, by (pool, from)."""
+
+    quotas: tuple[Quota, ...] = ()
+
+    @classmethod
+    def of(cls, pools: Iterable[Pool]) -> "PoolsTable":
+        """Quotas that never change."""
+        return cls(tuple(Quota(pool.name, pool.quota) for pool in pools))
+
+    def at(self, instant_s: float) -> list[Pool]:
+        """Pools in force at an instant, names ascending; a pool is there from its first row on.
+
+        >>> PoolsTable((Quota("a", 4), Quota("a", 8, 100.0), Quota("b", 2, 100.0))).at(99.0)
+        [Pool(name='a', quota=4)]
+        """
+        newest = self._newest(instant_s)
+        return [Pool(name, newest[name].gpus) for name in sorted(newest)]
+
+    def cells_at(self, instant_s: float) -> dict[str, tuple[int, ...]]:
+        """Cells of the pools in force at an instant that tell theirs. SIA, section 5.5.
+
+        >>> PoolsTable((Quota("a", 12, cells=(8, 4)), Quota("b", 2))).cells_at(0.0)
+        {'a': (8, 4)}
+        """
+        newest = self._newest(instant_s)
+        return {name: newest[name].cells for name in sorted(newest) if newest[name].cells}
+
+    def _newest(self, instant_s: float) -> dict[str, Quota]:
+        newest: dict[str, Quota] = {}
+        for quota in sorted(self.quotas, key=lambda quota: quota.from_s):
+            if quota.from_s <= instant_s:
+                newest[quota.pool] = quota
+        return newest
+
+    @property
+    def changes_s(self) -> list[float]:
+        """Instants at which a quota changes, ascending."""
+        return sorted({quota.from_s for quota in self.quotas if quota.from_s > ALWAYS_S})
+
+
+NO_QUOTAS = PoolsTable()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Whatever jobs of any kind run on. A number of GPUs, or quotas alone, are clusters too.
+
+    Attributes
+    ----------
+    groups : nodes, empty where GPUs are known by number alone
+    quotas : of pools, empty where all jobs share all GPUs
+    at_s : seconds from the epoch; the quotas of this instant count
+    number : GPUs without regard to pools where neither nodes nor the sum of the quotas tell them
+    pue : power usage effectiveness, >= 1
+    tariff : (hour of the day in UTC, EUR a kWh from then on), the first at hour 0
+    origin : where this comes from, in words
+    notes : what else the file tells that it comes from
+    """
+
+    groups: tuple[NodeGroup, ...] = ()
+    quotas: PoolsTable = NO_QUOTAS
+    at_s: float = ALWAYS_S
+    number: int | None = None
+    pue: float = PUE
+    tariff: tuple[tuple[float, float], ...] = ((0.0, PRICE_EUR_KWH),)
+    origin: str = "made by hand"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs without regard to pools."""
+        if self.groups:
+            return sum(group.count * group.gpus for group in self.groups)
+        return sum(pool.quota for pool in self.pools) if self.number is None else self.number
+
+    @property
+    def flat(self) -> bool:
+        """Whether all jobs share one pool, whatever the trace says."""
+        return not self.quotas.quotas
+
+    @property
+    def pools(self) -> list[Pool]:
+        """Quotas in force, names ascending; of a flat cluster one of all GPUs."""
+        return [Pool(FLAT_POOL, self.gpus)] if self.flat else self.quotas.at(self.at_s)
+
+    @property
+    def cells(self) -> dict[str, tuple[int, ...]]:
+        """GPUs of each cell of the pools that tell theirs."""
+        return self.quotas.cells_at(self.at_s)
+
+    @property
+    def together(self) -> str:
+        """The origin in words, for policies that ignore quotas."""
+        return self.origin if self.flat else f"{self.gpus} GPUs in all, {self.origin}; quotas are ignored"
+
+    @property
+    def nodes(self) -> tuple[tuple[int, int], ...]:
+        """(nodes, GPUs of each) by group."""
+        return tuple((group.count, group.gpus) for group in self.groups)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(n_nodes,) of the nodes."""
+        return tuple(name for group in self.groups for name in group.names)
+
+    @property
+    def node_gpus(self) -> Ints:
+        """(n_nodes,) GPUs of each."""
+        return self.by_node([group.gpus for group in self.groups])
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """In order of appearance, an empty name where none is told."""
+        return tuple(dict.fromkeys(group.gpu_type for group in self.groups)) or ("",)
+
+    @property
+    def node_type(self) -> Ints:
+        """(n_nodes,) index of each node's type in `gpu_types`."""
+        index = {name: at for at, name in enumerate(self.gpu_types)}
+        return self.by_node([index[group.gpu_type] for group in self.groups])
+
+    def by_node(self, of_group: list[int]) -> Ints:
+        """(n_nodes,) what is told of each group."""
+        return np.repeat(np.array(of_group, dtype=np.int64), [group.count for group in self.groups])
+
+    @property
+    def by_type(self) -> dict[str, int]:
+        """GPU type -> GPUs."""
+        counted = np.bincount(self.node_type, self.node_gpus, len(self.gpu_types)) if self.groups else [self.gpus]
+        return {name: int(gpus) for name, gpus in zip(self.gpu_types, counted, strict=True)}
+
+    @property
+    def widest(self) -> dict[str, int]:
+        """GPU type -> GPUs of the biggest node that has it, in order of appearance."""
+        most: dict[str, int] = {}
+        for group in self.groups:
+            most[group.gpu_type] = max(most.get(group.gpu_type, 0), group.gpus)
+        return most
+
+    def priced(self, price_eur_kwh: float | None, pue: float | None) -> "Cluster":
+        """The same with a flat price, another PUE, or both; None leaves what there is."""
+        tariff = self.tariff if price_eur_kwh is None else ((0.0, price_eur_kwh),)
+        return replace(self, tariff=tariff, pue=self.pue if pue is None else pue)
+
+
+def flat_cluster(gpus: int) -> Cluster:
+    """GPUs that are known by number alone."""
+    return Cluster(number=gpus, origin=f"a flat cluster of {gpus} GPUs, pools ignored")

@@ -1,0 +1,146 @@
+"""What the registry tells of policies: as figures, as tables for a person, and as a page of the documentation."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from jobcast.schedulers.policies import KINDS, PolicySpec
+from jobcast.schedulers.registry import BUILT_IN, POLICIES
+from jobcast.schedulers.settings import Settings, values_of
+
+HEAD = """# Policies
+
+Written by `jobcast policies --markdown`. A policy's *law* is how jobs progress under it; its *scope* is `pool` where
+quotas count and `cluster` where they are ignored; *asks* is what it asks of forecasts, *needs* what a trace must bring.
+`jobcast policies NAME` shows one. An installed package adds its own by an entry point of the group `jobcast.policies`
+that names a `jobcast.schedulers.policies.PolicySpec` of any kind, or a callable of (forecasts, settings) that makes a
+policy over pools.
+
+Several papers have a `fifo`, `las`, `themis` or `fair`. Where the trace by its own columns is elastic the short name
+stands for `elastic_fifo`, `elastic_las`, `elastic_themis`, `elastic_fair`, and with `--set profiles=FILE` `fifo` stands
+for `energy_fifo`; the output says which was taken.
+"""
+COLUMNS = ("policy", "scope", "preempts", "asks", "needs", "what it does", "paper")
+
+
+def policy_row(spec: PolicySpec) -> dict[str, Any]:
+    """What a policy says of itself, without its settings."""
+    return {
+        "name": spec.name,
+        "kind": spec.kind,
+        "law": spec.law,
+        "scope": spec.scope,
+        "preempts": spec.preempts,
+        "asks": list(spec.asks),
+        "needs": list(spec.needs),
+        "learned": spec.learned or None,
+        "locality": spec.local is not None,
+        "summary": spec.summary,
+        "paper": spec.paper or None,
+    }
+
+
+def policy_figures(spec: PolicySpec) -> dict[str, Any]:
+    """`policy_row` and all settings, by what they are about."""
+    parts = spec.parts() | ({"own on servers": spec.local.settings} if spec.local is not None else {})
+    return {**policy_row(spec), "settings": {part: _settings(model) for part, model in parts.items() if _any(model)}}
+
+
+def all_policies() -> list[dict[str, Any]]:
+    """Rows of ours and of those installed."""
+    return [policy_row(POLICIES[name]) for name in POLICIES]
+
+
+def policies_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A line a policy."""
+    cells = [("policy", "kind", "law", "scope", "preempts", "asks", "what it does")]
+    cells += [
+        (one["name"], one["kind"], one["law"], one["scope"], _yes(one["preempts"]), _list(one["asks"]), one["summary"])
+        for one in rows
+    ]
+    return _aligned(cells)
+
+
+def policy_table(told: Mapping[str, Any]) -> str:
+    """One policy with its settings."""
+    head = [f"{told['name']}: {told['summary']}", f"kind {told['kind']}, law {told['law']}, scope {told['scope']}"]
+    head += [f"{what} {_list(told[what])}" for what in ("asks", "needs") if told[what]]
+    head += [f"runs the predictor {told['learned']}"] * bool(told["learned"])
+    for part, settings in told["settings"].items():
+        cells = [(one["name"], _shown(one["default"]), one["values"], one["about"]) for one in settings]
+        head.append(f"\nsettings, {part}:\n" + _aligned([("--set", "default", "values", "about"), *cells]))
+    return "\n".join(head)
+
+
+def policies_page() -> str:
+    """The page of the documentation: ours alone, whatever is installed."""
+    return "\n".join([HEAD, *(section for kind in KINDS for section in _kind(kind))])
+
+
+def _kind(key: str) -> list[str]:
+    kind, specs = KINDS[key], [spec for spec in BUILT_IN.values() if spec.kind == key]
+    rows = [
+        (f"`{one.name}`", one.scope, _yes(one.preempts), _list(one.asks), _list(one.needs), one.summary, one.paper)
+        for one in specs
+    ]
+    lines = [f"## Policies {kind.title}", "", f"Law: `{kind.law}`.", "", *_markdown(COLUMNS, rows)]
+    for title, model in (("How they are carried out", kind.mechanism), ("The site", kind.site), ("Files", kind.files)):
+        if _any(model):
+            lines += [f"{title}:", "", *_settings_markdown(model)]
+    for spec in specs:
+        if _any(spec.settings):
+            lines += [f"### {spec.name}", "", *_settings_markdown(spec.settings)]
+        if spec.local is not None and _any(spec.local.settings):
+            lines += [f"### {spec.name} with locality", "", *_settings_markdown(spec.local.settings)]
+    return lines
+
+
+def _settings(model: type[Settings]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "default": _default(field), "values": _values(field), "about": field.description or ""}
+        for name, field in model.model_fields.items()
+    ]
+
+
+def _settings_markdown(model: type[Settings]) -> list[str]:
+    rows = [(f"`{one['name']}`", _shown(one["default"]), one["values"], one["about"]) for one in _settings(model)]
+    return _markdown(("setting", "default", "values", "about"), rows)
+
+
+def _any(model: type[Settings]) -> bool:
+    return bool(model.model_fields)
+
+
+def _values(field: FieldInfo) -> str:
+    """What a field takes; pydantic keeps the words of an outermost `Annotated` apart from its type."""
+    words = [word for word in field.metadata if isinstance(word, str)]
+    return words[0] if words else values_of(field.annotation)
+
+
+def _default(field: FieldInfo) -> Any:
+    value = field.default
+    return value if value is None or isinstance(value, bool | int | float | str) else None
+
+
+def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [head, ("---",) * len(head), *rows]
+    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words) or "-"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,224 @@
+"""Policies over pools of whole jobs: settings and specs."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from jobcast.domain.switches import ALL_SHARE
+from jobcast.schedulers.policies import (
+    ARRIVALS,
+    CLUSTER,
+    DURATIONS,
+    FUTURE,
+    LOADS,
+    POOL,
+    POOLS,
+    Local,
+    PolicySpec,
+    of_class,
+)
+from jobcast.schedulers.settings import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Flag,
+    From0To1,
+    Minutes,
+    Seconds,
+    Settings,
+    Share,
+    Switches,
+    Whole,
+)
+
+SIA_PAPER = "SIA"
+
+
+class QueueSettings(Settings):
+    """Of queues."""
+
+    backfill: Flag = Field(default=False, description="start what fits behind a job that does not")
+
+
+class MmfsSettings(Settings):
+    """Of max-min fairness."""
+
+    strict: Flag = Field(default=False, description="the first pool blocks the others if its head does not fit")
+
+
+class ThemisSettings(Settings):
+    """Of Themis without preemption."""
+
+    filter: Share = Field(default=0.2, description="share of the pending jobs that idle GPUs are offered to")
+
+
+class Lending(Settings):
+    """Of all that lend."""
+
+    tick_s: Seconds | None = Field(
+        default=None, description="ask again after so long while jobs are pending and GPUs idle"
+    )
+    switches: Switches = Field(default=ALL_SHARE, description="where sharing is off: pool, horizon, from")
+
+
+class SiaSettings(Lending):
+    """Of SIA; its tunables, end of section 5.3."""
+
+    windows_min: Minutes | None = Field(default=None, description="horizons used as windows; all")
+    slack: From0To1 = Field(
+        default=0.0, description="share of each quota kept free beside what is pending and forecast"
+    )
+    order: Literal["share", "submission", "shortest", "narrow"] = Field(
+        default="share", description="who gets spare GPUs first: smallest share, first job, shortest bin, fewest GPUs"
+    )
+
+
+class SiaRiskSettings(Lending):
+    """Of SIA with priced risks."""
+
+    budget_min: AtLeastZero = Field(
+        default=6.0, description="minutes of slowdown that a borrower may be expected to cause"
+    )
+    relief_min: AtLeastOne = Field(default=60.0, description="mean minutes until others give GPUs back")
+
+
+class SiaPreemptSettings(Settings):
+    """Of SIA with preemption."""
+
+    resume_s: AtLeastZero = Field(default=0.0, description="seconds that a job loses which goes on after a stop")
+    preemptible_share: From0To1 | None = Field(default=None, description="share of the jobs drawn that may be stopped")
+
+
+class MilpSettings(Settings):
+    """Of the exact schedule."""
+
+    grid_s: Seconds = Field(default=60.0, description="a time step; submissions and run times must lie on this grid")
+    beta: AtLeastZero = Field(default=0.0, description="weight of fairness between pools")
+    time_limit_s: Seconds = Field(default=60.0, description="of the solver")
+    exact: Flag = Field(default=False, description="offer every step as a start")
+    starts_per_duration: Count = Field(default=4, description="starts offered in a stretch as long as the job")
+    search_tries: Whole = Field(default=50_000, description="changes tried on the orders of the incumbents")
+    seed: Whole = Field(default=0, description="of the local search")
+
+
+class CellSiaSettings(Lending):
+    """Of SIA on servers."""
+
+    apart: Literal["cell", "buddy", "none"] = Field(default="buddy", description="what spare jobs keep away from")
+    follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
+
+
+def _risk(forecasts: Any, own: SiaRiskSettings) -> Any:
+    from jobcast.schedulers.sia_risk import SiaRisk
+
+    return SiaRisk(forecasts, own.budget_min, own.relief_min, own.tick_s, own.switches)
+
+
+def _preempting(forecasts: Any, own: SiaPreemptSettings) -> Any:
+    from jobcast.schedulers.sia_preempt import SiaPreempt
+
+    return SiaPreempt(forecasts, own.resume_s)
+
+
+def _cell_fcfs(forecasts: Any, own: Settings, cells: Any) -> Any:
+    from jobcast.schedulers.cells.fcfs import CellFcfs
+
+    return CellFcfs(cells=cells)
+
+
+def _cell_hived(forecasts: Any, own: Settings, cells: Any) -> Any:
+    from jobcast.schedulers.cells.hived import CellHived
+
+    return CellHived(cells=cells)
+
+
+def _cell_sia(forecasts: Any, own: CellSiaSettings, cells: Any) -> Any:
+    from jobcast.schedulers.cells.sia import CellSia
+
+    return CellSia(forecasts, cells=cells, **dict(own))
+
+
+def _spec(name: str, make: Any, summary: str, *, paper: str = SIA_PAPER, scope: str = POOL, **rest: Any) -> PolicySpec:
+    return PolicySpec(
+        name=name, kind=POOLS, make=make, summary=summary, paper=paper, scope=scope, **{"preempts": False, **rest}
+    )
+
+
+SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
+POOL_POLICIES = (
+    _spec(
+        *("fcfs", of_class("fcfs:Fcfs", given=False)),
+        "each pool in order of submission, nobody overtakes",
+        local=Local(Settings, _cell_fcfs),
+        paper="",
+    ),
+    _spec(
+        *("ssf", of_class("ssf:ShortestServiceFirst")),
+        "each pool, the least GPUs x run time first",
+        settings=QueueSettings,
+        asks=(DURATIONS,),
+    ),
+    _spec(
+        *("sjf", of_class("ssf:ShortestJobFirst")),
+        "each pool, the shortest run time first",
+        settings=QueueSettings,
+        asks=(DURATIONS,),
+    ),
+    _spec(
+        *("gssf", of_class("ssf:GlobalShortestServiceFirst")),
+        "the least GPUs x run time of all pools first",
+        settings=QueueSettings,
+        asks=(DURATIONS,),
+        scope=CLUSTER,
+    ),
+    _spec(
+        *("mmfs", of_class("mmfs:MaxMinFair", given=False)),
+        "the pool with the smallest allocation / quota first, beyond its quota too",
+        settings=MmfsSettings,
+    ),
+    _spec(
+        *("themis_np", of_class("themis_np:ThemisNp")),
+        "finish-time fairness without preemption: the worst off are offered GPUs first",
+        settings=ThemisSettings,
+        asks=(DURATIONS,),
+        scope=CLUSTER,
+    ),
+    _spec(
+        *("hived", of_class("hived:HiveD", given=False)),
+        "quotas as cells; opportunistic jobs run on what is idle",
+        local=Local(Settings, _cell_hived),
+        paper="HiveD (OSDI 2020); SIA",
+    ),
+    _spec(
+        *("sia", of_class("sia:Sia")),
+        "quotas first; what no pool will need is lent to jobs that end in time",
+        settings=SiaSettings,
+        asks=SIA_ASKS,
+        local=Local(CellSiaSettings, _cell_sia),
+    ),
+    _spec(
+        *("sia_vc", of_class("sia_vc:SiaVc")),
+        "SIA by virtual clocks: nobody ends later than in its own pool",
+        asks=(FUTURE,),
+    ),
+    _spec(
+        *("sia_risk", _risk),
+        "SIA that prices what lending may cost the lender",
+        settings=SiaRiskSettings,
+        asks=SIA_ASKS,
+        paper="ours, after SIA",
+    ),
+    _spec(
+        *("sia_preempt", _preempting),
+        "SIA that stops spare jobs which allow it when their GPUs are wanted back",
+        settings=SiaPreemptSettings,
+        asks=SIA_ASKS,
+        preempts=True,
+    ),
+    _spec(
+        *("milp", of_class("milp.policy:Milp")),
+        "the best schedule of the whole trace, by integer programming",
+        settings=MilpSettings,
+        asks=(FUTURE,),
+    ),
+)

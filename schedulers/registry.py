@@ -1,0 +1,228 @@
+"""Every policy under one name: ours, and those that installed packages bring through `jobcast.policies`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
+from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
+from jobcast.schedulers.energy.policies import ENERGY_POLICIES
+from jobcast.schedulers.policies import (
+    KINDS,
+    NO_SETTINGS,
+    POOLS,
+    ROUNDS,
+    PolicySpec,
+    adopted,
+    split_settings,
+)
+from jobcast.schedulers.pool_policies import POOL_POLICIES
+from jobcast.schedulers.round_policies import ROUND_POLICIES, by_rounds
+from jobcast.schedulers.settings import did_you_mean, or_list
+from jobcast.schedulers.tasks.policies import TASK_POLICIES
+
+ENTRY_POINTS = "jobcast.policies"
+BUILT_IN: Mapping[str, PolicySpec] = MappingProxyType(
+    {spec.name: spec for spec in (*POOL_POLICIES, *ROUND_POLICIES, *ELASTIC_POLICIES, *TASK_POLICIES, *ENERGY_POLICIES)}
+)
+SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fifo": ("elastic_fifo", "energy_fifo", "fcfs"),
+        "las": ("elastic_las", "las"),
+        "themis": ("elastic_themis", "themis_np", "themis_filter"),
+        "fair": ("elastic_fair", "borg_fair", "gandiva_fair"),
+    }
+)
+"""Names that papers share -> what they may stand for; the first one where a trace by itself is elastic."""
+
+
+class _Policies(Mapping[str, PolicySpec]):
+    """Our policies, then installed ones; those are looked for when first needed and loaded when first used.
+
+    Ours cannot be replaced.
+    """
+
+    def __getitem__(self, name: str) -> PolicySpec:
+        return BUILT_IN[name] if name in BUILT_IN else _loaded(name, _installed()[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in BUILT_IN or name in _installed()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from BUILT_IN
+        yield from (name for name in sorted(_installed()) if name not in BUILT_IN)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+POLICIES: Mapping[str, PolicySpec] = _Policies()
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(name: str, point: EntryPoint) -> PolicySpec:
+    """What an entry point names, a `PolicySpec` or a callable of (forecasts, settings) that makes one over pools."""
+    try:
+        found = point.load()
+    except MemoryError:
+        raise
+    except Exception as error:  # another package's code may fail in any way
+        raise _broken(point, f"does not load ({type(error).__name__}: {error})") from error
+    if isinstance(found, PolicySpec):
+        return replace(found, name=name)
+    if not callable(found):
+        raise _broken(point, f"is {found!r} and makes no policy")
+    return adopted(name, found)
+
+
+def _broken(point: EntryPoint, why: str) -> ConfigError:
+    return ConfigError(f"policy {point.name}: the plug-in {point.value} {why}; mend it or take another policy")
+
+
+@contextmanager
+def plugin_named(name: str) -> Iterator[None]:
+    """While a policy is made or asked: what an installed one raises names it. Ours raise as they are.
+
+    Raises
+    ------
+    DecisionError
+        Where an installed policy raised anything that is no error of jobcast's own.
+    """
+    try:
+        yield
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:
+        if name in BUILT_IN or name not in _installed():
+            raise
+        what = f"{type(error).__name__}: {error}"
+        raise DecisionError(f"policy {name}: the plug-in {_installed()[name].value} raised {what}; mend it") from error
+
+
+def find_policy(name: str) -> PolicySpec:
+    """A policy by its name. Raises ConfigError that tells the names next to an unknown one, or all."""
+    if name in POLICIES:
+        return POLICIES[name]
+    if name in SHORT:
+        first, *others = SHORT[name]
+        raise ConfigError(
+            f"unknown policy {name}: several papers have one; did you mean {or_list(SHORT[name])}? it stands for "
+            f"{first} where the trace's own columns make jobs elastic"
+            + (f", and for {others[0]} with --set profiles=FILE" if name == "fifo" else "")
+        )
+    words = name.replace(",", " ").split()
+    if len(words) > 1 and all(word in POLICIES for word in words):
+        raise ConfigError(f"unknown policy {name}; write commas between policies: {','.join(words)}")
+    near = did_you_mean(name, POLICIES)
+    raise ConfigError(
+        f"unknown policy {name}; {near}`jobcast policies` lists all"
+        if near
+        else f"unknown policy {name}; known policies: {', '.join(POLICIES)}"
+    )
+
+
+def names_of(*kinds: str) -> tuple[str, ...]:
+    """Names of ours of some kinds."""
+    return tuple(name for name, spec in BUILT_IN.items() if spec.kind in kinds)
+
+
+def find_of_kind(name: str, *kinds: str) -> PolicySpec:
+    """A policy of some kinds. Raises ConfigError as `find_policy`, and for one of another kind."""
+    spec = find_policy(name)
+    if spec.kind not in kinds:
+        known = ", ".join(names_of(*kinds))
+        raise ConfigError(f"policy {name} is of {spec.kind}, not of {or_list(kinds)}; choose from {known}")
+    return spec
+
+
+def resolve_policy(name: str, *, elastic: bool = False, profiles: bool = False) -> tuple[PolicySpec, str | None]:
+    """The policy that a user means, and a note where the name could have stood for another.
+
+    Parameters
+    ----------
+    name : a policy's, or a short one of `SHORT`
+    elastic : whether the trace by itself has jobs that may run on fewer or more GPUs
+    profiles : whether seconds an epoch are given
+
+    Raises ConfigError as `find_policy`.
+    """
+    meant = name
+    if name == "fifo" and profiles:
+        meant = "energy_fifo"
+    elif name in SHORT and elastic:
+        meant = SHORT[name][0]
+    why = "profiles are given" if meant == "energy_fifo" else "the trace's jobs are elastic"
+    return find_policy(meant), None if meant == name else f"policy {name}: taken for {meant}, as {why}"
+
+
+def make_rule(name: str, given: Any = None, settings: Mapping[str, object] = NO_SETTINGS) -> Any:
+    """A policy as its own module makes it; of rounds the bare rule, a `RoundPolicy` or a `SharePolicy`.
+
+    Parameters
+    ----------
+    name : of the policy
+    given : forecasts, of elastic policies the names of the GPU types, of learned ones their networks
+    settings : its own and its mechanism's; others are read and left
+
+    Raises ConfigError for an unknown name or setting, lacking forecasts, and an installed policy that makes none.
+    """
+    return _rule(find_policy(name), given, settings)
+
+
+def make_policy(
+    name: str, given: Any = None, settings: Mapping[str, object] = NO_SETTINGS, nodes: Sequence[int] = ()
+) -> Any:
+    """A policy as its engine asks it; see `make_rule`. `nodes`: GPUs of each, on which rounds seat jobs."""
+    spec = find_policy(name)
+    rule = _rule(spec, given, settings)
+    if spec.kind == ROUNDS:
+        return by_rounds(rule, name, split_settings(spec, settings).mechanism, nodes)
+    return rule
+
+
+def _rule(spec: PolicySpec, given: Any, settings: Mapping[str, object]) -> Any:
+    own = split_settings(spec, settings).own
+    return _made(spec, given, lambda: spec.make(given, own), KINDS[spec.kind].methods)
+
+
+def make_local(
+    name: str, forecasts: Any, settings: Mapping[str, object], cells: Mapping[str, Any] = NO_SETTINGS
+) -> Any:
+    """A policy that places jobs in cells of servers, made for one run. Raises ConfigError as `make_policy`."""
+    spec = find_policy(name)
+    local = spec.local
+    if local is None:
+        raise ConfigError(f"policy {name} knows no locality; choose from {', '.join(local_policies())}")
+    own = split_settings(spec, settings, local=True).own
+    return _made(spec, forecasts, lambda: local.make(forecasts, own, cells), KINDS[POOLS].methods)
+
+
+def local_policies() -> tuple[str, ...]:
+    """Names of those that can place jobs on servers."""
+    return tuple(name for name, spec in BUILT_IN.items() if spec.local is not None)
+
+
+def _made(spec: PolicySpec, given: Any, make: Any, methods: tuple[str, ...]) -> Any:
+    if spec.kind in (POOLS, ROUNDS) and spec.asks and given is None:
+        raise ConfigError(f"policy {spec.name} needs forecasts; pass --forecasts, such as oracle")
+    if spec.name in BUILT_IN:
+        return make()
+    point = _installed()[spec.name]
+    try:
+        policy = make()
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:  # another package's code may fail in any way
+        raise _broken(point, f"cannot be made ({type(error).__name__}: {error})") from error
+    lacking = [part for part in methods if not callable(getattr(policy, part, None))]
+    if lacking:
+        raise _broken(point, f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
+    return policy

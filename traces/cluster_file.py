@@ -1,0 +1,228 @@
+"""The cluster file: nodes, quotas and the price of energy, for schedulers of every kind (docs/cluster.md)."""
+
+import difflib
+import sys
+from collections.abc import Sequence
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobcast.domain.errors import PoolsError
+from jobcast.domain.gpu_types import linear_power_w
+from jobcast.domain.hardware import PRICE_EUR_KWH, PUE, Cluster, NodeGroup, PoolsTable, Quota, numbered
+from jobcast.traces.files import replacing
+from jobcast.traces.openb_nodes import read_openb_nodes
+from jobcast.traces.pools import cells_text, from_text, parse_cells, parse_from_s
+from jobcast.traces.yaml_values import load_yaml
+
+MOST_GPUS = 1_000_000
+"""Of a cluster file: more is a slip of the pen, and would fill the memory with nodes."""
+POWER_KEYS = ("power_w", "node_w", "gpu_w", "idle_w")
+HOST_KEYS = ("cpus", "memory_gb", "bandwidth_mb_s")
+GROUP_KEYS = ("count", "gpus", "gpu_type", "name", *HOST_KEYS, *POWER_KEYS)
+POOL_KEYS = ("gpus", "cells", "from")
+FILE_KEYS = ("nodes", "pools", "energy")
+ENERGY_KEYS = ("price_eur_kwh", "pue", "tariff")
+STEP_KEYS = ("from_h", "price_eur_kwh")
+HOURS = 24.0
+
+
+def read_cluster(path: Path) -> Cluster:
+    """Read a cluster file; what ends in .csv is a list of nodes of openb's.
+
+    Raises PoolsError for a file that cannot be read, a key that is not known, a number that means nothing, nodes that
+    are named alike, and quotas that are more than the GPUs.
+    """
+    if path.suffix.lower() == ".csv":
+        return read_openb_nodes(path)
+    raw = _raw(path)
+    groups: list[NodeGroup] = []
+    before = 0
+    for row, group in enumerate(raw["nodes"], 1):
+        groups.append(_group(group, f"{path}, node group {row}", before))
+        before += groups[-1].count
+    _refuse_twins(groups, path)
+    pue, tariff = _price(raw.get("energy"), f"{path}, energy")
+    cluster = Cluster(tuple(groups), _quotas(raw.get("pools"), path), pue=pue, tariff=tariff)
+    _refuse_excess(cluster, path)
+    return cluster
+
+
+def _raw(path: Path) -> dict[str, Any]:
+    """The file with a list of nodes in it, few enough to be a cluster's."""
+    try:
+        raw = load_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PoolsError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise PoolsError(f"{path}: not valid YAML ({error})") from error
+    raw = {} if raw is None else raw
+    _refuse_unknown(raw, FILE_KEYS, str(path))
+    groups = raw.get("nodes")
+    if not isinstance(groups, list) or not groups:
+        raise PoolsError(f"{path}: nodes: [{{count: 8, gpus: 4}}] and pools: {{name: gpus}} are expected")
+    sizes = [(group.get("count", 1), group.get("gpus", 1)) for group in groups if isinstance(group, dict)]
+    if sum(count * gpus for count, gpus in sizes if type(count) is int and type(gpus) is int) > MOST_GPUS:
+        raise PoolsError(f"{path}: its nodes have more than {MOST_GPUS:,} GPUs together; correct count or gpus")
+    return raw
+
+
+def _group(group: Any, where: str, before: int) -> NodeGroup:
+    _refuse_unknown(group, GROUP_KEYS, where)
+    gpus, count = _whole(group.get("gpus"), f"{where}, gpus"), _whole(group.get("count", 1), f"{where}, count")
+    gpu_type, name = (_text(group.get(key), f"{where}, {key}") for key in ("gpu_type", "name"))
+    names = tuple(f"{name}-{at}" for at in range(1, count + 1)) if count > 1 else (name,)
+    hosts = {key: _number(group[key], f"{where}, {key}", above=0.0) for key in HOST_KEYS if key in group}
+    return NodeGroup(gpu_type, gpus, _told_w(group, gpus, where), names if name else numbered(count, before), **hosts)
+
+
+def _told_w(group: dict[str, Any], gpus: int, where: str) -> tuple[float, ...]:
+    given = [key for key in POWER_KEYS if key in group]
+    if not given:
+        return ()
+    if "power_w" in given:
+        if len(given) > 1:
+            raise PoolsError(f"{where}: power_w and {given[1]} exclude each other; give one of them")
+        return _listed(group["power_w"], gpus, f"{where}, power_w")
+    for key in ("node_w", "gpu_w"):
+        if key not in group:
+            raise PoolsError(f"{where}: {key} is missing beside {given[0]}; give both node_w and gpu_w")
+    watts = {key: _number(group[key], f"{where}, {key}") for key in given}
+    return linear_power_w(gpus, watts["node_w"], watts["gpu_w"], watts.get("idle_w", 0.0))
+
+
+def _listed(listed: Any, gpus: int, where: str) -> tuple[float, ...]:
+    if not isinstance(listed, list) or len(listed) != gpus + 1:
+        raise PoolsError(f"{where}: {gpus + 1} numbers are expected, with 0 to {gpus} GPUs in use, got {listed!r}")
+    return tuple(_number(value, where) for value in listed)
+
+
+def _refuse_twins(groups: Sequence[NodeGroup], path: Path) -> None:
+    seen: set[str] = set()
+    for name in (name for group in groups for name in group.names):
+        if name in seen:
+            raise PoolsError(f"{path}: two nodes are named {name}; give each group a name of its own")
+        seen.add(name)
+
+
+def _quotas(raw: Any, path: Path) -> PoolsTable:
+    """`name: gpus`, `name: {gpus, cells, from}`, or a list of these where a quota changes."""
+    if not raw:
+        return PoolsTable()
+    if not isinstance(raw, dict):
+        raise PoolsError(f"{path}, pools: {{name: gpus}} are expected, got {raw!r}; correct it")
+    found: dict[tuple[str, float], Quota] = {}
+    for name, told in raw.items():
+        for one in told if isinstance(told, list) else [told]:
+            quota = _quota(str(name), one if isinstance(one, dict) else {"gpus": one}, f"{path}, pool {name}")
+            if (quota.pool, quota.from_s) in found:
+                raise PoolsError(f"{path}: a pool is given twice; keep one quota a pool")
+            found[quota.pool, quota.from_s] = quota
+    return PoolsTable(tuple(found[key] for key in sorted(found)))
+
+
+def _quota(name: str, told: dict[str, Any], where: str) -> Quota:
+    _refuse_unknown(told, POOL_KEYS, where)
+    gpus = _whole(told.get("gpus"), where)
+    cells, since = (_text(told.get(key), f"{where}, {key}") for key in ("cells", "from"))
+    return Quota(name, gpus, parse_from_s(since, f"{where}, from"), parse_cells(cells, gpus, f"{where}, cells"))
+
+
+def _refuse_excess(cluster: Cluster, path: Path) -> None:
+    quotas = cluster.quotas
+    for instant_s in sorted({quota.from_s for quota in quotas.quotas}):
+        total = sum(pool.quota for pool in quotas.at(instant_s))
+        if total > cluster.gpus:
+            raise PoolsError(f"{path}: the pools' quotas ({total}) exceed the cluster's {cluster.gpus} GPUs")
+
+
+def _price(raw: Any, where: str) -> tuple[float, tuple[tuple[float, float], ...]]:
+    raw = {} if raw is None else raw
+    _refuse_unknown(raw, ENERGY_KEYS, where)
+    pue = _number(raw.get("pue", PUE), f"{where}, pue", least=1.0)
+    if "tariff" not in raw:
+        return pue, ((0.0, _number(raw.get("price_eur_kwh", PRICE_EUR_KWH), f"{where}, price_eur_kwh")),)
+    if "price_eur_kwh" in raw:
+        raise PoolsError(f"{where}: price_eur_kwh and tariff exclude each other; give one of them")
+    return pue, _tariff(raw["tariff"], f"{where}, tariff")
+
+
+def _tariff(steps: Any, where: str) -> tuple[tuple[float, float], ...]:
+    if not isinstance(steps, list) or not steps:
+        raise PoolsError(f"{where}: [{{from_h: 0, price_eur_kwh: 0.1}}, {{from_h: 8, price_eur_kwh: 0.2}}] is expected")
+    read: list[tuple[float, float]] = []
+    for row, step in enumerate(steps, 1):
+        _refuse_unknown(step, STEP_KEYS, f"{where}, step {row}")
+        hour, price = (_number(step.get(key), f"{where}, step {row}, {key}") for key in STEP_KEYS)
+        read.append((hour, price))
+    hours = [hour for hour, _ in read]
+    if hours[0] != 0.0 or hours[-1] >= HOURS or any(later <= sooner for sooner, later in pairwise(hours)):
+        raise PoolsError(f"{where}: from_h must begin at 0 and ascend below 24, got {hours}; put the steps in order")
+    return tuple(read)
+
+
+def _whole(value: Any, where: str) -> int:
+    """A number of nodes or GPUs. Raises PoolsError for anything but a whole number of at least 1."""
+    if type(value) is not int or value < 1:
+        raise PoolsError(f"{where}: must be a whole number >= 1, got {value!r}; correct it")
+    return value
+
+
+def _number(value: Any, where: str, least: float = 0.0, above: float | None = None) -> float:
+    """A finite number of at least `least`, or greater than `above`. Raises PoolsError for anything else."""
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+    if not sound or value == above:
+        bound = f">= {least:g}" if above is None else f"> {above:g}"
+        raise PoolsError(f"{where}: must be a number {bound}, got {value!r}; correct it")
+    return float(value)
+
+
+def _text(value: Any, where: str) -> str:
+    """A name or an instant, empty where there is none; YAML makes numbers and dates of some."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | date) or value == "":
+        raise PoolsError(f"{where}: a text is expected, got {value!r}; correct it")
+    return str(value)
+
+
+def _refuse_unknown(given: Any, known: tuple[str, ...], where: str) -> None:
+    """PoolsError for what is no mapping, and for keys that nobody reads."""
+    if not isinstance(given, dict):
+        raise PoolsError(f"{where}: {', '.join(known)} are expected, got {given!r}; correct it")
+    unknown = [str(key) for key in given if key not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise PoolsError(f"{where}: {', '.join(unknown)} is not known; known are {', '.join(known)}{meant}")
+
+
+def write_cluster(cluster: Cluster, path: Path) -> None:
+    """Write a cluster file that `read_cluster` reads back; nodes with numbers for names go without."""
+    rows: list[dict[str, Any]] = []
+    before = 0
+    for group in cluster.groups:
+        rows += _rows(group, before)
+        before += group.count
+    tariff = [dict(zip(STEP_KEYS, step, strict=True)) for step in cluster.tariff]
+    energy: dict[str, Any] = {"price_eur_kwh": cluster.tariff[0][1]} if len(tariff) == 1 else {"tariff": tariff}
+    pools: dict[str, list[dict[str, Any]]] = {}
+    for quota in cluster.quotas.quotas:
+        told = {"gpus": quota.gpus, "cells": cells_text(quota.cells), "from": from_text(quota.from_s)}
+        pools.setdefault(quota.pool, []).append({key: value for key, value in told.items() if value})
+    raw: dict[str, Any] = {"nodes": rows} | ({"pools": pools} if pools else {})
+    raw["energy"] = {"pue": cluster.pue, **energy}
+    with replacing(path) as draft:
+        draft.write_text(yaml.safe_dump(raw, sort_keys=False, default_flow_style=None, width=120), encoding="utf-8")
+
+
+def _rows(group: NodeGroup, before: int) -> list[dict[str, Any]]:
+    told = {"gpus": group.gpus, "gpu_type": group.gpu_type, "power_w": list(group.told_w)}
+    told |= {key: getattr(group, key) for key in HOST_KEYS}
+    shared = {key: value for key, value in told.items() if value}
+    if group.names == numbered(group.count, before):
+        return [{"count": group.count, **shared}]
+    return [{"name": name, "count": 1, **shared} for name in group.names]
