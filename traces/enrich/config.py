@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.gpu_types import GPU_TYPES, known_type
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
-from jobcast.traces.gpu_types import GPU_TYPES, known_type
 from jobcast.traces.throughputs import REFERENCE_GPU
 
 FACTS: Mapping[str, str] = {
