@@ -122,15 +122,28 @@ def best_goodput(
     most_gpus : to look at; fewer are returned where even the smallest batch a GPU is too large for more
     gpus_per_node : jobs are packed on as few nodes as hold them
     """
-    goodput, sizes = [], []
-    for gpus in range(1, min(most_gpus, limits.largest // limits.least_local) + 1):
+    return _best(_candidates(throughput, limits, most_gpus, gpus_per_node), limits, noise)
+
+
+def _candidates(throughput: Throughput, limits: Limits, most_gpus: int, gpus_per_node: int) -> tuple[Floats, Floats]:
+    """(n_gpus, BATCHES) batch sizes by GPUs from one on, and samples a second at them, 0 where there are fewer."""
+    reach = min(most_gpus, limits.largest // limits.least_local)
+    sizes, samples_s = np.ones((reach, BATCHES)), np.zeros((reach, BATCHES))
+    for gpus in range(1, reach + 1):
         local = _local_sizes(limits, gpus)
         step_s = throughput.step_s(-(-gpus // gpus_per_node), gpus, local)
-        rates = gpus * local / step_s * np.minimum(1.0, efficiency(gpus * local, limits.unit_size, noise))
-        best = int(np.argmax(rates))
-        goodput.append(float(rates[best]))
-        sizes.append(int(gpus * local[best]))
-    return tuple(goodput), tuple(sizes)
+        sizes[gpus - 1, : len(local)] = gpus * local
+        samples_s[gpus - 1, : len(local)] = gpus * local / step_s
+    return sizes, samples_s
+
+
+def _best(candidates: tuple[Floats, Floats], limits: Limits, noise: float) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """The best of candidates by GPUs; the smallest of equals."""
+    sizes, samples_s = candidates
+    rates = samples_s * np.minimum(1.0, efficiency(sizes, limits.unit_size, noise))
+    best = np.argmax(rates, axis=1)[:, None]
+    goodput = np.take_along_axis(rates, best, axis=1)[:, 0]
+    return tuple(goodput.tolist()), tuple(np.take_along_axis(sizes, best, axis=1)[:, 0].astype(np.int64).tolist())
 
 
 def _local_sizes(limits: Limits, gpus: int) -> Floats:
@@ -149,7 +162,8 @@ def phases(
     `until` is in samples of the batch size that work is counted in.
     """
     made = []
+    candidates = _candidates(throughput, limits, most_gpus, gpus_per_node)
     for progress, noise in zip(curve.progress, noise_scale(curve, limits.unit_size), strict=True):
-        goodput, sizes = best_goodput(throughput, limits, float(noise), most_gpus, gpus_per_node)
+        goodput, sizes = _best(candidates, limits, float(noise))
         made.append(Phase(float(progress) * limits.unit_size, goodput, sizes))
     return tuple(made)

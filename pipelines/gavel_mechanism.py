@@ -42,15 +42,17 @@ def step_rates(scene: Scene, workload: Workload) -> list[StepRates]:
     training = scene.training
     if training is None:
         raise ConfigError("--set mechanism=gavel counts steps; add --set throughputs=FILE")
-    rows = zip(training.trace.jobs["job_id"], training.trainings.steps, training.trace.duration_s.tolist(), strict=True)
-    told = {job_id: (steps, nominal_s) for job_id, steps, nominal_s in rows}
+    of = training.trainings
+    rows = zip(training.trace.jobs["job_id"], of.steps, training.trace.duration_s.tolist(), of.scale, strict=True)
+    told = {job_id: (steps, nominal_s, scale) for job_id, steps, nominal_s, scale in rows}
     rates = []
     for job in workload.jobs:
         if job.training is None:
             raise ConfigError(f"--set mechanism=gavel: job {job.job_id} is no training job; drop it from the trace")
-        steps, nominal_s = told[job.job_id]
+        steps, nominal_s, scale = told[job.job_id]
         samples = training.tables.samples[job.training.model]
         whole = job.training.epochs * ceil(samples / job.training.batch_size)
-        steps_s = training.tables.throughputs.rates[job.training.model, job.gpus]
+        known = training.tables.throughputs.rates[job.training.model, job.gpus]
+        steps_s = {size: rate / scale for size, rate in known.items()}
         rates.append(StepRates(int(steps or whole), samples, steps_s, nominal_s))
     return rates

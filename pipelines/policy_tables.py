@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic.fields import FieldInfo
-
 from jobcast.schedulers.policies import KINDS, PolicySpec
 from jobcast.schedulers.registry import BUILT_IN, POLICIES
 from jobcast.schedulers.settings import Settings, values_of
@@ -44,7 +42,10 @@ def policy_row(spec: PolicySpec) -> dict[str, Any]:
 def policy_figures(spec: PolicySpec) -> dict[str, Any]:
     """`policy_row` and all settings, by what they are about."""
     parts = spec.parts() | ({"own on servers": spec.local.settings} if spec.local is not None else {})
-    return {**policy_row(spec), "settings": {part: _settings(model) for part, model in parts.items() if _any(model)}}
+    return {
+        **policy_row(spec),
+        "settings": {part: _settings(model) for part, model in parts.items() if model.model_fields},
+    }
 
 
 def all_policies() -> list[dict[str, Any]]:
@@ -86,41 +87,28 @@ def _kind(key: str) -> list[str]:
     ]
     lines = [f"## Policies {kind.title}", "", f"Law: `{kind.law}`.", "", *_markdown(COLUMNS, rows)]
     for title, model in (("How they are carried out", kind.mechanism), ("The site", kind.site), ("Files", kind.files)):
-        if _any(model):
+        if model.model_fields:
             lines += [f"{title}:", "", *_settings_markdown(model)]
     for spec in specs:
-        if _any(spec.settings):
+        if spec.settings.model_fields:
             lines += [f"### {spec.name}", "", *_settings_markdown(spec.settings)]
-        if spec.local is not None and _any(spec.local.settings):
+        if spec.local is not None and spec.local.settings.model_fields:
             lines += [f"### {spec.name} with locality", "", *_settings_markdown(spec.local.settings)]
     return lines
 
 
 def _settings(model: type[Settings]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "default": _default(field), "values": _values(field), "about": field.description or ""}
-        for name, field in model.model_fields.items()
-    ]
+    told = []
+    for name, field in model.model_fields.items():
+        default = field.default if isinstance(field.default, bool | int | float | str) else None
+        values = values_of(field.annotation, field.metadata)
+        told.append({"name": name, "default": default, "values": values, "about": field.description or ""})
+    return told
 
 
 def _settings_markdown(model: type[Settings]) -> list[str]:
     rows = [(f"`{one['name']}`", _shown(one["default"]), one["values"], one["about"]) for one in _settings(model)]
     return _markdown(("setting", "default", "values", "about"), rows)
-
-
-def _any(model: type[Settings]) -> bool:
-    return bool(model.model_fields)
-
-
-def _values(field: FieldInfo) -> str:
-    """What a field takes; pydantic keeps the words of an outermost `Annotated` apart from its type."""
-    words = [word for word in field.metadata if isinstance(word, str)]
-    return words[0] if words else values_of(field.annotation)
-
-
-def _default(field: FieldInfo) -> Any:
-    value = field.default
-    return value if value is None or isinstance(value, bool | int | float | str) else None
 
 
 def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
 from jobcast.simulator.goodput import ScalableWork
@@ -19,7 +20,8 @@ STEP_TIMES, CURVES, SCALE_TO = "step_times", "training_curves", "scale_to"
 SCALING_SETTINGS = (STEP_TIMES, CURVES, SCALE_TO)
 """Settings that say how jobs scale, whatever the policy."""
 CLUSTER, ASKED = "cluster", "asked"
-"""How far a job may scale: to all GPUs of the cluster, as in Pollux, or to as many as it asks for."""
+"""How far a job may scale: to all GPUs of the cluster, as in Pollux, or to as many as it asks for; by default the
+latter where `duration_gpus` binds its duration."""
 COLUMNS = ("job_id", "model", "batch_size", "epochs")
 
 
@@ -31,7 +33,7 @@ class ScalingTables:
     curves: Mapping[str, Mapping[int, NoiseCurve]]
     times_path: str
     curves_path: str
-    scale_to: str = CLUSTER
+    scale_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ def read_scaling(settings: Mapping[str, str]) -> ScalingTables | None:
         raise ConfigError(f"setting {given[0]}: tells nothing without {missing[0]}; add --set {missing[0]}=FILE")
     if "throughputs" in settings:
         raise ConfigError(f"settings {STEP_TIMES} and throughputs exclude each other: jobs scale or keep their GPUs")
-    scale_to = settings.get(SCALE_TO, CLUSTER)
-    if scale_to not in (CLUSTER, ASKED):
+    scale_to = settings.get(SCALE_TO)
+    if scale_to not in (None, CLUSTER, ASKED):
         raise ConfigError(f"setting {SCALE_TO} must be {CLUSTER} or {ASKED}, got {scale_to}")
     steps, curves = Path(settings[STEP_TIMES]), Path(settings[CURVES])
     return ScalingTables(read_step_times(steps), read_noise_curves(curves), str(steps), str(curves), scale_to)
@@ -119,6 +121,9 @@ def scaling_workload(
 ) -> tuple[Workload, ScalingJobs]:
     """The workload with jobs that scale: they run as long as alone on their GPUs at the best batch sizes.
 
+    Where `duration_gpus` says that a duration holds for all of a job's GPUs, its work is as much larger or smaller as
+    makes that time its duration.
+
     Parameters
     ----------
     workload : of the jobs of `trace`, found by job id
@@ -138,38 +143,56 @@ def scaling_workload(
             f"leave {STEP_TIMES} away"
         )
     rows = {str(row["job_id"]): row for row in trace.jobs.select(_present(trace)).to_dicts()}
+    bound = dict(zip(trace.jobs["job_id"], (trace.bound & (trace.duration_gpus == trace.gpus)).tolist(), strict=True))
     most_gpus = max((pool.quota for pool in workload.pools), default=1)
     maker = _Maker(tables, trace.source.path, most_gpus, gpus_per_node)
-    made = [maker.application(job, rows[job.job_id]) for job in workload.jobs]
-    works = tuple(
+    made = [maker.application(job, rows[job.job_id], bound[job.job_id]) for job in workload.jobs]
+    works = [
         ScalableWork(job.submit_s, job.gpus, app.work.phases) for job, app in zip(workload.jobs, made, strict=True)
-    )
+    ]
+    for seq, (job, outcome) in enumerate(zip(workload.jobs, workload.outcomes, strict=True)):
+        if bound[job.job_id]:
+            works[seq] = works[seq].lasting(outcome.duration_s)
     outcomes = [Outcome(work.exclusive_s()) for work in works]
-    return replace(workload, outcomes=outcomes), ScalingJobs(works, tuple(made), tables)
+    return replace(workload, outcomes=outcomes), ScalingJobs(tuple(works), tuple(made), tables)
 
 
 class _Maker:
-    """Makes the applications of a trace's jobs, each kind once."""
+    """Makes the applications of a trace's jobs: each model and batch size once, then cut to a job's epochs and GPUs."""
 
     def __init__(self, tables: ScalingTables, path: str, most_gpus: int, gpus_per_node: int) -> None:
         self._tables, self._path, self._most, self._node = tables, path, most_gpus, gpus_per_node
         self._fitted: dict[str, Throughput] = {}
+        self._whole: dict[tuple[object, ...], Application] = {}
         self._made: dict[tuple[object, ...], Application] = {}
 
-    def application(self, job: Job, row: Mapping[str, object]) -> Application:
+    def application(self, job: Job, row: Mapping[str, object], bound: bool) -> Application:
         """A job's application. Raises TraceError for what was not measured."""
         name, batch_size, epochs = (row.get(column) for column in COLUMNS[1:])
-        most = job.gpus if self._tables.scale_to == ASKED else self._most
+        scale_to = self._tables.scale_to or (ASKED if bound else CLUSTER)
+        most = job.gpus if scale_to == ASKED else self._most
         key = (name, batch_size, epochs, most)
         if key not in self._made:
-            self._made[key] = self._new(job, str(name or ""), _count(batch_size), _count(epochs), most)
+            whole = self._whole.get(key[:2])
+            if whole is None:
+                whole = self._whole[key[:2]] = self._new(job, str(name or ""), _count(batch_size))
+            self._made[key] = self._cut(job, whole, _count(epochs), most)
         made = self._made[key]
         reach = len(made.work.phases[0].goodput)
         if job.gpus > reach:
             self._refuse(job, f"asks for {job.gpus} GPUs, {made.name} can use {reach} at its largest batch size")
         return made
 
-    def _new(self, job: Job, name: str, batch_size: int | None, epochs: int | None, most: int) -> Application:
+    def _cut(self, job: Job, whole: Application, epochs: int | None, most: int) -> Application:
+        """The first epochs, on as many GPUs at most."""
+        phases = whole.work.phases
+        if epochs is not None and epochs > len(phases):
+            path = self._tables.curves_path
+            self._refuse(job, f"{epochs} epochs of {whole.name}, {len(phases)} were measured in {path}")
+        cut = tuple(Phase(one.until, one.goodput[:most], one.batch_size[:most]) for one in phases[:epochs])
+        return replace(whole, work=replace(whole.work, phases=cut))
+
+    def _new(self, job: Job, name: str, batch_size: int | None) -> Application:
         tables = self._tables
         for known, path in ((tables.times, tables.times_path), (tables.curves, tables.curves_path)):
             if name not in known:
@@ -179,21 +202,12 @@ class _Maker:
         if batch_size is not None and batch_size not in curves:
             sizes = ", ".join(map(str, curves))
             self._refuse(job, f"batch size {batch_size} of {name} is not in {tables.curves_path}, which has {sizes}")
-        measured = len(curves[batch_size or min(curves)].epoch)
-        if epochs is not None and epochs > measured:
-            self._refuse(job, f"{epochs} epochs of {name}, {measured} were measured in {tables.curves_path}")
         if not (tables.times[name].gpus == 1).any():
             raise TraceError(f"{tables.times_path}: no step of {name} on one GPU; add one, its throughput hangs on it")
         if name not in self._fitted:
             self._fitted[name] = fit_throughput(tables.times[name])
         return application(
-            name,
-            tables,
-            most,
-            batch_size=batch_size,
-            epochs=epochs,
-            gpus_per_node=self._node,
-            fitted=self._fitted[name],
+            name, tables, self._most, batch_size=batch_size, gpus_per_node=self._node, fitted=self._fitted[name]
         )
 
     def _refuse(self, job: Job, what: str) -> None:

@@ -252,7 +252,8 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
-    left_out = {"inputs", "configuration", "notes", "models", "simulated", "jobcast", "overlap_allowed", *TRUST}
+    told_elsewhere = {"inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
+    left_out = {"simulated", "jobcast", *told_elsewhere}
     lines = []
     for key, value in result.items():
         if key in left_out or value is None:

@@ -10,7 +10,6 @@ from jobcast.domain.training import Regime, Training
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
 from jobcast.traces.throughputs import (
-    REFERENCE_GPU,
     SAMPLES,
     TrainingTables,
     read_courses,
@@ -31,7 +30,7 @@ def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
             raise ConfigError(f"setting {stray[0]}: tells nothing without throughputs; add --set throughputs=FILE")
         return None
     return TrainingTables(
-        read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type", REFERENCE_GPU)),
+        read_throughputs(Path(settings["throughputs"]), settings.get("gpu_type")),
         read_datasets(Path(settings["datasets"])) if "datasets" in settings else SAMPLES,
         read_courses(Path(settings["regimes"])) if "regimes" in settings else None,
         read_courses(Path(settings["planned"])) if "planned" in settings else None,

@@ -1,6 +1,6 @@
 """What a policy says of itself: its settings, what it needs and asks, and what carries it out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from types import MappingProxyType
@@ -170,10 +170,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A policy with locality: its settings on servers, and what makes it of forecasts, settings and cells."""
+    """A policy with locality: its class, `module:Class` below schedulers, and its settings on servers."""
 
-    settings: type[Settings]
-    make: Callable[[Any, Any, Any], Any]
+    place: str
+    settings: type[Settings] = Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,17 +268,22 @@ def split_settings(spec: PolicySpec, settings: Mapping[str, object] = NO_SETTING
     return Split(**{part: read_settings(who, model, bag[part]) for part, model in models.items()}, bag=bag)
 
 
-def of_class(place: str, *, given: bool = True) -> Make:
+def of_class(place: str, *, given: bool = True, without: Iterable[str] = ()) -> Make:
     """What makes a policy of a class, `module:Class` below schedulers, with its settings as keywords.
 
-    `given`: whether it takes what it is given first.
+    `given`: whether it takes what it is given first; `without`: settings that are not its.
     """
 
     def make(asked: Any, own: Settings) -> Any:
-        made = resolve_name(f"jobcast.schedulers.{place}")
-        return made(asked, **dict(own)) if given else made(**dict(own))
+        made, rest = resolve_name(f"jobcast.schedulers.{place}"), {key: told for key, told in own if key not in without}
+        return made(asked, **rest) if given else made(**rest)
 
     return make
+
+
+def of_settings(place: str) -> Make:
+    """What makes a policy of a class that takes its settings as they are."""
+    return lambda given, own: resolve_name(f"jobcast.schedulers.{place}")(own)
 
 
 @dataclass(frozen=True, slots=True)

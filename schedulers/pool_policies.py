@@ -31,8 +31,6 @@ from jobcast.schedulers.settings import (
     Whole,
 )
 
-SIA_PAPER = "SIA"
-
 
 class QueueSettings(Settings):
     """Of queues."""
@@ -108,117 +106,51 @@ class CellSiaSettings(Lending):
     follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
 
 
-def _risk(forecasts: Any, own: SiaRiskSettings) -> Any:
-    from jobcast.schedulers.sia_risk import SiaRisk
-
-    return SiaRisk(forecasts, own.budget_min, own.relief_min, own.tick_s, own.switches)
-
-
-def _preempting(forecasts: Any, own: SiaPreemptSettings) -> Any:
-    from jobcast.schedulers.sia_preempt import SiaPreempt
-
-    return SiaPreempt(forecasts, own.resume_s)
-
-
-def _cell_fcfs(forecasts: Any, own: Settings, cells: Any) -> Any:
-    from jobcast.schedulers.cells.fcfs import CellFcfs
-
-    return CellFcfs(cells=cells)
-
-
-def _cell_hived(forecasts: Any, own: Settings, cells: Any) -> Any:
-    from jobcast.schedulers.cells.hived import CellHived
-
-    return CellHived(cells=cells)
-
-
-def _cell_sia(forecasts: Any, own: CellSiaSettings, cells: Any) -> Any:
-    from jobcast.schedulers.cells.sia import CellSia
-
-    return CellSia(forecasts, cells=cells, **dict(own))
-
-
-def _spec(name: str, make: Any, summary: str, *, paper: str = SIA_PAPER, scope: str = POOL, **rest: Any) -> PolicySpec:
-    return PolicySpec(
-        name=name, kind=POOLS, make=make, summary=summary, paper=paper, scope=scope, **{"preempts": False, **rest}
-    )
-
-
 SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
+
+
+def _spec(name: str, place: str, summary: str, settings: type[Settings] = Settings, **rest: Any) -> PolicySpec:
+    told: dict[str, Any] = {"paper": "SIA", "scope": POOL, "preempts": False, **rest}
+    make = of_class(place, given="asks" in rest, without=("preemptible_share",))
+    return PolicySpec(name=name, kind=POOLS, make=make, summary=summary, settings=settings, **told)
+
+
+FCFS, HIVED = Local("cells.fcfs:CellFcfs"), Local("cells.hived:CellHived")
+SIA = Local("cells.sia:CellSia", CellSiaSettings)
 POOL_POLICIES = (
+    _spec("fcfs", "fcfs:Fcfs", "each pool in order of submission, nobody overtakes", local=FCFS, paper=""),
     _spec(
-        *("fcfs", of_class("fcfs:Fcfs", given=False)),
-        "each pool in order of submission, nobody overtakes",
-        local=Local(Settings, _cell_fcfs),
-        paper="",
-    ),
-    _spec(
-        *("ssf", of_class("ssf:ShortestServiceFirst")),
-        "each pool, the least GPUs x run time first",
-        settings=QueueSettings,
+        *("ssf", "ssf:ShortestServiceFirst", "each pool, the least GPUs x run time first", QueueSettings),
         asks=(DURATIONS,),
     ),
+    _spec("sjf", "ssf:ShortestJobFirst", "each pool, the shortest run time first", QueueSettings, asks=(DURATIONS,)),
     _spec(
-        *("sjf", of_class("ssf:ShortestJobFirst")),
-        "each pool, the shortest run time first",
-        settings=QueueSettings,
-        asks=(DURATIONS,),
-    ),
-    _spec(
-        *("gssf", of_class("ssf:GlobalShortestServiceFirst")),
-        "the least GPUs x run time of all pools first",
-        settings=QueueSettings,
+        *("gssf", "ssf:GlobalShortestServiceFirst", "the least GPUs x run time of all pools first", QueueSettings),
         asks=(DURATIONS,),
         scope=CLUSTER,
     ),
+    _spec("mmfs", "mmfs:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
     _spec(
-        *("mmfs", of_class("mmfs:MaxMinFair", given=False)),
-        "the pool with the smallest allocation / quota first, beyond its quota too",
-        settings=MmfsSettings,
-    ),
-    _spec(
-        *("themis_np", of_class("themis_np:ThemisNp")),
-        "finish-time fairness without preemption: the worst off are offered GPUs first",
-        settings=ThemisSettings,
+        *("themis_np", "themis_np:ThemisNp", "finish-time fairness: the worst off are offered GPUs", ThemisSettings),
         asks=(DURATIONS,),
         scope=CLUSTER,
     ),
+    _spec("hived", "hived:HiveD", "quotas first, then anybody on what idles", local=HIVED, paper="HiveD (OSDI 2020)"),
     _spec(
-        *("hived", of_class("hived:HiveD", given=False)),
-        "quotas as cells; opportunistic jobs run on what is idle",
-        local=Local(Settings, _cell_hived),
-        paper="HiveD (OSDI 2020); SIA",
-    ),
-    _spec(
-        *("sia", of_class("sia:Sia")),
-        "quotas first; what no pool will need is lent to jobs that end in time",
-        settings=SiaSettings,
+        *("sia", "sia:Sia", "quotas first; what no pool will need is lent to jobs that end in time", SiaSettings),
         asks=SIA_ASKS,
-        local=Local(CellSiaSettings, _cell_sia),
+        local=SIA,
     ),
+    _spec("sia_vc", "sia_vc:SiaVc", "virtual clocks: nobody ends later than in its own pool", asks=(FUTURE,)),
     _spec(
-        *("sia_vc", of_class("sia_vc:SiaVc")),
-        "SIA by virtual clocks: nobody ends later than in its own pool",
-        asks=(FUTURE,),
-    ),
-    _spec(
-        *("sia_risk", _risk),
-        "SIA that prices what lending may cost the lender",
-        settings=SiaRiskSettings,
+        *("sia_risk", "sia_risk:SiaRisk", "sia that prices what lending may cost the lender", SiaRiskSettings),
         asks=SIA_ASKS,
         paper="ours, after SIA",
     ),
     _spec(
-        *("sia_preempt", _preempting),
-        "SIA that stops spare jobs which allow it when their GPUs are wanted back",
-        settings=SiaPreemptSettings,
+        *("sia_preempt", "sia_preempt:SiaPreempt", "sia that stops jobs which allow it", SiaPreemptSettings),
         asks=SIA_ASKS,
         preempts=True,
     ),
-    _spec(
-        *("milp", of_class("milp.policy:Milp")),
-        "the best schedule of the whole trace, by integer programming",
-        settings=MilpSettings,
-        asks=(FUTURE,),
-    ),
+    _spec("milp", "milp.policy:Milp", "the best schedule of the whole trace", MilpSettings, asks=(FUTURE,)),
 )

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
@@ -202,7 +203,8 @@ def make_local(
     if local is None:
         raise ConfigError(f"policy {name} knows no locality; choose from {', '.join(local_policies())}")
     own = split_settings(spec, settings, local=True).own
-    return _made(spec, forecasts, lambda: local.make(forecasts, own, cells), KINDS[POOLS].methods)
+    make = partial(resolve_name(f"jobcast.schedulers.{local.place}"), *([forecasts] * bool(spec.asks)), cells=cells)
+    return _made(spec, forecasts, partial(make, **dict(own)), KINDS[POOLS].methods)
 
 
 def local_policies() -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Policies that schedule by rounds, of training jobs and of jobs that scale: settings and specs."""
 
 from collections.abc import Sequence
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -114,12 +113,12 @@ class PolluxSettings(Settings):
 
 def _of_run_times(place: str) -> Make:
     """What makes a rule that asks how long jobs run."""
+    make_rule = of_class(place, without=NoiseSettings.model_fields)
 
     def make(forecasts: Any, own: NoiseSettings) -> Any:
         from jobcast.schedulers.run_times import RunTimes
 
-        rest = {name: value for name, value in own if name not in NoiseSettings.model_fields}
-        return resolve_name(f"jobcast.schedulers.{place}")(RunTimes(forecasts, own.noise, own.noise_seed), **rest)
+        return make_rule(RunTimes(forecasts, own.noise, own.noise_seed), own)
 
     return make
 
@@ -143,57 +142,31 @@ def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[i
     return Rounds(chooser, name, mechanism.round_s, mechanism.restart_s, Seats(nodes) if nodes else None)
 
 
-def _spec(name: str, make: Make, settings: type[Settings], summary: str, paper: str) -> PolicySpec:
+def _spec(name: str, place: str, settings: type[Settings], summary: str, paper: str) -> PolicySpec:
     asks = (REGIMES, DURATIONS) if issubclass(settings, NoiseSettings) else ()
+    make = _of_run_times(place) if asks else of_class(place, given=False)
     return PolicySpec(name=name, kind=ROUNDS, make=make, settings=settings, summary=summary, paper=paper, asks=asks)
 
 
 ROUND_POLICIES = (
     _spec(
-        *("shockwave", _of_run_times("shockwave:Shockwave"), ShockwaveSettings),
-        "welfare over a window of rounds, batch sizes to come foreseen",
+        *("shockwave", "shockwave:Shockwave", ShockwaveSettings, "welfare over a window of rounds, regimes foreseen"),
         "Shockwave (NSDI 2023)",
     ),
+    _spec("ossp", "ossp:OpenShop", OsspSettings, "the least makespan of the active jobs", "Shockwave"),
+    _spec("allox", "allox:AlloX", AlloxSettings, "the least mean completion time, by matching", "AlloX (EuroSys 2020)"),
     _spec(
-        *("ossp", _of_run_times("ossp:OpenShop"), OsspSettings),
-        "the least makespan of the active jobs",
-        "Shockwave; Gonzalez and Sahni (1976)",
-    ),
-    _spec(
-        *("allox", _of_run_times("allox:AlloX"), AlloxSettings),
-        "the least mean completion time, by matching",
-        "AlloX (EuroSys 2020)",
-    ),
-    _spec(
-        *("themis_filter", _of_run_times("themis_filter:ThemisFilter"), FilterSettings),
-        "each round to those of the worst finish-time fairness",
+        *("themis_filter", "themis_filter:ThemisFilter", FilterSettings, "each round to the worst off"),
         "Themis (NSDI 2020)",
     ),
+    _spec("gavel", "gavel:Gavel", GavelSettings, "max-min fair shares of the time", "Gavel (OSDI 2020)"),
+    _spec("mst", "mst:MaxSumThroughput", MstSettings, "the greatest sum of throughputs", "Gavel; Shockwave"),
     _spec(
-        *("gavel", of_class("gavel:Gavel", given=False), GavelSettings),
-        "max-min fair shares of the time",
-        "Gavel (OSDI 2020)",
-    ),
-    _spec(
-        *("mst", of_class("mst:MaxSumThroughput", given=False), MstSettings),
-        "the greatest sum of throughputs",
-        "Shockwave; Gavel",
-    ),
-    _spec(
-        *("gandiva_fair", of_class("gandiva_fair:GandivaFair", given=False), GandivaFairSettings),
-        "rounds in proportion to tickets",
+        *("gandiva_fair", "gandiva_fair:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
         "Gandiva_fair (EuroSys 2020)",
     ),
-    _spec(
-        *("srpt", _of_run_times("srpt:ShortestRemaining"), SrptSettings),
-        "the shortest remaining time first",
-        "",
-    ),
-    _spec(
-        *("las", of_class("las:LeastAttained", given=False), Settings),
-        "the least GPU time held so far for its weight first",
-        "Tiresias (NSDI 2019)",
-    ),
+    _spec("srpt", "srpt:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
     PolicySpec(
         name="pollux",
         kind=GOODPUT,

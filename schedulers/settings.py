@@ -1,6 +1,6 @@
 """Settings of policies: types whose readers take text or values, and the models that hold them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -76,12 +76,38 @@ def or_list(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def values_of(annotation: Any) -> str:
-    """What values a setting takes, in words: what stands beside the reader in its type, or the words of a Literal."""
+def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
+    """What values a setting takes, in words: what its reader says, or the words of a Literal."""
     if get_origin(annotation) is Literal:
         return or_list(get_args(annotation))
-    texts = [text for text in getattr(annotation, "__metadata__", ()) if isinstance(text, str)]
-    return next(iter(texts), "") or next(filter(None, map(values_of, get_args(annotation))), "")
+    told = [one.what for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Reads)]
+    return next(iter(told), "") or next(filter(None, map(values_of, get_args(annotation))), "")
+
+
+class Reads(PlainValidator):
+    """Reads a value as it was given, text or not; `what` it must be, for the error and for the documentation."""
+
+    what: str
+
+    def __init__(self, read: Callable[[object], Any], what: str) -> None:
+        super().__init__(read)
+        object.__setattr__(self, "what", what)
+
+
+def number(what: str, holds: Callable[[float], bool]) -> Reads:
+    """What reads a number that something holds of.
+
+    >>> number("a number > 0", lambda x: x > 0).func("0.001")
+    0.001
+    """
+
+    def read(value: object) -> float:
+        told = _number(value)
+        if not holds(told):
+            raise ValueError(f"must be {what}, got {value}")
+        return told
+
+    return Reads(read, what)
 
 
 def _number(value: object) -> float:
@@ -89,6 +115,18 @@ def _number(value: object) -> float:
         return float(str(value))
     except ValueError:
         return float("nan")
+
+
+def _whole(least: int) -> Reads:
+    what = f"a whole number >= {least}"
+
+    def read(value: object) -> int:
+        text = str(value)
+        if not (text.isascii() and text.isdecimal() and int(text) >= least):
+            raise ValueError(f"must be {what}, got {value}")
+        return int(text)
+
+    return Reads(read, what)
 
 
 def flag(value: object) -> bool:
@@ -109,11 +147,11 @@ def seconds(value: object) -> float:
     >>> seconds("300")
     300.0
     """
-    number = _number(value)
-    if not 0 < number <= LONGEST_S:
-        bound = f", at most {LONGEST_S:,.0f} (a century)" if number > LONGEST_S else ""
+    told = _number(value)
+    if not 0 < told <= LONGEST_S:
+        bound = f", at most {LONGEST_S:,.0f} (a century)" if told > LONGEST_S else ""
         raise ValueError(f"must be a positive number of seconds{bound}, got {value}")
-    return number
+    return told
 
 
 def round_length(value: object) -> float:
@@ -125,135 +163,6 @@ def round_length(value: object) -> float:
     if seconds(value) < 1:
         raise ValueError(f"must be at least 1 second, got {value}")
     return seconds(value)
-
-
-def delay(value: object) -> float:
-    """A time which jobs lose at a start, bounded so that replays end some day.
-
-    >>> delay("62")
-    62.0
-    """
-    number = _number(value)
-    if not 0 <= number <= LONGEST_DELAY_S:
-        raise ValueError(f"must be a number of seconds from 0 to {LONGEST_DELAY_S:,.0f} (30 days), got {value}")
-    return number
-
-
-def positive(value: object) -> float:
-    """A number above 0.
-
-    >>> positive("3250")
-    3250.0
-    """
-    number = _number(value)
-    if not 0 < number < INFINITE:
-        raise ValueError(f"must be a number > 0, got {value}")
-    return number
-
-
-def at_least_zero(value: object) -> float:
-    """A number, 0 or more.
-
-    >>> at_least_zero("0.001")
-    0.001
-    """
-    return _at_least(0, value)
-
-
-def at_least_one(value: object) -> float:
-    """A factor of 1 or more.
-
-    >>> at_least_one("2")
-    2.0
-    """
-    return _at_least(1, value)
-
-
-def _at_least(least: int, value: object) -> float:
-    number = _number(value)
-    if not least <= number < INFINITE:
-        raise ValueError(f"must be a number >= {least}, got {value}")
-    return number
-
-
-def from_0_to_1(value: object, what: str = "number") -> float:
-    """From 0 to 1, both included; `what` it is, for the error.
-
-    >>> from_0_to_1("0.3")
-    0.3
-    """
-    number = _number(value)
-    if not 0 <= number <= 1:
-        raise ValueError(f"must be a {what} from 0 to 1, got {value}")
-    return number
-
-
-def chance(value: object) -> float:
-    """A probability from 0 to 1."""
-    return from_0_to_1(value, "probability")
-
-
-def belief(value: object) -> float:
-    """A probability at which something is believed.
-
-    >>> belief("0.95")
-    0.95
-    """
-    number = from_0_to_1(value)
-    if not 0.5 <= number < 1.0:
-        raise ValueError(f"must be a probability from 0.5 to below 1, got {value}")
-    return number
-
-
-def share(value: object) -> float:
-    """A share, above 0 and at most 1.
-
-    >>> share("0.2")
-    0.2
-    """
-    number = _number(value)
-    if not 0 < number <= 1:
-        raise ValueError(f"must be a share in (0, 1], got {value}")
-    return number
-
-
-def exponent(value: object) -> float:
-    """An exponent of a generalised mean, below 1 and not 0.
-
-    Below -100 the powers of small speedups leave the range of numbers; the worst-off job alone counts long before.
-
-    >>> exponent("-1")
-    -1.0
-    """
-    number = _number(value)
-    if not -100 <= number < 1 or number == 0:
-        raise ValueError(f"must be a number from -100 to below 1 and not 0, got {value}")
-    return number
-
-
-def count(value: object) -> int:
-    """A whole number, 1 or more.
-
-    >>> count("20")
-    20
-    """
-    return _whole(1, value)
-
-
-def whole(value: object) -> int:
-    """A whole number, 0 or more.
-
-    >>> whole("0")
-    0
-    """
-    return _whole(0, value)
-
-
-def _whole(least: int, value: object) -> int:
-    text = str(value)
-    if not (text.isascii() and text.isdecimal() and int(text) >= least):
-        raise ValueError(f"must be a whole number >= {least}, got {value}")
-    return int(text)
 
 
 def switches(value: object) -> SwitchRows:
@@ -275,7 +184,7 @@ def minutes(value: object) -> tuple[float, ...]:
     """
     parts = value if isinstance(value, tuple | list) else str(value).split(",")
     numbers = tuple(_number(part) for part in parts)
-    if not numbers or not all(0 < number < INFINITE for number in numbers):
+    if not numbers or not all(0 < one < INFINITE for one in numbers):
         raise ValueError(f"must be minutes such as 5,60, got {value}")
     return numbers
 
@@ -291,21 +200,25 @@ def path(value: object) -> Path:
     return Path(str(value))
 
 
-Flag = Annotated[bool, PlainValidator(flag), "true or false"]
-Seconds = Annotated[float, PlainValidator(seconds), "seconds, above 0, at most a century"]
-RoundLength = Annotated[float, PlainValidator(round_length), "seconds, 1 or more, at most a century"]
-Delay = Annotated[float, PlainValidator(delay), "seconds, from 0 to 30 days"]
-Positive = Annotated[float, PlainValidator(positive), "a number above 0"]
-AtLeastZero = Annotated[float, PlainValidator(at_least_zero), "a number, 0 or more"]
-AtLeastOne = Annotated[float, PlainValidator(at_least_one), "a number, 1 or more"]
-From0To1 = Annotated[float, PlainValidator(from_0_to_1), "a number from 0 to 1"]
-Chance = Annotated[float, PlainValidator(chance), "a probability from 0 to 1"]
-Belief = Annotated[float, PlainValidator(belief), "a probability from 0.5 to below 1"]
-Share = Annotated[float, PlainValidator(share), "a share above 0, at most 1"]
-Exponent = Annotated[float, PlainValidator(exponent), "a number from -100 to below 1, not 0"]
-Count = Annotated[int, PlainValidator(count), "a whole number, 1 or more"]
-Whole = Annotated[int, PlainValidator(whole), "a whole number, 0 or more"]
-Minutes = Annotated[tuple[float, ...], PlainValidator(minutes), "minutes between commas, such as 5,60"]
-File = Annotated[Path, PlainValidator(path), "a file"]
-Switches = Annotated[SwitchRows, PlainValidator(switches), "a file of switches"]
-Text = Annotated[str, PlainValidator(str), "a word"]
+Flag = Annotated[bool, Reads(flag, "true or false")]
+Seconds = Annotated[float, Reads(seconds, "seconds, above 0, at most a century")]
+RoundLength = Annotated[float, Reads(round_length, "seconds, 1 or more, at most a century")]
+Delay = Annotated[
+    float,
+    number(f"a number of seconds from 0 to {LONGEST_DELAY_S:,.0f} (30 days)", lambda x: 0 <= x <= LONGEST_DELAY_S),
+]
+Positive = Annotated[float, number("a number > 0", lambda x: 0 < x < INFINITE)]
+AtLeastZero = Annotated[float, number("a number >= 0", lambda x: 0 <= x < INFINITE)]
+AtLeastOne = Annotated[float, number("a number >= 1", lambda x: 1 <= x < INFINITE)]
+From0To1 = Annotated[float, number("a number from 0 to 1", lambda x: 0 <= x <= 1)]
+Chance = Annotated[float, number("a probability from 0 to 1", lambda x: 0 <= x <= 1)]
+Belief = Annotated[float, number("a probability from 0.5 to below 1", lambda x: 0.5 <= x < 1)]
+Share = Annotated[float, number("a share in (0, 1]", lambda x: 0 < x <= 1)]
+Exponent = Annotated[float, number("a number from -100 to below 1 and not 0", lambda x: -100 <= x < 1 and x != 0)]
+"""Below -100 the powers of small speedups leave the range of numbers; the worst-off job alone counts long before."""
+Count = Annotated[int, _whole(1)]
+Whole = Annotated[int, _whole(0)]
+Minutes = Annotated[tuple[float, ...], Reads(minutes, "minutes between commas, such as 5,60")]
+File = Annotated[Path, Reads(path, "a file")]
+Switches = Annotated[SwitchRows, Reads(switches, "a file of switches")]
+Text = Annotated[str, Reads(str, "a word")]

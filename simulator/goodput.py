@@ -1,7 +1,7 @@
 """Jobs that run on any number of GPUs, replayed in rounds. Shockwave, section 8.7; Pollux (OSDI 2021)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from jobcast.domain.errors import DecisionError
@@ -38,6 +38,11 @@ class ScalableWork:
             (phase.until - begin) / phase.goodput[self.gpus - 1]
             for begin, phase in zip(begins[:-1], self.phases, strict=True)
         )
+
+    def lasting(self, run_s: float) -> "ScalableWork":
+        """As much work as takes so long on the GPUs that were asked for."""
+        factor = run_s / self.exclusive_s()
+        return replace(self, phases=tuple(replace(phase, until=phase.until * factor) for phase in self.phases))
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,10 @@ def after_warmup(log: RunLog, warmup_until_s: float | None) -> Bools:
 def times(log: RunLog, counted: Bools) -> Figures:
     """Of every run: what became of its jobs and GPUs.
 
-    `mean_wait_s` is from submission to first start, `mean_queued_s` all the time in which a job held nothing. MLFS's
-    average waiting time is the latter. `makespan_s` is from the first submission to the last completion, `utilization`
-    the share of all GPU time in that stretch that was held (by any job).
+    `mean_wait_s` is the time between submission and completion in which a job held nothing, as MLFS has it: a job that
+    is stopped waits again; `mean_start_wait_s` that before its first start alone. `makespan_s` is from the first
+    submission to the last completion, `utilization` the share of all GPU time in that stretch that was held (by any
+    job).
     """
     ran = counted & np.isfinite(log.end_s)
     begin_s, end_s = _stretch(log, ran)
@@ -102,7 +103,6 @@ def times(log: RunLog, counted: Bools) -> Figures:
         {"jobs": int(counted.sum()), "makespan_s": end_s - begin_s}
         | _job_figures(log, ran)
         | {
-            "mean_queued_s": _mean(queued_s(log)[ran]),
             "utilization": _share(held_gpu_s(log, begin_s, end_s), log.total_gpus * (end_s - begin_s)),
             "events": log.events,
             "preemptions": int(log.preemptions[counted].sum()),
@@ -124,16 +124,21 @@ def migrations(log: RunLog, counted: Bools) -> Figures:
 
 
 def queued_s(log: RunLog) -> Floats:
-    """Time between a job's submission and its completion in which it held nothing, (n_jobs,) seconds."""
-    held_s = np.zeros(len(log))
+    """Time between a job's submission and its completion in which it held nothing, (n_jobs,) seconds.
+
+    Added up gap by gap, so that a job that is never stopped has exactly the time before its start.
+    """
+    begin_s, last_s, between_s = log.end_s.copy(), log.end_s.copy(), np.zeros(len(log))
     spans = log.spans
     if len(spans):
         job, at_s = np.tile(spans.job, 2), np.concatenate([spans.from_s, spans.until_s])
         order = np.lexsort((at_s, job))
         job, at_s = job[order], at_s[order]
         open_spans = np.cumsum(np.where(order < len(spans), 1, -1))[:-1]
-        np.add.at(held_s, job[:-1], np.where((open_spans > 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
-    return np.maximum(log.jct_s - held_s, 0.0)
+        np.add.at(between_s, job[:-1], np.where((open_spans == 0) & (job[1:] == job[:-1]), np.diff(at_s), 0.0))
+        first = np.concatenate([[True], job[1:] != job[:-1]])
+        begin_s[job[first]], last_s[job[np.roll(first, -1)]] = at_s[first], at_s[np.roll(first, -1)]
+    return np.maximum(begin_s - log.submit_s, 0.0) + between_s + np.maximum(log.end_s - last_s, 0.0)
 
 
 def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = None) -> float:
@@ -178,13 +183,14 @@ def _stretch(log: RunLog, ran: Bools) -> tuple[float, float]:
 
 
 def _job_figures(log: RunLog, ran: Bools) -> Figures:
-    jct_s, wait_s = log.jct_s[ran], (log.start_s - log.submit_s)[ran]
+    jct_s, start_wait_s = log.jct_s[ran], (log.start_s - log.submit_s)[ran]
     p50, p99 = np.percentile(jct_s, (50, 99)) if len(jct_s) else (np.nan, np.nan)
     return {
         "mean_jct_s": _mean(jct_s),
         "p50_jct_s": float(p50),
         "p99_jct_s": float(p99),
-        "mean_wait_s": _mean(wait_s[np.isfinite(wait_s)]),  # of tasks, some end without all having started
+        "mean_wait_s": _mean(queued_s(log)[ran]),
+        "mean_start_wait_s": _mean(start_wait_s[np.isfinite(start_wait_s)]),  # some end before all their tasks started
     }
 
 

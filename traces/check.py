@@ -137,6 +137,7 @@ def _check_together(frame: pl.DataFrame, place: Place) -> None:
         if later in frame.columns and earlier in frame.columns:
             bad = frame[later] < frame[earlier]
             place.refuse(bad, frame[later], f"must not lie before {earlier}", "correct it or empty the field")
-    if "min_gpus" in frame.columns:
-        bad = frame["min_gpus"] > frame["gpus"]
-        place.refuse(bad, frame["min_gpus"], "must not be more than gpus", "correct it or empty the field")
+    for name in ("min_gpus", "duration_gpus"):
+        if name in frame.columns:
+            bad = frame[name] > frame["gpus"]
+            place.refuse(bad, frame[name], "must not be more than gpus", "correct it or empty the field")

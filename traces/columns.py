@@ -47,6 +47,8 @@ _ALL = (
     Column("duration", Kind.NUMBER, required=True, above=0.0, at_most=LONGEST_S),
     Column("gpus", Kind.COUNT, required=True, at_least=1),
     Column("min_gpus", Kind.COUNT, at_least=0),
+    Column("duration_gpus", Kind.COUNT, at_least=1),
+    Column("time_limit_s", Kind.NUMBER, above=0.0),
     Column("steps", Kind.COUNT, at_least=1),
     Column("user", Kind.TEXT),
     Column("tag", Kind.TEXT),

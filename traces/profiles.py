@@ -73,6 +73,12 @@ class ProfileTable:
         its = _rows_of(self.frame.filter(pl.col("model") == model), batch_size)
         return tuple(its["gpu_type"].unique(maintain_order=True).to_list())
 
+    def epoch_s_of(self, model: str, batch_size: int | None, gpus: int) -> float:
+        """Seconds an epoch on GPUs of the table's first type; infinite where that is not profiled."""
+        its = self.frame.filter((pl.col("model") == model) & (pl.col("gpu_type") == self.gpu_types[0]))
+        here = _rows_of(its, batch_size).filter(pl.col("gpus") == gpus)["epoch_s"]
+        return float(here[-1]) if len(here) else float("inf")
+
     def epoch_s(
         self, models: Sequence[str], batch_sizes: Sequence[int | None], gpu_types: Sequence[str], most_gpus: int
     ) -> Floats:

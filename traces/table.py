@@ -103,15 +103,29 @@ class Trace:
 
     @property
     def gpu_time_s(self) -> Floats:
-        """GPU-seconds of work, shape (n_jobs,): width x duration; an elastic job's duration is on one GPU."""
-        return np.where(self.elastic, self.duration_s, self.gpus * self.duration_s)
+        """GPU-seconds of work, shape (n_jobs,): duration x the GPUs that it holds for."""
+        return self.duration_gpus * self.duration_s
 
     @property
     def elastic(self) -> NDArray[np.bool_]:
-        """Whether `gpus` is the most that a job can use and its duration that on one GPU: it names `min_gpus`."""
-        if "min_gpus" not in self.jobs.columns:
-            return np.zeros(len(self), dtype=np.bool_)
-        return self.jobs["min_gpus"].is_not_null().to_numpy()
+        """Whether `gpus` is the most that a job can use and its duration that on one GPU.
+
+        It names `min_gpus`, and no `duration_gpus`, which an enriched trace does.
+        """
+        return self._names("min_gpus") & ~self.bound
+
+    @property
+    def bound(self) -> NDArray[np.bool_]:
+        """Whether a job takes its duration, alone on `duration_gpus` GPUs, under every law of progress."""
+        return self._names("duration_gpus")
+
+    @property
+    def duration_gpus(self) -> NDArray[np.int64]:
+        """GPUs that durations hold for, shape (n_jobs,): as the trace says, else 1 for elastic jobs, all for others."""
+        otherwise = np.where(self.elastic, 1, self.gpus)
+        if "duration_gpus" not in self.jobs.columns:
+            return otherwise
+        return self.jobs["duration_gpus"].fill_null(pl.Series(otherwise)).to_numpy()
 
     @property
     def start_s(self) -> Floats:
@@ -144,6 +158,12 @@ class Trace:
             self._filled("weight", 1.0),
         ]
         return list(map(Job, range(len(self)), *columns)), self.duration_s
+
+    def _names(self, column: str) -> NDArray[np.bool_]:
+        """(n_jobs,) whether a job fills a column."""
+        if column not in self.jobs.columns:
+            return np.zeros(len(self), dtype=np.bool_)
+        return self.jobs[column].is_not_null().to_numpy()
 
     def _filled(self, column: str, empty: str | bool | float) -> list[Any]:
         if column not in self.jobs.columns:

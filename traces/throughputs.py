@@ -70,13 +70,13 @@ class TrainingTables:
     planned: Courses | None = None
 
 
-def read_throughputs(path: PathLike, gpu_type: str = REFERENCE_GPU) -> Throughputs:
+def read_throughputs(path: PathLike, gpu_type: str | None = None) -> Throughputs:
     """Read a CSV of `THROUGHPUT_COLUMNS`. Rows of other GPU types or without a batch size are checked, not kept.
 
     Parameters
     ----------
     path : steps per second of a job that runs alone; 0 or nothing = not available
-    gpu_type : whose rows count
+    gpu_type : whose rows count; None: those of `REFERENCE_GPU`, or of the one type that the file has
 
     Raises
     ------
@@ -85,6 +85,8 @@ def read_throughputs(path: PathLike, gpu_type: str = REFERENCE_GPU) -> Throughpu
     """
     frame, place, numbers = _read(path, THROUGHPUT_COLUMNS, ("batch_size", "gpus", "steps_per_second"))
     types = frame["gpu_type"].unique().sort().drop_nulls().to_list()
+    if gpu_type is None:
+        gpu_type = types[0] if len(types) == 1 else REFERENCE_GPU
     if gpu_type not in types:
         raise TraceError(f"{place.path}: no GPU type {gpu_type}; choose from {', '.join(types) or 'none'}")
     rate = numbers["steps_per_second"]

@@ -1,7 +1,7 @@
 """Training jobs of a trace: what is known of each at submission, and the regimes that it really runs through."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 from typing import NoReturn
@@ -23,6 +23,7 @@ class Trainings:
     ----------
     trainings : (n_jobs,) what is known at submission; None for a job that names no model
     regimes : (n_jobs,) the truth; empty for such a job
+    scale : (n_jobs,) seconds an epoch over those of the tables; 1 unless the trace binds durations, see `trainings_of`
     steps : (n_jobs,) steps in all, None where the trace does not say
     notes : what a reader of results should know
     """
@@ -31,13 +32,15 @@ class Trainings:
     regimes: tuple[tuple[Regime, ...], ...]
     steps: tuple[int | None, ...]
     notes: tuple[str, ...]
+    scale: tuple[float, ...] = ()
 
 
 def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
     """Training jobs from the columns model, batch_size, steps or epochs, adaptation, max_regimes and gpus of a trace.
 
     Epochs are the trace's, else ceil(steps / ceil(samples / batch size)); an epoch takes (samples / batch size) /
-    (steps per second) seconds. A job without a course keeps its batch size.
+    (steps per second) seconds. A job without a course keeps its batch size. Where `duration_gpus` says that a duration
+    holds for all its GPUs, epochs are as much longer or shorter as makes the regimes last for it.
 
     Raises
     ------
@@ -55,10 +58,27 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
     courses = _matched(trace, tables)
     rows = _rows(trace)
     found = [_training(row, courses.get(str(row["job_id"])), trace, tables) for row in rows]
+    scale = tuple(_scale(*one, run_s) for one, run_s in zip(found, _bound_s(trace), strict=True))
     steps = tuple(trace.jobs["steps"]) if "steps" in trace.jobs.columns else (None,) * len(trace)
-    trainings = tuple(training for training, _ in found)
+    trainings = tuple(_scaled(training, factor) for (training, _), factor in zip(found, scale, strict=True))
     notes = _notes([str(row["job_id"]) for row in rows], trainings, courses, tables)
-    return Trainings(trainings, tuple(regimes for _, regimes in found), steps, notes)
+    return Trainings(trainings, tuple(regimes for _, regimes in found), steps, notes, scale)
+
+
+def _bound_s(trace: Trace) -> list[float | None]:
+    """(n_jobs,) seconds that regimes are to last on all GPUs of a job; None where the trace binds nothing."""
+    binds = trace.bound & (trace.duration_gpus == trace.gpus)
+    return [run_s if bound else None for run_s, bound in zip(trace.duration_s.tolist(), binds.tolist(), strict=True)]
+
+
+def _scale(training: Training | None, regimes: tuple[Regime, ...], bound_s: float | None) -> float:
+    return 1.0 if training is None or bound_s is None else bound_s / training.run_time_s(regimes)
+
+
+def _scaled(training: Training | None, scale: float) -> Training | None:
+    if training is None or scale == 1.0:
+        return training
+    return replace(training, epoch_s={size: seconds * scale for size, seconds in training.epoch_s.items()})
 
 
 def _notes(

@@ -107,6 +107,7 @@ def command(
     from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
     from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
     from jobcast.pipelines.energy import asking as energy
+    from jobcast.pipelines.enriched import settings_beside
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.goodput_runs import scaling_scene
     from jobcast.pipelines.job_table import check_job_table, listed, write_job_table
@@ -142,6 +143,9 @@ def command(
     trace = cache(lambda: read_trace(trace_path))
     rule, baseline, taken = policies_meant(policy, baseline, settings, trace)
     policy = rule.name
+    settings, assumed = settings_beside(rule.kind, trace_path, settings)
+    for line in assumed:
+        console.note(f"assumed: {line}")
     think_s = asked_think_s(closed_loop, max_think_s)
     if think_s is not None:
         check_loop([(policy, spec or oracle)], check_baseline("fcfs" if baseline is None else baseline), settings)
@@ -163,6 +167,7 @@ def command(
         seed=seed,
         allow_overlap=allow_overlap,
         degrade=degrade,
+        assumptions=assumed,
     )
     for note in taken:
         console.note(note)
@@ -240,6 +245,7 @@ def command(
         "simulated": True,
         "inputs": scene.provenance(trace()),
         "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
+        "assumptions": list(assumed),
         "seed": seed,
         "models": dict(run.models),
         "overlap_allowed": run.overlap,

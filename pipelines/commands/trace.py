@@ -1,4 +1,4 @@
-"""`jobcast trace`: generate, convert, describe, fetch."""
+"""`jobcast trace`: generate, convert, enrich, describe, fetch."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from jobcast.pipelines.commands.options import (
     strict_option,
     tell_notes,
 )
+from jobcast.pipelines.commands.trace_enrich import enrich_trace
 from jobcast.pipelines.commands.trace_speedups import speedups
 
 
 @click.group(name="trace")
 def command() -> None:
-    """Generate, fetch, convert and describe job traces, and make speedup tables for elastic jobs.
+    """Generate, fetch, convert, enrich and describe job traces, and make speedup tables for elastic jobs.
 
     \b
     Example:
@@ -241,4 +242,5 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
     console.result(fetched(name, origin, out, console))
 
 
+command.add_command(enrich_trace)
 command.add_command(speedups)

@@ -41,6 +41,7 @@ class Asked:
     seed : of draws; elastic policies draw none
     allow_overlap : whether learned schedulers may have seen the window's jobs
     degrade : whether the conservative answer is taken where a registered model is missing or damaged
+    assumptions : what an enriched trace rests on, in sentences
     """
 
     policy: str
@@ -53,6 +54,7 @@ class Asked:
     seed: int
     allow_overlap: bool = False
     degrade: bool = False
+    assumptions: tuple[str, ...] = ()
 
     def provenance(
         self, inputs: Mapping[str, Any], models: Mapping[str, int] = NO_MODELS, overlap: bool = False
@@ -67,6 +69,7 @@ class Asked:
                 "warmup_days": self.warmup_days,
                 "predict": self.predict,
             },
+            "assumptions": list(self.assumptions),
             "seed": self.seed,
             "models": dict(models),
             "overlap_allowed": overlap,

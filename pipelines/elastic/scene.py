@@ -85,7 +85,8 @@ def elastic_scene(
 ) -> ElasticScene:
     """Cut the window out of a trace and lay a speedup table under it.
 
-    Jobs without `min_gpus` are rigid: they hold all their GPUs or none, and their `duration` is on all of them.
+    Jobs without `min_gpus` are rigid: they hold all their GPUs or none. Work is duration x the speedup on the GPUs that
+    the duration holds for: one for elastic jobs, all for rigid ones, unless `duration_gpus` says how many.
 
     Parameters
     ----------
@@ -172,8 +173,8 @@ def _columns(
         )
     rows = {model: table.row_of(model) for model in sorted(set(models))}
     model = np.array([rows[name] for name in models], dtype=np.int64)
-    at = np.minimum(most, table.speedup.shape[2] - 1).astype(np.int64)
-    size_s = np.where(rigid, window.duration_s * table.speedup[model, 0, at], window.duration_s)
+    at = np.minimum(window.duration_gpus, table.speedup.shape[2] - 1)
+    size_s = window.duration_s * table.speedup[model, 0, at]
     stages = stages_of(window)
     narrowest = np.minimum.reduceat(stages.stage_most, stages.stage_of[:-1])
     if (least > narrowest).any():

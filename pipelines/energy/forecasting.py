@@ -82,4 +82,4 @@ def _as_in_scene(model: Any, points: ProfileTable, scene: EnergyScene) -> Floats
     models, batch_sizes = zip(*distinct, strict=True)
     most = scene.jobs.epoch_s.shape[2]
     told = believed_epoch_s(model, points, models, batch_sizes, scene.gpu_types, most)
-    return told[[distinct[pair] for pair in pairs]]
+    return told[[distinct[pair] for pair in pairs]] * scene.scale[:, None, None]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
 from jobcast.domain.errors import TraceError
@@ -31,6 +32,7 @@ class EnergyScene:
     place : where they run
     cluster, gpu_types : its nodes as the engine takes them, and the GPU type of each kind of them
     job_ids, models, batch_sizes : (n_jobs,); no batch size: None
+    scale : (n_jobs,) seconds an epoch over the profiled ones; 1 unless the trace binds durations, see `energy_scene`
     trace : the window
     profiles : the true times
     notes : decisions that a reader of the result should know
@@ -46,6 +48,7 @@ class EnergyScene:
     batch_sizes: tuple[int | None, ...]
     trace: Trace
     profiles: ProfileTable
+    scale: Floats
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
 
@@ -85,6 +88,9 @@ def energy_scene(
 ) -> EnergyScene:
     """Cut the window out of a trace and lay its jobs' times on every kind of node beside it.
 
+    Where `duration_gpus` says how many GPUs a duration holds for, a job uses as many as it asks for at most, and its
+    epochs are as much longer or shorter as makes it last for that duration on GPUs of the table's first type.
+
     Parameters
     ----------
     trace : canonical, with `epochs` and `model`; `batch_size`, `deadline` and `weight` where there are
@@ -107,6 +113,8 @@ def energy_scene(
     batch_sizes = _batch_sizes(window)
     job_ids = tuple(window.jobs["job_id"].to_list())
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
+    scale = _scale(window, table, models, batch_sizes, epochs)
+    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
     _refuse_homeless(epoch_s, window, models, batch_sizes, table, gpu_types)
     scene = EnergyScene(
         jobs=EnergyJobs(window.submit_s, _due_s(window), _weights(window), epochs, epoch_s),
@@ -118,6 +126,7 @@ def energy_scene(
         batch_sizes=batch_sizes,
         trace=window,
         profiles=table,
+        scale=scale,
         notes=(*trace.notes, place.together, *assumed_power(place), *table.notes, *_missing(window)),
         dropped=dict(trace.dropped),
     )
@@ -137,6 +146,34 @@ def epoch_times(
     known = table.epoch_s(models, batch_sizes, gpu_types, most)
     beyond = np.arange(1, most + 1) > cluster.kind_gpus[:, None]
     return np.where(beyond, np.inf, known)
+
+
+def _beyond_asked(window: Trace, most: int) -> NDArray[np.bool_]:
+    """(n_jobs, 1, most) numbers of GPUs that a job whose duration is bound never uses."""
+    beyond: NDArray[np.bool_] = window.bound[:, None] & (np.arange(1, most + 1) > window.gpus[:, None])
+    return beyond[:, None, :]
+
+
+def _scale(
+    window: Trace, table: ProfileTable, models: Sequence[str], batch_sizes: Sequence[int | None], epochs: Floats
+) -> Floats:
+    """(n_jobs,) duration over that of the profiles, on GPUs of the table's first type; 1 where nothing is bound.
+
+    Raises TraceError where a job is not profiled on the GPUs that its duration holds for.
+    """
+    bound, gpus = window.bound, window.duration_gpus
+    profiled = np.ones(len(window))
+    rows = np.flatnonzero(bound)
+    keys = [(models[row], batch_sizes[row], int(gpus[row])) for row in rows.tolist()]
+    known = {key: table.epoch_s_of(*key) for key in dict.fromkeys(keys)}
+    profiled[rows] = [known[key] for key in keys]
+    if not np.isfinite(profiled).all():
+        row = int(np.flatnonzero(~np.isfinite(profiled))[0])
+        raise TraceError(
+            f"{window.source.path}: job {window.jobs['job_id'][row]} lasts for its duration on {gpus[row]} GPUs of "
+            f"type {table.gpu_types[0]}, where {table.path} has no row of model {models[row]}; add it"
+        )
+    return np.where(bound, window.duration_s / (epochs * profiled), 1.0)
 
 
 def needed(window: Trace, name: str) -> pl.Series:

@@ -16,6 +16,7 @@ from jobcast.models.regimes.calibration import ALL, OPEN
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.pipelines.training_jobs import TABLE_SETTINGS, read_tables
+from jobcast.traces.facts import facts_beside
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import STATIC, trainings_of
 
@@ -81,12 +82,15 @@ def train_regimes(data: TrainingData, algorithm: str, settings: TrainSettings, p
 def training_jobs(trace: Trace, given: Mapping[str, str], seed: int) -> Jobs:
     """The training jobs of a trace whose batch size may change, and their regimes, jittered where that is set.
 
+    Tables that are not given are taken from beside an enriched trace.
+
     Raises ConfigError for settings that are missing or not known, TraceError as `traces.trainings.trainings_of`.
     """
     unknown = [name for name in given if name not in SETTINGS]
     if unknown:
         raise ConfigError(f"--set {unknown[0]}: regime does not know it; choose from {', '.join(SETTINGS)}")
-    tables = read_tables({name: value for name, value in given.items() if name in TABLE_SETTINGS})
+    beside = {name: str(path) for name, path in facts_beside(trace.source.path, TABLE_SETTINGS).items()}
+    tables = read_tables({**beside, **{name: value for name, value in given.items() if name in TABLE_SETTINGS}})
     if tables is None or tables.courses is None:
         raise ConfigError("regime: needs --set throughputs=FILE and --set regimes=FILE (the batch sizes of the jobs)")
     sigma, rng = jitter_of(given), np.random.default_rng(seed)

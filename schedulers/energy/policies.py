@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jobcast.schedulers.policies import ENERGY, EPOCH_TIMES, TIMES, WATTS, Make, PolicySpec
+from jobcast.schedulers.policies import ENERGY, EPOCH_TIMES, TIMES, WATTS, Make, PolicySpec, of_settings
 from jobcast.schedulers.settings import AtLeastZero, Chance, Count, Flag, Seconds, Settings, Whole
 
 HOLD = 0.1
@@ -65,12 +65,6 @@ def _andreas(given: Any, own: AndreasSettings) -> Any:
     return Andreas(own)
 
 
-def _exact(given: Any, own: ExactSettings) -> Any:
-    from jobcast.schedulers.energy.exact import Exact
-
-    return Exact(own)
-
-
 def _queue(name: str, order: str) -> Make:
     def make(given: Any, own: QueueSettings) -> Any:
         from jobcast.schedulers.energy.baselines import ORDERS, QueuePolicy
@@ -99,5 +93,11 @@ ENERGY_POLICIES = (
     _spec("energy_fifo", _queue("energy_fifo", "fifo"), QueueSettings, "first in, first out, on cheap configurations"),
     _spec("edf", _queue("edf", "edf"), QueueSettings, "earliest due date first"),
     _spec("ps", _queue("ps", "ps"), QueueSettings, "the greatest weight and pressure of due dates first"),
-    _spec("exact", _exact, ExactSettings, "the least cost of energy and lateness, by integer programming", True),
+    _spec(
+        "exact",
+        of_settings("energy.exact:Exact"),
+        ExactSettings,
+        "the least cost of energy and lateness, by integer programming",
+        True,
+    ),
 )

@@ -1,13 +1,12 @@
 """Policies of jobs of tasks: settings and specs. Compiled code is imported when a policy is made."""
 
 from dataclasses import fields
-from pkgutil import resolve_name
 from typing import Any, Literal
 
 from pydantic import Field
 
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec
+from jobcast.schedulers.policies import ACCURACIES, TASK_GRAPHS, TASKS, Make, PolicySpec, of_settings
 from jobcast.schedulers.settings import (
     AtLeastOne,
     AtLeastZero,
@@ -180,69 +179,30 @@ def _device_rl(learned: Any, own: DeviceSettings) -> Any:
     return device_rl(_networks("device_rl", learned), own.filled)
 
 
-def _of_settings(place: str) -> Make:
-    """What makes a policy of a class that takes its settings as they are."""
-    return lambda learned, own: resolve_name(f"jobcast.schedulers.tasks.{place}")(own)
+def _spec(name: str, make: Make | str, settings: type[Settings], summary: str, paper: str, **rest: Any) -> PolicySpec:
+    how = make if callable(make) else of_settings(f"tasks.{make}")
+    about = {"summary": summary, "paper": paper, "needs": (TASK_GRAPHS,)}
+    return PolicySpec(name=name, kind=TASKS, make=how, settings=settings, **{**about, **rest})
 
 
-def _spec(
-    name: str, make: Make, settings: type[Settings], summary: str, paper: str = "MLFS (CoNEXT 2020)", **rest: Any
-) -> PolicySpec:
-    return PolicySpec(
-        name=name,
-        kind=TASKS,
-        make=make,
-        settings=settings,
-        summary=summary,
-        paper=paper,
-        needs=(TASK_GRAPHS,),
-        **rest,
-    )
-
-
+MLFS, TIRESIAS = "MLFS (CoNEXT 2020)", "Tiresias (NSDI 2019)"
+BY_RL: dict[str, Any] = {"asks": (ACCURACIES,), "learned": MLF_POLICY}
 TASK_POLICIES = (
-    _spec("mlf_h", _mlf_h, HeuristicSettings, "tasks by what they are worth to accuracy and deadlines"),
-    _spec("mlf_c", _mlf_c, ControlSettings, "MLF-H; runs end early under overload", asks=(ACCURACIES,)),
+    _spec("mlf_h", _mlf_h, HeuristicSettings, "tasks by what they are worth to accuracy and deadlines", MLFS),
+    _spec("mlf_c", _mlf_c, ControlSettings, "MLF-H; runs end early under overload", MLFS, asks=(ACCURACIES,)),
+    _spec("mlf_rl", _mlf_rl, HeuristicSettings, "hosts chosen by a learned policy", MLFS, instead="mlf_h", **BY_RL),
+    _spec("mlfs", _mlfs, ControlSettings, "MLF-C, by MLF-RL as soon as one is learned", MLFS, instead="mlfs", **BY_RL),
+    _spec("slaq", "slaq:Slaq", SlaqSettings, "GPUs where quality grows fastest", "SLAQ (SoCC 2017)"),
+    _spec("tiresias", "tiresias:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
+    _spec("gandiva", "gandiva:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),
     _spec(
-        *("mlf_rl", _mlf_rl, HeuristicSettings, "hosts chosen by a learned policy"),
-        asks=(ACCURACIES,),
-        learned=MLF_POLICY,
-        instead="mlf_h",
-    ),
-    _spec(
-        *("mlfs", _mlfs, ControlSettings, "MLF-RL, or MLF-H until one is learned; runs end early under overload"),
-        asks=(ACCURACIES,),
-        learned=MLF_POLICY,
-        instead="mlfs",
-    ),
-    _spec(
-        *("slaq", _of_settings("slaq:Slaq"), SlaqSettings, "GPUs where quality grows fastest"),
-        paper="SLAQ (SoCC 2017)",
-    ),
-    _spec(
-        *("tiresias", _of_settings("tiresias:Tiresias"), TiresiasSettings, "two queues by attained service"),
-        paper="Tiresias (NSDI 2019)",
-    ),
-    _spec(
-        *(
-            "gandiva",
-            _of_settings("gandiva:Gandiva"),
-            GandivaSettings,
-            "first in, first out; full GPUs shed tasks",
-        ),
-        paper="Gandiva (OSDI 2018)",
-    ),
-    _spec(
-        *("graphene", _of_settings("graphene:Graphene"), GrapheneSettings, "remaining work, packing and fairness"),
+        *("graphene", "graphene:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
         paper="Graphene (OSDI 2016)",
         preempts=False,
     ),
+    _spec("borg_fair", "borg_fair:BorgFair", BorgFairSettings, "the least received share first", "Borg (EuroSys 2015)"),
     _spec(
-        *("borg_fair", _of_settings("borg_fair:BorgFair"), BorgFairSettings, "the least received share first"),
-        paper="Borg (EuroSys 2015)",
-    ),
-    _spec(
-        *("hypersched", _of_settings("hypersched:HyperSched"), HyperSchedSettings, "most accuracy by the deadline"),
+        *("hypersched", "hypersched:HyperSched", HyperSchedSettings, "most accuracy by the deadline"),
         paper="HyperSched (SoCC 2019)",
     ),
     _spec(

@@ -56,7 +56,7 @@ def _fault(state: TaskState, status: int, culprit: int, where: int) -> int:
 def _record(state: TaskState, task: int, gpu: int, now_s: float) -> None:
     """A task is on another GPU from now on, or on none."""
     row = state.counts[MOVES]
-    state.move_task[row], state.move_gpu[row], state.move_s[row] = task, gpu, now_s
+    state.moves[row, 0], state.moves[row, 1], state.moves[row, 2] = task, gpu, now_s
     state.counts[MOVES] = row + 1
 
 

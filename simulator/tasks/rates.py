@@ -32,7 +32,7 @@ INTS = types.Array(types.int64, 1, "C")
 FLAGS = types.Array(types.boolean, 1, "C")
 
 FLAGS_OF = ("is_server", "seen", "is_active")
-SQUARES = ("demand", "capacity", "metric", "task_load", "load")
+SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves")
 SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s"), types.float64) | {"seed": types.int64}
 
 

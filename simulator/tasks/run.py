@@ -19,7 +19,7 @@ from jobcast.domain.tasks import AccuracyForecast, Floats, TaskDecision, TaskPol
 from jobcast.simulator.log import TASKS, RunLog, Spans
 from jobcast.simulator.tasks.asking import ask_forecasts
 from jobcast.simulator.tasks.faults import CHANGED, told
-from jobcast.simulator.tasks.spans import Moves, spans_of
+from jobcast.simulator.tasks.spans import spans_of
 from jobcast.simulator.tasks.state import ACTIVE, MOVES, OVERLOADS, ROOM, SLOT_S, empty_state, world_of
 from jobcast.simulator.tasks.workload import EPOCH_DUST, TaskWorkload
 
@@ -113,7 +113,7 @@ class TaskReplay:
         self._slot: int | None = None
         self.decision_s = 0.0
         self._stale = True
-        self._moved: list[Moves] = []
+        self._moved: list[Floats] = []
 
     @property
     def over(self) -> int:
@@ -295,17 +295,16 @@ class TaskReplay:
 
     def _spans(self) -> Spans:
         self._take_moves()
-        columns = (np.concatenate(column) for column in zip(*self._moved, strict=True))
+        moves = np.concatenate(self._moved)
         now_s, origin_s = self._tick * self._round_s, self.world.origin_s
-        held = spans_of(Moves(*columns), self.world.jobs.job_of, self.world.cluster.server_of, now_s)
+        held = spans_of(moves, self.world.jobs.job_of, self.world.cluster.server_of, now_s)
         return replace(held, from_s=held.from_s + origin_s, until_s=held.until_s + origin_s)
 
     def _take_moves(self) -> None:
         """Take the record of moves out of the state, which has room again."""
-        state, taken = self.state, slice(self.state.counts[MOVES])
-        moves = (state.move_task[taken].copy(), state.move_gpu[taken].copy(), state.move_s[taken].copy())
-        self._moved.append(Moves(*moves))
-        state.counts[MOVES] = 0
+        counts = self.state.counts
+        self._moved.append(self.state.moves[: counts[MOVES]].copy())
+        counts[MOVES] = 0
 
     def _accuracy_at(self, done: Floats) -> Floats:
         """Metric at the end of the latest epoch after so many iterations, (n_jobs,)."""

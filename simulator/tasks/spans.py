@@ -9,21 +9,6 @@ from jobcast.simulator.log import Spans
 from jobcast.simulator.spans import joined
 
 
-class Moves(NamedTuple):
-    """Tasks that went to a GPU, or off all: (n_moves,) each, those of a task in order of time.
-
-    Attributes
-    ----------
-    task : which
-    gpu : where it is from then on, or `QUEUED`
-    at_s : seconds
-    """
-
-    task: Ints
-    gpu: Ints
-    at_s: Floats
-
-
 class _Cells(NamedTuple):
     """Stretches cut wherever another of the same key begins or ends: (n_cells,) each.
 
@@ -52,7 +37,7 @@ def _cut(key: Ints, from_s: Floats, until_s: Floats) -> _Cells:
     return _Cells(row, slot, instants_s[slot], instants_s[np.minimum(slot + 1, len(instants_s) - 1)])
 
 
-def spans_of(moves: Moves, job_of: Ints, server_of: Ints, until_s: float) -> Spans:
+def spans_of(moves: Floats, job_of: Ints, server_of: Ints, until_s: float) -> Spans:
     """GPUs of servers that jobs held, in seconds of the moves.
 
     A GPU that holds tasks of k jobs counts 1/k for each of them, however many tasks each has on it and however much
@@ -60,13 +45,14 @@ def spans_of(moves: Moves, job_of: Ints, server_of: Ints, until_s: float) -> Spa
 
     Parameters
     ----------
-    moves : all that ever happened
+    moves : (n_moves, 3) all that ever happened, of each task in order of time: task, the GPU that it is on from then on
+        or `QUEUED`, and when
     job_of : (n_tasks,) whose task it is
     server_of : (n_gpus,) server of each GPU
     until_s : when tasks that are on GPUs at the end are seen last
     """
-    order = np.argsort(moves.task, kind="stable")
-    task, gpu, from_s = moves.task[order], moves.gpu[order], moves.at_s[order]
+    moves = moves[np.argsort(moves[:, 0], kind="stable")]
+    task, gpu, from_s = moves[:, 0].astype(np.int64), moves[:, 1].astype(np.int64), moves[:, 2]
     ends_s = np.append(from_s[1:], until_s)
     ends_s[:-1][task[1:] != task[:-1]] = until_s
     there = (gpu != QUEUED) & (ends_s > from_s)

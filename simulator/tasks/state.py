@@ -74,8 +74,7 @@ class TaskState(NamedTuple):
     migrations, preemptions : (n_jobs,) moves of tasks from GPU to GPU, times that the job was stopped
     mark : (n_jobs,) room for marks
     active : (n_jobs,) the active jobs, ascending; the first counts[ACTIVE] of it
-    move_task, move_gpu, move_s : (ROOM + TURNS x n_tasks,) the latest moves: task, GPU or QUEUED, and when; the first
-        counts[MOVES] of it
+    moves : (ROOM + TURNS x n_tasks, 3) the latest moves: task, GPU or QUEUED, and when; the first counts[MOVES] of it
     counts : (6,) see `ACTIVE`
     """
 
@@ -116,9 +115,7 @@ class TaskState(NamedTuple):
     preemptions: Ints
     mark: Ints
     active: Ints
-    move_task: Ints
-    move_gpu: Ints
-    move_s: Floats
+    moves: Floats
     counts: Ints
 
 
@@ -130,7 +127,7 @@ INT_COLUMNS = frozenset(
 """Columns of jobs and servers that hold whole numbers."""
 BY_TASK_INTS = {"gpu_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
 BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "active")
-STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "move_task", "move_gpu", "counts"))
+STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 """Columns of the state that hold whole numbers."""
 
 
@@ -142,12 +139,11 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
     ints["counts"] = np.zeros(6, dtype=np.int64)
-    ints |= {name: np.zeros(ROOM + TURNS * tasks, dtype=np.int64) for name in ("move_task", "move_gpu")}
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
         "ready_s": np.zeros(tasks),
-        "move_s": np.zeros(ROOM + TURNS * tasks),
+        "moves": np.zeros((ROOM + TURNS * tasks, 3)),
         "load": np.zeros_like(cluster.capacity),
         "gpu_load": np.zeros(len(cluster.server_of)),
         "limit": jobs.iterations.copy(),

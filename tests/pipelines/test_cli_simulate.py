@@ -21,7 +21,7 @@ AGAINST = (
 PROVENANCE = (
     "forecasts", "baseline", "simulated", "inputs", "configuration", "seed", "models", "overlap_allowed", "jobcast",
 )  # fmt: skip
-FAIRNESS = ("mean_queued_s", "worst_ftf", "worst_ftf_lifetime", "unfairness_mean_pct_over_time")
+FAIRNESS = ("mean_start_wait_s", "worst_ftf", "worst_ftf_lifetime", "unfairness_mean_pct_over_time")
 COLUMNS = ["job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions", "dedicated"]
 BESIDE = ["waited_s", "slowed", "baseline_end_time"]
 

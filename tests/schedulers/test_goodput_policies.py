@@ -5,7 +5,6 @@ from jobcast.domain.goodput import ScalableJob
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.pollux import Pollux
 from jobcast.schedulers.registry import find_policy, make_policy
-from jobcast.schedulers.settings import exponent
 
 POLLUX = find_policy("pollux")
 
@@ -34,8 +33,8 @@ def test_settings_reach_the_rule():
 
 @pytest.mark.parametrize("text", ["1", "0", "-101", "one", "nan", "-inf"])
 def test_exponents_that_are_none(text):
-    with pytest.raises(ValueError, match="must be a number from -100 to below 1 and not 0"):
-        exponent(text)
+    with pytest.raises(ConfigError, match="must be a number from -100 to below 1 and not 0"):
+        make_policy("pollux", None, {"p": text})
 
 
 @pytest.mark.parametrize(

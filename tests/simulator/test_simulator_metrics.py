@@ -82,6 +82,7 @@ def test_pools_by_hand():
         "p50_jct_s": 30,
         "p99_jct_s": 30,
         "mean_wait_s": 0,
+        "mean_start_wait_s": 0,
         "utilization": pytest.approx(30 / (2 * 40)),
     }
     assert found["p"]["utilization"] == pytest.approx(76 / (4 * 40))

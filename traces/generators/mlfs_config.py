@@ -81,6 +81,7 @@ class MlfsConfig:
     shortest_min: float = setting(1.0, "no job runs shorter; minutes", 0.01, 1000)
     widths: tuple[int, ...] = setting((1, 2, 4, 8, 16, 32), "GPUs of a job, each equally likely", 1, 4096)
     partitions: str = setting(DIVISOR, f"of a model: a {DIVISOR} of its GPUs, at random, or as many as {GPUS}")
+    most_partitions: int = setting(4096, "most partitions of a model; more GPUs hold replicas", 1, 4096)
     servers: float = setting(0.5, "share of jobs with a parameter server; the others reduce in a ring", 0, 1)
     communication: float = setting(0.5, "most that communications add to an iteration, if all tasks are apart", 0, 100)
     epochs: tuple[int, ...] = setting((20, 100), "fewest and most epochs of a job", 1, 100_000)

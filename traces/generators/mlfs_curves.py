@@ -85,6 +85,31 @@ class DrawnCurves(NamedTuple):
     final: Floats
 
 
+class CurveDraws(NamedTuple):
+    """What curves are made of, (n_jobs,) each, but `normal`, which is by epoch from 0 on, one job after another.
+
+    Attributes
+    ----------
+    family : index into `SHAPES`
+    early, final, low : share of the gain after a fifth of the epochs, last accuracy, first one as a share of it
+    step_at, step : where a step lies as a share of the epochs, and its height as a share of the gain; 0: none
+    fall_at, fall : where a curve begins to fall, and what it loses of the gain; 0: nothing
+    noise : standard deviation of an epoch's metric, as a share of the gain
+    normal : standard normal
+    """
+
+    family: Ints
+    early: Floats
+    final: Floats
+    low: Floats
+    step_at: Floats
+    step: Floats
+    fall_at: Floats
+    fall: Floats
+    noise: Floats
+    normal: Floats
+
+
 def draw_curves(epochs: Ints, rng: np.random.Generator) -> DrawnCurves:
     """Draw a curve for each job.
 
@@ -96,17 +121,28 @@ def draw_curves(epochs: Ints, rng: np.random.Generator) -> DrawnCurves:
     count = len(epochs)
     family = rng.integers(0, len(SHAPES), count)
     early, final, low = (rng.uniform(*bounds, count) for bounds in (EARLY_GAIN, FINAL, BEGINNING))
-    log_k = _solved(family, early)
+    stepped, step_at, step = rng.random(count) < STEPPED, rng.uniform(*STEP_AT, count), rng.uniform(*STEP, count)
+    falls, fall_at, fall = rng.random(count) < FALLING, rng.uniform(*PEAK_AT, count), rng.uniform(*FALL, count)
+    noise = np.exp(rng.uniform(math.log(NOISE[0]), math.log(NOISE[1]), count))
+    normal = rng.standard_normal(int((epochs + 1).sum()))
+    step, fall = np.where(stepped, step, 0.0), np.where(falls, fall, 0.0)
+    return curves_of(epochs, CurveDraws(family, early, final, low, step_at, step, fall_at, fall, noise, normal))
+
+
+def curves_of(epochs: Ints, draws: CurveDraws) -> DrawnCurves:
+    """The curves of jobs that train for so many epochs."""
+    log_k = _solved(draws.family, draws.early)
     begin = np.concatenate([[0], np.cumsum(epochs + 1)])
-    job = np.repeat(np.arange(count), epochs + 1)
+    job = np.repeat(np.arange(len(epochs)), epochs + 1)
     u = (np.arange(begin[-1]) - begin[job]) / epochs[job]
-    shape = _shapes(family[job], u, log_k[job]) / _shapes(family, np.ones(count), log_k)[job]
-    shape = _with_steps(shape, u, job, count, rng)
-    shape = _with_falls(shape, u, job, count, rng)
-    noise = np.exp(rng.uniform(math.log(NOISE[0]), math.log(NOISE[1]), count))[job] * rng.standard_normal(len(job))
-    gain = final * (1.0 - low)
-    metric = np.clip((final * low)[job] + gain[job] * (shape + noise * (u > 0)), 0.0, 1.0)
-    return DrawnCurves(family, begin, metric, metric[begin[1:] - 1])
+    shape = _shapes(draws.family[job], u, log_k[job]) / _shapes(draws.family, np.ones(len(epochs)), log_k)[job]
+    step = draws.step[job]  # what comes before it is scaled down, so that the end stays 1
+    shape = shape * (1.0 - step) + step * (u > draws.step_at[job])
+    shape = shape - draws.fall[job] * np.maximum(0.0, u - draws.fall_at[job]) / (1.0 - draws.fall_at[job])
+    gain = draws.final * (1.0 - draws.low)
+    noisy = shape + draws.noise[job] * draws.normal * (u > 0)
+    metric = np.clip((draws.final * draws.low)[job] + gain[job] * noisy, 0.0, 1.0)
+    return DrawnCurves(draws.family, begin, metric, metric[begin[1:] - 1])
 
 
 def _shapes(family: Ints, u: Floats, log_k: Floats) -> Floats:
@@ -128,19 +164,3 @@ def _solved(family: Ints, early: Floats) -> Floats:
         less = _shapes(family, fifth, middle) < early * _shapes(family, whole, middle)
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     return low
-
-
-def _with_steps(shape: Floats, u: Floats, job: Ints, count: int, rng: np.random.Generator) -> Floats:
-    """A step up at one epoch of some curves; what comes before it is scaled down, so that the end stays 1."""
-    chosen, at, height = rng.random(count) < STEPPED, rng.uniform(*STEP_AT, count), rng.uniform(*STEP, count)
-    step = np.where(chosen, height, 0.0)
-    stepped: Floats = shape * (1.0 - step[job]) + step[job] * (u > at[job])
-    return stepped
-
-
-def _with_falls(shape: Floats, u: Floats, job: Ints, count: int, rng: np.random.Generator) -> Floats:
-    """A slow fall after a peak of some curves."""
-    chosen, at, depth = rng.random(count) < FALLING, rng.uniform(*PEAK_AT, count), rng.uniform(*FALL, count)
-    fall = np.where(chosen, depth, 0.0)
-    fallen: Floats = shape - fall[job] * np.maximum(0.0, u - at[job]) / (1.0 - at[job])
-    return fallen

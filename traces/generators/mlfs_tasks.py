@@ -126,7 +126,8 @@ def _job(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generato
 def _partitions(kind: Algorithm, gpus: int, config: MlfsConfig, rng: np.random.Generator) -> int:
     if not kind.parallel:
         return 1
-    return gpus if config.partitions == GPUS else int(rng.choice(divisors(gpus)))
+    known = [parts for parts in divisors(gpus) if parts <= config.most_partitions]
+    return known[-1] if config.partitions == GPUS else int(rng.choice(known))
 
 
 def _demand(kind: Algorithm, gpus: int, server: bool, rng: np.random.Generator) -> Floats:

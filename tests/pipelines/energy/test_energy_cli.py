@@ -120,6 +120,11 @@ def test_one_row_a_job_and_stretches_that_agree_with_it(shell, words, tmp_path):
         assert min(float(one["from"]) for one in mine) == pytest.approx(float(row["start_time"]), abs=1e-5)
         assert max(float(one["until"]) for one in mine) == pytest.approx(float(row["end_time"]), abs=1e-5)
         assert len(mine) == 1 + int(row["migrations"]) + int(row["preemptions"])
+    first = rows[0]["job_id"]
+    held = shell.json("explain", "--out", "jobs.csv", "--job", first)["held"]
+    assert sum(one["gpus"] * (one["until_s"] - one["from_s"]) for one in held) == pytest.approx(
+        sum(int(one["gpus"]) * (float(one["until"]) - float(one["from"])) for one in segments if one["job_id"] == first)
+    )
     assert {one["node"] for one in segments} <= {f"node-{at}" for at in range(1, 5)}
 
 

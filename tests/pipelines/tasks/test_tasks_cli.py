@@ -82,6 +82,11 @@ def test_one_row_a_job(shell, words, tmp_path):
         assert float(row["submit_time"]) <= float(row["start_time"]) < float(row["end_time"])
         assert 0.0 <= float(row["accuracy_by_deadline"]) <= 1.0
     assert all(float(row["iterations_done"]) == pytest.approx(1.0) for row in rows)
+    late = max(rows, key=lambda row: float(row["waited_s"]))
+    told = shell.json("explain", "--out", "jobs.csv", "--job", late["job_id"])
+    waited_s = told["while_waiting"]["seconds"] if told["while_waiting"] else 0.0
+    assert waited_s == pytest.approx(float(late["waited_s"]), abs=1e-3)
+    assert all(stretch["nodes"] for stretch in told["held"])
 
 
 def test_quotas_are_put_together(shell, words, csv):

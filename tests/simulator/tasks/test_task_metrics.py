@@ -54,8 +54,8 @@ def test_figures_of_all_jobs():
         "mean_jct_s": 225.0,
         "p50_jct_s": 200.0,
         "p99_jct_s": 394.0,  # 200 and 400, 0.97 of the way
-        "mean_wait_s": 80 / 3,  # d never started
-        "mean_queued_s": 70.0,
+        "mean_start_wait_s": 80 / 3,  # d never started
+        "mean_wait_s": 70.0,
         "utilization": (100 + 75 + 440 + 80) / 2000,
         "used_share": 0.2,
         "deadline_ratio": 2 / 3,  # c has none

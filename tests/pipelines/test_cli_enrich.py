@@ -1,0 +1,69 @@
+"""`jobcast trace enrich`, and `simulate` on what it wrote."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+HEADER = "job_id,pool,submit_time,duration,gpus"
+ALL = "speedups,training,goodput,tasks,epochs,due,limits"
+
+
+@pytest.fixture
+def plain(tmp_path, shell):
+    rows = [f"j{row},{'ab'[row % 2]},{60 * row},{100 + 37 * row},{1 + row % 4}" for row in range(12)]
+    Path("plain.csv").write_text("\n".join([HEADER, *rows]) + "\n")
+    return "plain.csv"
+
+
+def test_it_tells_what_it_assumed(shell, plain):
+    answer = shell.works("trace", "enrich", plain, "--facts", ALL, "--out", "made", "--seed", 3)
+    lines = answer.err.splitlines()
+    assert lines[0].endswith("jobs.parquet: 12 jobs; what was assumed: made/assumptions.json")
+    assert sum("synthetic" in line for line in lines) == 3
+    told = json.loads(Path("made/assumptions.json").read_text())
+    assert told["seed"] == 3
+    assert told["trace"]["path"] == plain
+    assert {Path(one["file"]).suffix for one in told["files"].values()} == {".csv", ".parquet"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "fact"),
+    [
+        ("fcfs", None),
+        ("srpt", "Training is synthetic"),
+        ("srsf", "Scaling is assumed"),
+        ("pollux", "Goodput is synthetic"),
+        ("tiresias", "Task graphs and training curves are synthetic"),
+    ],
+)
+def test_policies_of_each_kind_find_their_tables(shell, plain, policy, fact):
+    shell.works("trace", "enrich", plain, "--facts", ALL, "--out", "made")
+    words = ("simulate", "--trace", "made/jobs.parquet", "--gpus", 8, "--policy", policy, "--baseline", "none")
+    answer = shell.works(*words, "--json", "-")
+    said = json.loads(answer.out)["assumptions"]
+    assert [one.split(":")[0] for one in said] == ([fact] if fact else [])
+    assert ("assumed: " in answer.err) == bool(fact)
+
+
+def test_a_table_of_ones_own_goes_before(shell, plain):
+    shell.works("trace", "enrich", plain, "--facts", "speedups", "--out", "made")
+    Path("own.csv").write_text("model,gpus,speedup\nx,1,1\n")
+    words = ("simulate", "--trace", "made/jobs.parquet", "--gpus", 8, "--policy", "srsf")
+    assert "own.csv: no row of model" in shell.refuses(*words, "--set", "speedups=own.csv")
+    shell.works(*words)
+
+
+def test_mistakes_are_one_line(shell, plain):
+    words = ("trace", "enrich", plain, "--out", "made", "--facts")
+    assert "did you mean speedups?" in shell.refuses(*words, "speedup")
+    assert "due must be two ascending numbers" in shell.refuses(*words, "due", "--set", "due=3,1")
+    assert "plain.csv: holds something else" in shell.refuses(
+        "trace", "enrich", plain, "--out", plain, "--facts", "due"
+    )
+    Path("zero.csv").write_text(f"{HEADER}\nj,a,0,5,0\n")
+    line = shell.refuses("trace", "enrich", "zero.csv", "--out", "made", "--facts", "due")
+    assert line.startswith("zero.csv, row 2, column gpus: must be >= 1, got 0")
+    Path("elastic.csv").write_text(f"{HEADER},min_gpus\nj,a,0,5,2,1\n")
+    line = shell.refuses("trace", "enrich", "elastic.csv", "--out", "made", "--facts", "due")
+    assert "the trace is elastic by itself" in line

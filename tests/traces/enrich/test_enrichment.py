@@ -1,0 +1,188 @@
+"""What is supplied, what is kept, and what is said of it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.enrich.columns import COLUMNS_OF, USUAL_LIMITS_H
+from jobcast.traces.enrich.config import FACTS, EnrichConfig, parse_enrich, parse_facts
+from jobcast.traces.enrich.enrichment import enrich, write_enriched
+from jobcast.traces.enrich.models import known_models
+from jobcast.traces.facts import assumptions_beside, facts_beside
+from jobcast.traces.readers import read_trace
+from jobcast.traces.table import Trace
+
+ALL = tuple(FACTS)
+HOUR_S = 3600.0
+
+
+def trace_of(gpus, duration, **more):
+    count = len(gpus)
+    frame = {"job_id": [f"j{row}" for row in range(count)], "pool": "p", "submit_time": list(range(count))}
+    return Trace.from_frame(pl.DataFrame(frame | {"duration": duration, "gpus": gpus} | more), name="t")
+
+
+def columns_of(trace, facts=ALL, config=None, seed=0):
+    return enrich(trace, facts, config or EnrichConfig(), seed).trace.jobs
+
+
+JOBS = st.lists(
+    st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 64, 1024]), st.floats(1e-3, 1e7)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=20)
+@given(JOBS, st.integers(0, 100))
+def test_facts_of_a_job_do_not_hang_on_other_jobs(jobs, seed):
+    gpus, duration = ([*column] for column in zip(*jobs, strict=True))
+    whole = trace_of(gpus, duration)
+    alone = replace(whole, jobs=whole.jobs.tail(1))
+    assert columns_of(whole, seed=seed).tail(1).equals(columns_of(alone, seed=seed))
+
+
+@settings(max_examples=20)
+@given(JOBS)
+def test_models_fit_sizes_and_widths_and_batches_reach_each_gpu(jobs):
+    gpus, duration = ([*column] for column in zip(*jobs, strict=True))
+    made = columns_of(trace_of(gpus, duration))
+    known = {model.name: model for model in known_models()}
+    for row in made.iter_rows(named=True):
+        model = known[row["model"]]
+        hours = row["gpus"] * row["duration"] / HOUR_S
+        size = "S" if hours < 1 else "M" if hours < 10 else "L" if hours < 100 else "XL"
+        able = [one for one in known.values() if size in one.sizes]
+        assert model in able
+        assert model.measured_gpus >= min(row["gpus"], max(one.measured_gpus for one in able))
+        assert row["batch_size"] >= row["gpus"] or row["batch_size"] in model.batch_sizes
+        assert 5 <= row["epochs"] <= 100
+        assert (row["min_gpus"], row["duration_gpus"]) == (1, row["gpus"])
+
+
+def test_epochs_are_as_many_as_fit():
+    resnet = next(model for model in known_models() if model.name == "ResNet-18")
+    trace = trace_of([4], [2400.0], model="ResNet-18", batch_size=64)
+    epoch_s = 50_000 / 64 * (resnet.overhead_s + 64 * resnet.sample_s) / 3.26
+    assert columns_of(trace, ("training",))["epochs"].to_list() == [min(100, round(2400 / epoch_s))]
+
+
+def test_limits_are_the_next_usual_one():
+    trace = trace_of([1] * 4, [60.0, 3600.0, 100 * 3600.0, 200 * 3600.0])
+    made = columns_of(trace, ("limits",), EnrichConfig(limit_factor=(1.2, 1.2)))
+    assert made["time_limit_s"].to_list() == [hours * HOUR_S for hours in (1, 2, 168, 240)]
+    assert USUAL_LIMITS_H[-1] == 168
+
+
+def test_due_dates_and_weights_lie_in_their_ranges():
+    trace = trace_of([1] * 500, [1000.0] * 500)
+    made = columns_of(trace, ("due",), EnrichConfig(due=(1.5, 2.0), weights=(3, 5)))
+    allowed_s = (made["deadline"] - made["submit_time"]).dt.total_microseconds().to_numpy() / 1e6
+    assert 1500 <= allowed_s.min() < 1510 < 1990 < allowed_s.max() <= 2000
+    assert set(made["weight"]) == {3.0, 4.0, 5.0}
+
+
+def test_regimes_are_as_asked_for():
+    trace = trace_of([1] * 300, [9000.0] * 300)
+    assert set(columns_of(trace, ("training",))["adaptation"]) == {"static", "accordion", "gns"}
+    assert set(columns_of(trace, ("training",), EnrichConfig(regimes="gns"))["adaptation"]) == {"gns"}
+    assert "regimes" not in enrich(trace, ("training",), EnrichConfig(regimes="static"), 0).tables
+
+
+def test_what_the_trace_has_is_kept_and_said():
+    trace = trace_of([2, 2, 2], [50.0] * 3, model=["gpt-9", "bert", None], weight=[None, 7.0, None])
+    made = enrich(trace, ("training", "due"), EnrichConfig(), 0)
+    assert made.trace.jobs["model"].to_list()[:2] == ["gpt-9", "bert"]
+    assert made.trace.jobs["weight"][1] == 7.0
+    assert made.trace.jobs["weight"].null_count() == 0
+    assert made.assumptions["columns"]["model"] == {"kept": 2, "drawn": 1}
+    assert made.assumptions["models"]["bert"]["taken_for"] == "Transformer"
+    told = "; ".join(made.notes)
+    assert "column model: the trace's own, kept; 1 empty rows filled" in told
+    assert "column weight: the trace's own, kept; 2 empty rows filled" in told
+    assert "models that are not known are taken for others: gpt-9 (" in told
+
+
+def test_only_columns_of_the_facts_are_added():
+    plain = set(trace_of([1], [5.0]).jobs.columns)
+    for fact, names in COLUMNS_OF.items():
+        assert set(columns_of(trace_of([1], [5.0]), (fact,)).columns) - plain == set(names)
+
+
+def test_elastic_traces_are_refused():
+    with pytest.raises(TraceError, match="elastic by itself"):
+        enrich(trace_of([4], [5.0], min_gpus=1), ("due",), EnrichConfig(), 0)
+
+
+def test_an_enriched_trace_may_be_enriched_again():
+    first = enrich(trace_of([4, 1], [5000.0, 7.0]), ("speedups", "training"), EnrichConfig(), 3).trace
+    again = enrich(first, ALL, EnrichConfig(), 3).trace
+    assert again.jobs.select(first.jobs.columns).equals(first.jobs)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"due": "3,1"}, "due must be two ascending numbers"),
+        ({"regimes": "some"}, "regimes must be mixed, static, accordion or gns, got some"),
+        ({"reference": "h100"}, "gpu_types must name the reference, h100"),
+        ({"gpu_types": "v100,a100"}, "speed above 0 as in a100:2.5, got 'a100'"),
+        ({"gpu_types": "v100,a100:fast"}, "got 'a100:fast'"),
+        ({"epoch": "3"}, "there is no setting 'epoch'; known settings are reference"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_enrich(given)
+
+
+def test_facts_are_named():
+    assert parse_facts(["due", " speedups", "due"]) == ("speedups", "due")
+    for words, message in (([""], "names nothing"), (["speedup"], "did you mean speedups"), (["x"], "choose from")):
+        with pytest.raises(ConfigError, match=message):
+            parse_facts(words)
+
+
+def test_the_reference_comes_first_with_speed_one():
+    speeds = EnrichConfig(reference="A100", gpu_types="v100,a100:2,t4").speeds
+    assert speeds == {"a100": 1.0, "v100": 0.5, "t4": 0.2}
+    trace = trace_of([2], [60.0])
+    made = enrich(trace, ("speedups", "epochs", "training"), EnrichConfig(reference="a100", gpu_types="a100:2,t4"), 0)
+    assert made.assumptions["settings"]["reference"] == "a100"
+
+
+def test_a_folder_holds_all_of_it_with_hashes(tmp_path):
+    made = enrich(trace_of([2, 1, 8], [60.0, 9000.0, 400.0]), ALL, EnrichConfig(), 0)
+    for _ in range(2):  # our own folder is replaced
+        write_enriched(made, tmp_path / "made")
+    written = read_trace(tmp_path / "made" / "jobs.parquet")
+    assert written.jobs.equals(made.trace.jobs)
+    assert set(facts_beside(tmp_path / "made" / "jobs.parquet")) == set(made.tables)
+    told = assumptions_beside(tmp_path / "made" / "jobs.parquet")
+    assert json.loads((tmp_path / "made" / "assumptions.json").read_text()) == told
+    assert set(told["facts"]) == set(ALL)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="something else than an enriched trace"):
+        write_enriched(made, tmp_path / "other")
+    with pytest.raises(ConfigError, match="something else"):
+        write_enriched(made, tmp_path / "other" / "mine.txt")
+
+
+def test_equal_arguments_give_equal_bytes(tmp_path):
+    for name in ("a", "b"):
+        write_enriched(enrich(trace_of([2, 1], [60.0, 9e3]), ALL, EnrichConfig(), 4), tmp_path / name)
+    assert (tmp_path / "a" / "assumptions.json").read_bytes() == (tmp_path / "b" / "assumptions.json").read_bytes()
+
+
+def test_many_wide_jobs_stay_small(tmp_path):
+    rng = np.random.default_rng(0)
+    gpus = rng.choice([1, 2, 4, 8, 64, 1024], 2000, p=[0.5, 0.2, 0.15, 0.1, 0.049, 0.001])
+    write_enriched(enrich(trace_of(gpus, rng.uniform(1, 1e5, 2000)), ALL, EnrichConfig(), 0), tmp_path / "many")
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "many").iterdir()}
+    for name in ("speedups.csv", "throughputs.csv", "step_times.csv", "profiles.csv", "training_curves.csv"):
+        assert sizes[name] < 500_000

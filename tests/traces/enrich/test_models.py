@@ -1,0 +1,61 @@
+"""The table of models, and its formula."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.traces.enrich.models import SIZES, known_models, model_rows
+from jobcast.traces.generators.gavel import BATCH_SIZES
+from jobcast.traces.generators.mlfs_config import ALGORITHMS
+from jobcast.traces.throughputs import SAMPLES
+
+MODELS = {model.name: model for model in known_models()}
+
+
+def test_it_joins_the_vocabularies():
+    assert model_rows(["Resnet50Model128", "RESNET-50"]) == [5, 5]
+    assert model_rows(["cifar10", "DeepspeechModel64", "bert"]) == [0, 3, 4]
+    assert {model.mlfs for model in MODELS.values()} <= set(ALGORITHMS)
+    for name, samples in SAMPLES.items():
+        assert MODELS[name].samples == samples
+        assert MODELS[name].batch_sizes == BATCH_SIZES[name]
+
+
+def test_each_row_says_where_its_numbers_come_from():
+    for model in MODELS.values():
+        assert model.source
+        assert "MIT" in model.licence
+        assert set(model.sizes) <= set(SIZES)
+        assert all(2 * low == high for low, high in zip(model.batch_sizes[:-1], model.batch_sizes[1:], strict=True))
+    assert {size for model in MODELS.values() for size in model.sizes} == set(SIZES)
+
+
+def test_speedups_are_those_measured_then_a_power_of_the_gpus():
+    resnet = MODELS["ResNet-18"]
+    assert resnet.speedup(np.array([1, 2, 3, 4, 8])).tolist() == pytest.approx([1, 1.70, (1.70 + 3.26) / 2, 3.26, 5.35])
+    assert resnet.speedup(np.array([16]))[0] == pytest.approx(5.35 * 5.35 / 3.26)
+    assert MODELS["Recommendation"].speedup(np.array([4]))[0] == pytest.approx(2.0)
+
+
+@given(st.sampled_from(list(MODELS.values())), st.integers(1, 2000))
+def test_more_gpus_are_never_slower_and_never_beyond_perfect_by_much(model, gpus):
+    less, more = model.speedup(np.array([gpus])), model.speedup(np.array([gpus + 1]))
+    assert more >= less
+    assert less <= gpus * 1.01
+    alone, together = model.speedup(np.array([gpus])), model.speedup(np.array([gpus, 4096]))[0]
+    assert alone[0] == pytest.approx(together, rel=1e-12)  # whatever the widest of the others
+
+
+def test_published_step_times_are_met():
+    # throughputs_tacc.csv, V100, one GPU: steps a second
+    for name, size, steps_s in (("ResNet-50", 64, 3.108), ("ResNet-18", 128, 11.775), ("Transformer", 32, 4.5311)):
+        assert 1 / float(MODELS[name].step_s(np.array(size), np.array(1))) == pytest.approx(steps_s, rel=0.13)
+    assert float(MODELS["LM"].epoch_s(np.array(5), np.array(1))) == pytest.approx(59_675 / 5 * (0.0053 + 5 * 0.000467))
+
+
+def test_ladders_double_up_to_the_largest():
+    assert MODELS["LM"].ladder(20) == (20, 40, 80)
+    assert MODELS["LM"].ladder(100) == (100,)
+    assert MODELS["LM"].ladder(80, 127) == (80,)
+    assert MODELS["LM"].ladder(80, 160) == (80, 160)

@@ -1,0 +1,198 @@
+"""`jobcast trace enrich`: a plain trace with what it lacks, in one folder with what was assumed."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.columns import COLUMNS
+from jobcast.traces.enrich.columns import COLUMNS_OF, EnrichedJobs, drawn_columns, enriched_jobs, filled, kept_and_drawn
+from jobcast.traces.enrich.config import EnrichConfig
+from jobcast.traces.enrich.models import MODELS_FILE
+from jobcast.traces.enrich.tables import (
+    dataset_table,
+    noise_table,
+    profile_rows,
+    regime_courses,
+    speedup_table,
+    step_time_table,
+    throughput_table,
+)
+from jobcast.traces.enrich.task_tables import enriched_curves, enriched_tasks, job_curves
+from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
+from jobcast.traces.files import replacing
+from jobcast.traces.generators.settings import known_settings
+from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.plain_tables import write_plain
+from jobcast.traces.table import Trace
+from jobcast.traces.tasks import write_tasks
+from jobcast.traces.throughputs import write_courses
+
+Writer = Callable[[Path], None]
+SAYS: Mapping[str, str] = {
+    "speedups": "Scaling is assumed: each job is taken for a published model by its GPU-hours and width; it can run on "
+    "1 GPU up to those it asked for, and its duration holds for those.",
+    "training": "Training is synthetic: models, batch sizes and how they change are drawn by rules, an epoch takes "
+    "published seconds times a factor of the job's own, so that alone it takes the trace's duration.",
+    "goodput": "Goodput is synthetic: step times follow the assumed speedups, gradient noise grows by a rule, work is "
+    "scaled so that alone a job takes the trace's duration.",
+    "tasks": "Task graphs and training curves are synthetic: drawn as MLFS's workload is, with iterations that add up "
+    "to the trace's duration where nothing is sent and nothing held up.",
+    "epochs": "Profiles are assumed: seconds an epoch follow the assumed speedups and one speed a GPU type, times a "
+    "factor of the job's own, so that alone on the GPUs asked for of the reference type it takes the trace's duration.",
+    "due": "Due dates and weights are drawn: due dates as multiples of the duration, weights uniformly.",
+    "limits": "Time limits are drawn: the next usual one above the duration times a factor.",
+}
+"""A sentence a fact, shown in whatever is made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """An enriched trace, not yet written.
+
+    Attributes
+    ----------
+    trace : with the columns
+    tables : writers by the names that `--set` gives the tables
+    assumptions : what is told of it, without the files
+    notes : in words, for the terminal
+    """
+
+    trace: Trace
+    tables: Mapping[str, Writer]
+    assumptions: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) -> Enriched:
+    """Supply facts that a trace lacks; what it has is kept. Raises ConfigError and TraceError.
+
+    Parameters
+    ----------
+    trace : canonical, jobs not elastic
+    facts : names in `config.FACTS`
+    config, seed : of the rules
+    """
+    jobs = enriched_jobs(trace, config, seed)
+    curves = enriched_curves(jobs) if "tasks" in facts else None
+    columns = drawn_columns(trace, jobs, config, None if curves is None else curves.final)
+    names = [name for name in COLUMNS if any(name in COLUMNS_OF[fact] for fact in facts)]
+    counts = kept_and_drawn(trace, names)
+    made = [filled(trace, name, columns[name]) for name in names]
+    frame = trace.jobs.with_columns(made)
+    order = [name for name in COLUMNS if name in frame.columns]
+    whole = frame.select(order + [name for name in frame.columns if name not in COLUMNS])
+    tables: dict[str, Writer] = {}
+    for fact in facts:
+        tables |= _tables(fact, jobs, config)
+    if curves is not None:
+        drawn_tasks, drawn_curves = enriched_tasks(jobs, seed), job_curves(jobs, curves)
+        tables |= {
+            "tasks": lambda path: write_tasks(drawn_tasks, path),
+            "curves": lambda path: write_job_curves(drawn_curves, path),
+        }
+    told = {
+        fact: {"says": SAYS[fact], "columns": list(COLUMNS_OF[fact]), "tables": list(_TABLES_OF.get(fact, ()))}
+        for fact in facts
+    }
+    assumptions = {
+        "kind": KIND,
+        "jobcast": __version__,
+        "trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows},
+        "jobs": len(jobs),
+        "seed": seed,
+        "settings": {name: getattr(config, name) for name in known_settings(EnrichConfig)},
+        "facts": told,
+        "columns": {name: {"kept": kept, "drawn": drawn} for name, (kept, drawn) in counts.items()},
+        "models": _models(jobs),
+        "models_sha256": hashlib.sha256(MODELS_FILE.read_bytes()).hexdigest(),
+    }
+    return Enriched(replace(trace, jobs=whole), tables, assumptions, _notes(counts, jobs))
+
+
+def write_enriched(enriched: Enriched, folder: Path) -> None:
+    """Write jobs, tables and assumptions into a folder, all or nothing; an enriched trace that is there is replaced.
+
+    Raises ConfigError where there is something else, or it cannot be written.
+    """
+    check_folder(folder)
+    with replacing(folder) as draft:
+        draft.mkdir()
+        write_trace(enriched.trace, draft / JOBS)
+        for name, write in enriched.tables.items():
+            write(draft / FILES[name])
+        files = {name: {"file": FILES[name], "sha256": _sha256(draft / FILES[name])} for name in enriched.tables}
+        told = {**enriched.assumptions, "jobs_sha256": _sha256(draft / JOBS), "files": files}
+        (draft / ASSUMPTIONS).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def check_folder(folder: Path) -> None:
+    """ConfigError for a place that holds something else than an enriched trace."""
+    if folder.exists() and not (folder.is_dir() and is_enriched(folder)):
+        raise ConfigError(f"--out {folder}: holds something else than an enriched trace; name a new folder")
+
+
+_TABLES_OF: Mapping[str, tuple[str, ...]] = {
+    "speedups": ("speedups",),
+    "training": ("throughputs", "datasets", "regimes"),
+    "goodput": ("step_times", "training_curves"),
+    "tasks": ("tasks", "curves"),
+    "epochs": ("profiles",),
+}
+
+
+def _tables(fact: str, jobs: EnrichedJobs, config: EnrichConfig) -> dict[str, Writer]:
+    """Tables of a fact by model."""
+    made: dict[str, pl.DataFrame] = {}
+    if fact == "speedups":
+        made = {"speedups": speedup_table(jobs, config)}
+    elif fact == "training":
+        courses = regime_courses(jobs)
+        made = {"throughputs": throughput_table(jobs, config), "datasets": dataset_table(jobs)}
+        changing: dict[str, Writer] = {"regimes": lambda path: write_courses(courses, path)} if courses else {}
+        return {**{name: _writer(table) for name, table in made.items()}, **changing}
+    elif fact == "goodput":
+        made = {"step_times": step_time_table(jobs), "training_curves": noise_table(jobs)}
+    elif fact == "epochs":
+        made = {"profiles": profile_rows(jobs, config)}
+    return {name: _writer(table) for name, table in made.items()}
+
+
+def _writer(table: pl.DataFrame) -> Writer:
+    return lambda path: write_plain(table, path)
+
+
+def _models(jobs: EnrichedJobs) -> dict[str, dict[str, Any]]:
+    """Of each model in the trace: which row it is taken for, how many jobs, where the numbers come from."""
+    return {
+        name: {
+            "taken_for": model.name,
+            "jobs": jobs.models.count(name),
+            "dataset": model.dataset,
+            "source": model.source,
+            "licence": model.licence,
+        }
+        for name, model in jobs.model_of.items()
+    }
+
+
+def _notes(counts: Mapping[str, tuple[int, int]], jobs: EnrichedJobs) -> tuple[str, ...]:
+    kept = [
+        f"column {name}: the trace's own, kept" + (f"; {drawn:,} empty rows filled" if drawn else "")
+        for name, (own, drawn) in counts.items()
+        if own
+    ]
+    strange = [f"{name} ({model.name})" for name, model in jobs.model_of.items() if name not in model.aliases]
+    known = [f"models that are not known are taken for others: {', '.join(strange[:5])}"] if strange else []
+    return tuple(kept + known)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

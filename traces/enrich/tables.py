@@ -1,0 +1,145 @@
+"""Tables by model that lie beside an enriched trace: all from one formula, see `models`."""
+
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from jobcast.traces.enrich.columns import EnrichedJobs
+from jobcast.traces.enrich.config import STATIC, EnrichConfig
+from jobcast.traces.enrich.models import known_models
+from jobcast.traces.generators.gavel_courses import planned_course
+from jobcast.traces.profiles import PROFILE_SCHEMA
+from jobcast.traces.throughputs import Starts
+
+NODE_GPUS = 16
+"""Profiles tell of every number of GPUs up to this, and of the widths of the trace."""
+MEASURED_NODE_GPUS = 4
+"""GPUs of a node in the table of step times, as of Pollux's cluster."""
+LEAST_SYNC_S = 1e-4
+NOISE_EPOCHS = 100
+"""Epochs in which gradient noise grows, geometrically, from its first value to its last."""
+HALF_LIFE = 20.0
+"""Epochs in which the validation metric of step-time curves comes half as near to 1. Ours; it decides nothing."""
+
+
+def speedup_table(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
+    """model, gpu_type, gpus, speedup: 1, 2, 4, ... GPUs of the reference, one GPU of the other types."""
+    most = int(jobs.gpus.max())
+    rows: list[tuple[str, str, int, float]] = []
+    reference, *others = config.speeds
+    for name, model in jobs.model_of.items():
+        at, known = model.knots(most)
+        rows += [(name, reference, gpus, up) for gpus, up in zip(at.tolist(), known.tolist(), strict=True)]
+        rows += [(name, other, 1, config.speeds[other]) for other in others]
+    return pl.DataFrame(rows, schema=["model", "gpu_type", "gpus", "speedup"], orient="row")
+
+
+def throughput_table(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
+    """gpu_type, model, batch_size, gpus, steps_per_second: widths and batch sizes that jobs can reach."""
+    reference = next(iter(config.speeds))
+    keys = {(name, size, gpus) for name, gpus, first in _kinds(jobs) for size in jobs.model_of[name].ladder(first)}
+    rows = [
+        (reference, name, size, gpus, 1.0 / float(jobs.model_of[name].step_s(np.array(size), np.array(gpus))))
+        for name, size, gpus in sorted(keys)
+    ]
+    return pl.DataFrame(rows, schema=["gpu_type", "model", "batch_size", "gpus", "steps_per_second"], orient="row")
+
+
+def dataset_table(jobs: EnrichedJobs) -> pl.DataFrame:
+    """model, samples."""
+    rows = [(name, model.samples) for name, model in jobs.model_of.items()]
+    return pl.DataFrame(rows, schema=["model", "samples"], orient="row")
+
+
+def regime_courses(jobs: EnrichedJobs) -> dict[str, Starts]:
+    """Where each batch size of each job begins, of those whose batch size changes: as the generator gavel plans it."""
+
+    @cache
+    def course(row: int, batch_size: int, mode: str, epochs: int) -> Starts:
+        model = known_models()[row]
+        return planned_course(model.name, batch_size, mode, epochs, model.ladder(batch_size), 1, None)
+
+    rows = zip(jobs.job_ids, jobs.row.tolist(), jobs.batch_size.tolist(), jobs.mode, jobs.epochs.tolist(), strict=True)
+    planned = {name: course(row, size, mode, epochs) for name, row, size, mode, epochs in rows if mode != STATIC}
+    return {name: starts for name, starts in planned.items() if len(starts) > 1}
+
+
+def profile_rows(jobs: EnrichedJobs, config: EnrichConfig) -> pl.DataFrame:
+    """Seconds an epoch: each model and first batch size on every type, on 1 to `NODE_GPUS` GPUs and on all widths."""
+    widths = np.union1d(np.arange(1, NODE_GPUS + 1), jobs.gpus)
+    pairs = sorted({(name, first) for name, _, first in _kinds(jobs)})
+    parts = []
+    for kind, speed in config.speeds.items():
+        for name, size in pairs:
+            seconds = jobs.model_of[name].epoch_s(np.array(size), widths) / speed
+            parts.append(
+                pl.DataFrame(
+                    {"model": name, "batch_size": size, "gpu_type": kind, "gpus": widths, "epoch_s": seconds},
+                    schema=PROFILE_SCHEMA,
+                )
+            )
+    return pl.concat(parts)
+
+
+def step_time_table(jobs: EnrichedJobs) -> pl.DataFrame:
+    """Step times as Pollux measured them: compute on each GPU, and a synchronisation that hangs on their number.
+
+    The latter is what is missing at the model's largest batch size between perfect scaling and its speedup.
+    """
+    rows = []
+    for name, model in jobs.model_of.items():
+        widest = _widest(jobs, name)
+        largest = model.batch_sizes[-1]
+        for gpus in model.knots(max(widest, 2 * MEASURED_NODE_GPUS))[0].tolist():
+            alone_s = model.overhead_s + model.sample_s * largest / gpus
+            whole_s = float(model.step_s(np.array(largest), np.array(gpus)))
+            sync_s = LEAST_SYNC_S if gpus == 1 else max(LEAST_SYNC_S, whole_s - alone_s)
+            for local in _locals(largest):
+                compute_s = model.overhead_s + model.sample_s * local
+                step_s = compute_s + (sync_s if gpus > 1 else 0.0)
+                rows.append((name, -(-gpus // MEASURED_NODE_GPUS), gpus, local, step_s, sync_s))
+    names = ["app", "num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def noise_table(jobs: EnrichedJobs) -> pl.DataFrame:
+    """Training curves as Pollux reads them: progress in steps of the smallest batch size, and gradient noise."""
+    parts = []
+    for name, model in jobs.model_of.items():
+        mine = np.array(jobs.models) == name
+        epochs = np.arange(1, int(jobs.epochs[mine].max()) + 1)
+        first = {model.batch_sizes[0], *jobs.batch_size[mine].tolist()}
+        smallest = min(first)
+        begin, end = model.noise
+        noise = begin * (end / begin) ** np.minimum((epochs - 1) / (NOISE_EPOCHS - 1), 1.0)
+        for size in sorted({one for low in first for one in model.ladder(low, 2 * _widest(jobs, name) - 1)}):
+            gained = model.samples / smallest * (noise + smallest) / (noise + size)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "app": name,
+                        "batch_size": size,
+                        "epoch": epochs,
+                        "progress": np.cumsum(gained),
+                        "metric": 1.0 - 0.5 ** (epochs / HALF_LIFE),
+                        "grad_sqr": 1.0,
+                        "grad_var": noise / smallest,
+                    }
+                )
+            )
+    return pl.concat(parts)
+
+
+def _locals(largest: int) -> list[int]:
+    """Samples a GPU: 1, 2, 4, ... up to the largest batch size."""
+    return [2**power for power in range(largest.bit_length()) if 2**power <= largest]
+
+
+def _kinds(jobs: EnrichedJobs) -> set[tuple[str, int, int]]:
+    """Distinct (model, GPUs, first batch size)."""
+    return set(zip(jobs.models, jobs.gpus.tolist(), jobs.batch_size.tolist(), strict=True))
+
+
+def _widest(jobs: EnrichedJobs, name: str) -> int:
+    return int(jobs.gpus[np.array(jobs.models) == name].max())
