@@ -106,8 +106,8 @@ def _main_table(
 def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
     sentences = [
         f"Each job is compared with itself under {baseline}: saved are the hours by which people have results sooner, "
-        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed jobs end later, by so many "
-        "hours in all."
+        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed "
+        "jobs end later, by so many hours in all."
         if baseline
         else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
         "compared with itself.",
