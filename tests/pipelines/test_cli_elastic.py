@@ -22,7 +22,7 @@ def two(csv):
 
 def test_figures_by_hand(shell, two):
     """Fair shares: the first saw 1, 1, 2 active jobs at its events, the second 2, 2, 1; over time 1.9 and 230 / 140."""
-    figures = shell.json(*two, "--policy", "fifo", "--predict", "--out", "done.csv")
+    figures = shell.json(*two, "--policy", "elastic_fifo", "--predict", "--out", "done.csv")
     done = pl.read_csv("done.csv")
     assert done["end_time"].to_list() == [100.0, 150.0]
     assert done["predicted_jct_s"].to_list() == [100.0, 140.0]
@@ -61,14 +61,14 @@ def test_tables_of_speedups_and_configurations(shell, csv, tmp_path):
     told = {"num_classes": 1, "class_thresholds": ["inf"], "class_rates": [{"frac": "1/1"}]}
     config.write_text(json.dumps({**told, "clip_demand_factor": 0.8, "delta": 0.1, "_note": "kept"}))
     words = ("simulate", "--trace", trace, "--gpus", "2", "--set", f"speedups={table}")
-    assert shell.json(*words, "--policy", "fifo")["makespan_s"] == pytest.approx(2 * 100 / 1.5)
+    assert shell.json(*words, "--policy", "elastic_fifo")["makespan_s"] == pytest.approx(2 * 100 / 1.5)
     capped = shell.json(*words, "--policy", "pcs", "--set", f"config={config}")
     assert capped["makespan_s"] == pytest.approx(100.0)
 
 
 def test_jobs_of_one_instant_go_by_number_not_by_text(shell, csv):
     trace = csv("10,vc,0,100,1,0,a", "9,vc,0,50,1,0,a", header=HEADER)
-    shell.works("simulate", "--trace", trace, "--gpus", "1", "--policy", "fifo", "--out", "done.csv")
+    shell.works("simulate", "--trace", trace, "--gpus", "1", "--policy", "elastic_fifo", "--out", "done.csv")
     assert pl.read_csv("done.csv")["job_id"].to_list() == [9, 10]
 
 
@@ -79,7 +79,7 @@ def test_types_of_gpus_and_nodes(shell, csv, tmp_path):
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text("nodes: [{count: 1, gpus: 1, gpu_type: slow}, {count: 1, gpus: 1, gpu_type: fast}]")
     words = ("simulate", "--trace", trace, "--cluster", cluster, "--set", f"speedups={table}")
-    shell.works(*words, "--policy", "fifo", "--out", "done.csv")
+    shell.works(*words, "--policy", "elastic_fifo", "--out", "done.csv")
     # The second job starts on the slow one and moves over when the fast one is free: 50 + 50 / 2.
     assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([50.0, 75.0])
 
@@ -94,35 +94,38 @@ def test_a_change_of_gpus_may_cost_time(shell, csv):
 
 def test_rigid_jobs_hold_all_their_gpus_or_none(shell, csv):
     trace = csv("1,a,0,100,1", "2,a,0,10,2", "3,a,0,30,1")
-    shell.works("simulate", "--trace", trace, "--gpus", "2", "--policy", "fifo", "--out", "done.csv")
+    shell.works("simulate", "--trace", trace, "--gpus", "2", "--policy", "elastic_fifo", "--out", "done.csv")
     assert pl.read_csv("done.csv")["end_time"].to_list() == pytest.approx([100.0, 110.0, 30.0])
 
 
 def test_baselines_among_elastic_policies(shell, two):
-    figures = shell.json(*two, "--policy", "srsf", "--baseline", "fifo")
+    figures = shell.json(*two, "--policy", "srsf", "--baseline", "elastic_fifo")
     assert figures["speedup_mean"] == pytest.approx((100 / 150 + 140 / 50) / 2)
     assert figures["slowed_pct"] == 50.0
 
 
 def test_wrong_sizes_and_a_warm_up(shell, two):
-    figures = shell.json(*two, "--policy", "fifo", "--predict", "--set", "noise=0.5", "--set", "noise_seed=3")
+    figures = shell.json(*two, "--policy", "elastic_fifo", "--predict", "--set", "noise=0.5", "--set", "noise_seed=3")
     assert 0.0 < figures["pred_err_mean_pct"] < 110.0
     assert figures["makespan_s"] == 150.0
-    assert "leaves no job to count" in shell.refuses(*two, "--policy", "fifo", "--warmup", "2")
+    assert "leaves no job to count" in shell.refuses(*two, "--policy", "elastic_fifo", "--warmup", "2")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--policy", "fifo", "--set", "speedups=none.csv"), "none.csv: "),
-        (("--policy", "fifo", "--set", "noise=much"), "setting noise must be a number >= 0, got much"),
-        (("--policy", "fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
+        (("--policy", "elastic_fifo", "--set", "speedups=none.csv"), "none.csv: "),
+        (("--policy", "elastic_fifo", "--set", "noise=much"), "setting noise must be a number >= 0, got much"),
+        (("--policy", "elastic_fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
-        (("--policy", "fifo", "--forecasts", "registry"), "--forecasts registry: elastic policies go by declared"),
-        (("--policy", "fifo", "--baseline", "sia"), "policy sia is of pools, not of elastic; choose from pcs"),
+        (
+            ("--policy", "elastic_fifo", "--forecasts", "registry"),
+            "--forecasts registry: elastic policies go by declared",
+        ),
+        (("--policy", "elastic_fifo", "--baseline", "sia"), "policy sia is of pools, not of elastic; choose from pcs"),
         (("--policy", "sia", "--predict"), "--predict: completion times are forecast for elastic policies, not sia"),
-        (("--policy", "fifo", "--from", "2030-01-01"), "no job was submitted in"),
-        (("--policy", "fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),
+        (("--policy", "elastic_fifo", "--from", "2030-01-01"), "no job was submitted in"),
+        (("--policy", "elastic_fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),
     ],
 )
 def test_one_line_for_each_mistake(shell, two, words, told):
@@ -131,7 +134,7 @@ def test_one_line_for_each_mistake(shell, two, words, told):
 
 def test_a_job_that_can_never_run_is_refused(shell, csv):
     trace = csv("1,vc,0,100,4,3,a", header=HEADER)
-    line = shell.refuses("simulate", "--trace", trace, "--gpus", "2", "--policy", "fifo")
+    line = shell.refuses("simulate", "--trace", trace, "--gpus", "2", "--policy", "elastic_fifo")
     assert "job 1 needs at least 3 GPUs, the cluster has 2" in line
 
 
@@ -140,5 +143,5 @@ def test_jobs_must_name_models_that_the_table_knows(shell, csv):
     for row, told in (("1,vc,0,100,1,0,b", "no row of model 'b'"), ("1,vc,0,100,1,0,", "job 1 names no model")):
         trace = csv(row, header=HEADER)
         assert told in shell.refuses(
-            *("simulate", "--trace", trace, "--gpus", "1", "--policy", "fifo", "--set", f"speedups={table}")
+            *("simulate", "--trace", trace, "--gpus", "1", "--policy", "elastic_fifo", "--set", f"speedups={table}")
         )

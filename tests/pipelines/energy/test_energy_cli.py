@@ -159,7 +159,7 @@ def test_noise_is_the_policys_alone_and_a_seed_repeats_it(shell, words):
 
 
 def test_fifo_without_profiles_is_the_elastic_one(shell, words):
-    files = [word for word in words("fifo") if "profiles" not in str(word)]
+    files = [word for word in words("elastic_fifo") if "profiles" not in str(word)]
     assert "total_eur" not in shell.json(*files)
     assert "total_eur" in shell.json(*words("fifo"))
 
