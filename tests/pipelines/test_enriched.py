@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from jobcast.pipelines.enriched import settings_beside
 
 from jobcast.pipelines.cli import main
-from jobcast.pipelines.enriched import settings_beside
 from jobcast.pipelines.recipes.regimes import training_jobs
 from jobcast.traces.readers import read_trace
 
