@@ -35,6 +35,7 @@ from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
 from jobcast.schedulers.registry import find_of_kind
+from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.table import Trace
 
 
@@ -102,7 +103,9 @@ def run_backtest(
             warmup_days=request.warmup_days,
             progress=step,
         )
-    told = results_of(results, baseline=request.baseline, draws=DRAWS, against=against)
+    rests_on = assumptions_beside(trace.source.path)
+    assumptions = sentences(rests_on) if rests_on else ()
+    told = results_of(results, baseline=request.baseline, draws=DRAWS, against=against, assumptions=assumptions)
     result: dict[str, Any] = {
         **told,
         "rows": [_full_row(one, scenes[one.cell.window]) for one in results],

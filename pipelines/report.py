@@ -36,7 +36,9 @@ from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
 
 TERMINAL_COLUMNS = 100
-TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved (h", "speedup", "slowed", "slowed by")
+LEAST_WORDS = 27
+"""Columns that long names get before they are folded."""
+TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved h", "speedup", "slowed", "by (h)")
 SECONDS_A_MINUTE = 60.0
 MOST_DRAWN = 8
 """Configurations in a plot; more curves are told apart by nobody."""
@@ -323,9 +325,11 @@ def summary_table(told: Mapping[str, Any]) -> str:
     found, tables = [], main_tables(known, (), told["baseline"])
     for one in tables:
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
         for place in kept:
-            table.add_column(one.head[place], overflow="fold", justify="left" if place < one.words else "right")
+            words = place < one.words
+            least = min(LEAST_WORDS, max(len(row[place]) for row in one.rows)) if words and place else None
+            table.add_column(one.head[place], overflow="fold", justify="left" if words else "right", min_width=least)
         for row in one.rows:
             table.add_row(*(row[place] for place in kept))
         found.append("\n".join([*([one.caption] if len(tables) > 1 else []), in_terminal(table)]))

@@ -81,14 +81,14 @@ def _main_table(
         "policy": [named_policy(one) + " (baseline)" * (one.label == baseline) for one in known],
         "forecasts": [source_of(one) for one in known],
         f"mean JCT ({unit})": column("mean_jct_s", scale=unit_s),
-        "saved (h/week)": column("saved_h_week", signed),
-        "saved (GPU-h/week)": column("saved_gpu_h_week", signed),
-        "speedup (×)": column("speedup_gmean"),
+        "saved h/week": column("saved_h_week", signed),
+        "saved GPU-h/week": column("saved_gpu_h_week", signed),
+        "speedup": column("speedup_gmean"),
         f"{100 * CONFIDENCE:g} % interval": [
             between(gain.get("low"), gain.get("high")) for gain in (interval.get(one.label, {}) for one in known)
         ],
         "slowed": column("slowed_pct", percent),
-        "slowed by (h)": column("slowdown_total_min", scale=60.0),
+        "by (h)": column("slowdown_total_min", scale=60.0),
         "at worst (h)": column("slowdown_max_min", scale=60.0),
         **{head: column(figure, show) for figure, (head, show) in OWN_FIGURES.items()},
         "utilisation": column("utilization", share),
@@ -106,7 +106,8 @@ def _main_table(
 def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
     sentences = [
         f"Each job is compared with itself under {baseline}: saved are the hours by which people have results sooner, "
-        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean."
+        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed "
+        "jobs end later, by so many hours in all."
         if baseline
         else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
         "compared with itself.",

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -282,6 +283,19 @@ def test_rows_are_those_of_simulate(shell, run):
     for row, asked in zip(rows, (("fcfs",), ("ssf", "--forecasts", "noisy:0.3")), strict=True):
         figures = shell.json("simulate", *window, "--policy", *asked)
         assert {key: row["figures"][key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
+
+
+def test_a_backtest_of_an_enriched_trace_tells_what_it_rests_on(shell, csv):
+    trace = csv("a,p,0,600,2", "b,p,60,600,2")
+    shell.works("trace", "enrich", trace, "--facts", "speedups,limits", "--out", "enriched")
+    words = ("backtest", "--trace", "enriched/jobs.parquet", "--policies", "mmfs", "--jobs", 1, "--out", "out")
+    told = shell.json(*words)["assumptions"]
+    assert [line.split()[0] for line in told] == ["Scaling", "Time"]
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "What the trace assumes" in page
+    assert told[0] in page
+    plain = shell.json("backtest", "--trace", trace, "--policies", "mmfs", "--jobs", 1)
+    assert (plain["assumptions"], plain["skipped"]) == ([], [])
 
 
 def test_versions_of_a_predictor_are_compared(shell, run, store):

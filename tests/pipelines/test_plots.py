@@ -18,8 +18,8 @@ def texts(svg: str) -> str:
 
 
 def forest() -> str:
-    rows = [{"a": "sia registry", "b": "sia random", "speedup": 1.5, "speedup_low": 1.2, "speedup_high": 1.9}]
-    return plots_backtest.gains_forest([*rows, {"a": "x", "b": "y", "speedup": 1.0, "speedup_low": None}])
+    rows = [{"label": "sia registry", "against": "sia random", "ratio": 1.5, "low": 1.2, "high": 1.9}]
+    return plots_backtest.gains_forest([*rows, {"label": "x", "against": "y", "ratio": 1.0, "low": None, "high": None}])
 
 
 PLOTS = {

@@ -364,8 +364,8 @@ def test_the_main_table_by_hand():
     ]
     (table,) = main_tables(summaries(rows), [gain_like("las", "fcfs", 11.2, 9.0, 12.0)], "fcfs")
     assert table.head == (
-        "policy", "forecasts", "mean JCT (h)", "saved (h/week)", "speedup (×)", "95 % interval", "slowed",
-        "slowed by (h)", "at worst (h)", "utilisation", "CPU (s)",
+        "policy", "forecasts", "mean JCT (h)", "saved h/week", "speedup", "95 % interval", "slowed",
+        "by (h)", "at worst (h)", "utilisation", "CPU (s)",
     )  # fmt: skip
     assert [row[:3] for row in table.rows] == [
         ("las†‡", "–", "1.00"),
@@ -499,9 +499,9 @@ def test_summary_table_fits_a_terminal():
     for piece in (
         "speedup",
         "slowed",
-        "slowed by (h)",
+        "by (h)",
         "mean JCT (",
-        "saved",
+        "saved h/week",
         "‡ ignores quotas",
         "registry:will-jobs-arrive=2",
     ):
