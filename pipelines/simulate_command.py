@@ -25,6 +25,8 @@ from jobcast.schedulers.policies import GOODPUT, KINDS, POOLS, ROUNDS, PolicySpe
 from jobcast.schedulers.registry import find_policy
 
 DEFAULT_BASELINE = "fcfs"
+FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
+"""Parts of settings: what is replayed, and what a policy decides by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +137,9 @@ def settings_apart(
         for name, value in settings.items()
         if name not in theirs or any(name in model.model_fields for model in known.values())
     }
-    split_settings(rule, loaded(mine), local)
-    plain = split_settings(rule, mine, local)
-    return {**theirs, **plain.plain("files", "site")}, plain.plain("own", "mechanism")
+    split = split_settings(rule, loaded(mine), local)
+    facts, decide = ({name: mine[name] for name in split.plain(*parts)} for parts in (FACTS, DECIDE))
+    return {**theirs, **facts}, decide
 
 
 def _checked(
@@ -175,13 +177,13 @@ def _has_default(rule: PolicySpec, scene: Any) -> bool:
 
 
 def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySpec, ran: Simulated) -> Simulated:
-    """The baseline in the same world: what changes cost and, where it asks the same, who forecasts."""
+    """The baseline in the same world; of whole jobs it is told the truth, so that a forecast is seen beside it."""
     mechanism = rule.parts()["mechanism"].model_fields if base.kind == rule.kind else {}
     settings = {name: value for name, value in ask.settings.items() if name in mechanism}
-    spec = ask.spec if set(base.asks) <= set(rule.asks) else None
+    spec = ORACLE if base.kind in (POOLS, ROUNDS, GOODPUT) else ask.spec if base.kind == rule.kind else None
     alike = replace(ask, policy=base.name, settings=settings, spec=spec, predict=False, record=False)
-    same = replace(ask, predict=False, record=False)
-    return ran if alike == same else run(experiment, alike)
+    same = base.name == rule.name and settings == ask.settings and (not base.asks or ask.spec in (None, spec))
+    return ran if same else run(experiment, alike)
 
 
 def _write(
