@@ -226,7 +226,7 @@ def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> 
 
 def _measured(cell: Cell, scene: Scene, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
     alike = run.log.law == base.log.law
-    told = figures(run, base if alike else None, policy=cell.policy, spec=cell.spec, warmup_until_s=counted_from_s)
+    told = figures(run, base if alike else None, policy=cell.policy, warmup_until_s=counted_from_s)
     base_jct_s = base.log.jct_s if alike else np.full(len(run.log), np.nan)
     days = (scene.until_s - (scene.from_s if counted_from_s is None else counted_from_s)) / DAY_S
     return CellResult(cell, run, told, base_jct_s, after_warmup(run.log, counted_from_s), days)

@@ -111,7 +111,7 @@ def run_backtest(
         "rows": [_full_row(one, scenes[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
-        "inputs": [scene.provenance(trace) for scene in scenes],
+        "inputs": [scene.provenance() for scene in scenes],
         "configuration": {"settings": dict(request.settings)},
         "seeds": request.seeds,
         "jobcast": __version__,

@@ -13,16 +13,11 @@ from typing import Any
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import bin_labels
 from jobcast.domain.switches import Switch, Switches
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.files import read_json, sha256_of, to_json
-from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.policy_settings import loaded
 from jobcast.pipelines.scenario import RESUME_S
-from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, Ints, RunLog, Spans
@@ -214,40 +209,3 @@ def _parquet(path: Path) -> pl.DataFrame | None:
 def _switch_rows(switches: Switches) -> list[list[object]]:
     least = -1e300  # JSON holds no infinity
     return [[row.pool, row.horizon_min, max(row.from_s, least), row.sharing] for row in switches.rows]
-
-
-def simulate_recorded(
-    scene: Scene,
-    policy: str,
-    spec: ForecastSpec,
-    *,
-    home: Path,
-    seed: int,
-    settings: Mapping[str, str],
-    allow_overlap: bool,
-    degrade: bool | None = None,
-    progress: Step | None = None,
-) -> tuple[Simulated, Recording | None]:
-    """As `simulation.simulate`, with what forecasts answered; None of a policy that asks none or goes by rounds.
-
-    Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
-    """
-    made: list[Recording] = []
-
-    def record(source: ForecastSource) -> ForecastSource:
-        made.append(Recording(source))
-        return made[-1]
-
-    run = simulate(
-        scene,
-        policy,
-        spec,
-        home=home,
-        seed=seed,
-        settings=settings,
-        allow_overlap=allow_overlap,
-        degrade=degrade,
-        progress=progress,
-        wrap=record,
-    )
-    return run, made[0] if made else None

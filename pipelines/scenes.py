@@ -9,6 +9,7 @@ import polars as pl
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Outcome, Pool
+from jobcast.pipelines.job_table import listed
 from jobcast.pipelines.scaling_jobs import ScalingJobs
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload
@@ -68,10 +69,20 @@ class Scene:
         """Whether jobs arrive after those that they follow, not when the trace says."""
         return self.workload.successions is not None
 
-    def provenance(self, trace: Trace) -> dict[str, Any]:
+    @property
+    def stretch_s(self) -> tuple[float, float]:
+        """Beginning of the window and last submission, seconds from the epoch."""
+        return self.from_s, self.workload.jobs[-1].submit_s
+
+    def listed(self) -> pl.DataFrame:
+        """What a table of jobs takes from the trace: `job_table.LISTED`."""
+        return listed(self.workload)
+
+    def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
+        source = self.earlier.source
         return {
-            "trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows},
+            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
             "window": {"from": iso(self.from_s), "until": iso(self.until_s)},
             "pools": {pool.name: pool.quota for pool in self.workload.pools},
             "dropped": dict(self.dropped),

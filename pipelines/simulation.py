@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,11 @@ from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS, Split, split_settings
-from jobcast.schedulers.registry import find_of_kind, find_policy, make_local, make_policy, make_rule, plugin_named
+from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
+from jobcast.simulator.recording import Recording
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
@@ -55,6 +56,9 @@ class Simulated:
     nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
     trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
     replaced : since when which of them were replaced
+    forecasts : the source that was asked, None where none was
+    recording : what it answered, where that was kept
+    notes : what a reader of the result should know of it
     """
 
     log: RunLog
@@ -66,6 +70,9 @@ class Simulated:
     nodes: Mapping[int, Sequence[int]] | None = None
     trust: Mapping[str, Any] = field(default_factory=dict)
     replaced: Sequence[Replaced] = ()
+    forecasts: str | None = None
+    recording: Recording | None = None
+    notes: tuple[str, ...] = ()
 
 
 def simulate(
@@ -116,11 +123,6 @@ def simulate(
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
-
-
-def is_by_rounds(policy: str) -> bool:
-    """Whether a policy schedules by rounds. Raises ConfigError for an unknown one."""
-    return find_policy(policy).kind == ROUNDS
 
 
 def _by_rounds(scene: Scene, policy: str, work: Work, split: Split, progress: Step | None) -> Simulated:
@@ -189,56 +191,26 @@ def counted_from(begin_s: float, last_s: float, days: float) -> float | None:
     return end_s
 
 
-def check_baseline(name: str) -> str | None:
-    """`--baseline`: a policy's name, or none; ConfigError when it is neither."""
-    if name == "none":
-        return None
-    try:
-        return find_of_kind(name, POOLS, ROUNDS, GOODPUT).name
-    except ConfigError as error:
-        raise ConfigError(f"--baseline {name}: {error}, or none") from None
-
-
 def figures(
-    run: Simulated, base: Simulated | None, *, policy: str, spec: ForecastSpec, warmup_until_s: float | None = None
+    run: Simulated, base: Simulated | None, *, policy: str, warmup_until_s: float | None = None
 ) -> dict[str, Any]:
-    """The figures of `simulate --json`: the run's own, then those against the baseline."""
-    label, own = spec.label if find_policy(policy).asks else None, {**run.own, **run.trust}
-    return told_figures(run, base, policy=policy, forecasts=label, warmup_until_s=warmup_until_s, own=own)
+    """The figures of `simulate --json`: what the log tells, what the run tells of itself, those against a baseline.
 
-
-class Finished(Protocol):
-    """A finished replay of any engine, and what it cost: CPU and wall seconds of it alone."""
-
-    @property
-    def log(self) -> RunLog: ...  # noqa: D102
-    @property
-    def cpu_s(self) -> float: ...  # noqa: D102
-    @property
-    def wall_s(self) -> float: ...  # noqa: D102
-
-
-def told_figures(
-    run: Finished,
-    base: Finished | None,
-    *,
-    policy: str,
-    forecasts: str | None,
-    warmup_until_s: float | None = None,
-    own: Mapping[str, Any] = NOTHING,
-) -> dict[str, Any]:
-    """The figures of a run of any engine, those that it tells of itself, then those against the baseline."""
+    Where the baseline's jobs ran under another law there are none: who gains what from whom is told within a law only.
+    """
     from jobcast.simulator import metrics
 
     result: dict[str, Any] = {
         "policy": policy,
-        "forecasts": forecasts,
+        "forecasts": run.forecasts,
+        "law": run.log.law,
         **metrics.figures(run.log, warmup_until_s),
-        **own,
+        **run.own,
+        **run.trust,
         "wall_s": run.wall_s,
         "cpu_s": run.cpu_s,
     }
-    if base is not None:
+    if base is not None and base.log.law == run.log.law:
         result |= metrics.against(run.log, base.log, warmup_until_s)
     return finite_or_none(result)
 

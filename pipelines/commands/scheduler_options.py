@@ -33,25 +33,25 @@ def train_scheduler(
     settings = _known(settings_of(pairs), name)
     from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch
-    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
+    from jobcast.pipelines.experiment import Experiment, task_jobs
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
     from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
     from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
-    from jobcast.pipelines.tasks.scene import task_scene
-    from jobcast.pipelines.tasks.simulating import task_files
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
     need_torch()
     console, home = console_of(ctx), find_home()
-    tasks, curves = task_files(settings)
-    check_places(json_to, (trace_path, tasks, curves), folders={"the store": home / "mlruns"})
+    files = {name: settings[name] for name in FILES if name in settings}
+    check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
     tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
-    gpus, trace = _count("gpus", settings["gpus"]) if "gpus" in settings else None, read_trace(trace_path)
-    place = cluster_of(trace, gpus=gpus, cluster=cluster, from_s=window[0], otherwise=TASK_GPUS)
-    scene = task_scene(trace, place, tasks=tasks, curves=curves, from_s=window[0], until_s=window[1])
-    given: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
+    gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
+    given = {name: path for name, path in files.items() if name != "cluster"}
+    trace = read_trace(trace_path)
+    where: dict[str, Any] = {"cluster": cluster, "gpus": gpus, "from_s": window[0], "until_s": window[1]}
+    scene = task_jobs(Experiment(trace=trace, given=given, **where))
+    counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()
     with console.progress(f"train {name}") as step:
@@ -61,7 +61,7 @@ def train_scheduler(
             home=home,
             folder=folder,
             seed=seed,
-            settings=SchedulerSettings(tune=tune, **given),
+            settings=SchedulerSettings(tune=tune, **counts),
             forecast=_forecast(home, told),
             progress=step,
             note=console.note,

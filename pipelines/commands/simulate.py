@@ -1,8 +1,6 @@
 """`jobcast simulate`: one policy, one source of forecasts, one window."""
 
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,13 +10,11 @@ from jobcast.pipelines.commands.options import (
     check_places,
     console_of,
     degrade_option,
-    dropped_lines,
     json_option,
     overlap_option,
     seed_option,
     set_option,
     settings_of,
-    table_or_json,
     trace_option,
     warmup_option,
     window_options,
@@ -99,164 +95,36 @@ def command(
       jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
-    from jobcast import __version__
-    from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.cells import asks_for_locality, check_locality, placed
-    from jobcast.pipelines.closed_loop import check_loop, told_of_loop
-    from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
-    from jobcast.pipelines.elastic.asking import Asked, simulate_and_tell
-    from jobcast.pipelines.energy import asking as energy
-    from jobcast.pipelines.enriched import settings_beside
+    from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.forecast_specs import parse_forecasts
-    from jobcast.pipelines.goodput_runs import scaling_scene
-    from jobcast.pipelines.job_table import check_job_table, listed, write_job_table
-    from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant, settings_for
-    from jobcast.pipelines.rounds import default_spec, has_training
-    from jobcast.pipelines.run_record import (
-        bin_names,
-        check_record,
-        pool_record_of,
-        simulate_recorded,
-        write_run_record,
-    )
-    from jobcast.pipelines.scaling_jobs import read_scaling
-    from jobcast.pipelines.scenes import build_scene
-    from jobcast.pipelines.simulation import (
-        check_baseline,
-        figures,
-        figures_table,
-        is_by_rounds,
-        simulate,
-        trust_lines,
-        warmup_end,
-    )
-    from jobcast.pipelines.tasks import asking as tasks
-    from jobcast.pipelines.training_jobs import read_tables
-    from jobcast.schedulers.policies import ELASTIC, ENERGY, TASKS, split_settings
+    from jobcast.pipelines.simulate_command import SimulateRequest, simulate_one
     from jobcast.traces.readers import read_trace
 
-    console = console_of(ctx)
-    oracle = parse_forecasts("oracle")
-    spec = parse_forecasts(forecasts) if forecasts is not None else None
-    settings = settings_of(pairs)
-    trace = cache(lambda: read_trace(trace_path))
-    rule, baseline, taken = policies_meant(policy, baseline, settings, trace)
-    policy = rule.name
-    settings, assumed = settings_beside(rule.kind, trace_path, settings)
-    for line in assumed:
-        console.note(f"assumed: {line}")
-    think_s = asked_think_s(closed_loop, max_think_s)
-    if think_s is not None:
-        check_loop([(policy, spec or oracle)], check_baseline("fcfs" if baseline is None else baseline), settings)
-    if out:
-        check_job_table(out)
-    check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
-    if out:
-        check_record(out)
-    if from_s is not None and until_s is not None and from_s >= until_s:
-        raise ConfigError("--from must lie before --until")
-    asked = Asked(
+    request = SimulateRequest(
         policy=policy,
         baseline=baseline,
-        predict=predict,
-        window=(from_s, until_s),
-        limit=limit,
+        spec=None if forecasts is None else parse_forecasts(forecasts),
+        settings=settings_of(pairs),
         warmup_days=warmup_days,
-        settings=settings,
+        predict=predict,
         seed=seed,
         allow_overlap=allow_overlap,
         degrade=degrade,
-        assumptions=assumed,
+        out=out,
+        json_to=json_to,
     )
-    for note in taken:
-        console.note(note)
-    where: dict[str, Any] = {"pools": pools_path, "cluster": cluster_path, "gpus": gpus, "from_s": from_s}
-    if rule.kind == ELASTIC:
-        simulate_and_tell(trace(), cluster_of(trace(), **where), asked, spec, console, out=out, json_to=json_to)
-        return
-    if predict:
-        raise ConfigError(
-            f"--predict: completion times are forecast for elastic policies, not {policy}; `jobcast policies` lists "
-            "them"
-        )
-    if rule.kind == ENERGY:
-        place = cluster_of(trace(), **where)
-        energy.simulate_and_tell(trace(), place, asked, spec, console, home=find_home(), out=out, json_to=json_to)
-        return
-    if rule.kind == TASKS:
-        servers = cluster_of(trace(), **where, otherwise=TASK_GPUS)
-        tasks.simulate_and_tell(trace(), servers, asked, spec, console, home=find_home(), out=out, json_to=json_to)
-        return
-    base_name = check_baseline(baseline) if baseline is not None else "fcfs"
-    local, by_rounds, tables = asks_for_locality(settings), is_by_rounds(policy), read_tables(settings)
-    check_forecasts(policy, spec or oracle)
-    if local:
-        check_locality(policy, base_name)
-    split_settings(rule, loaded(settings), local)
-    own = dict(settings_for(policy, settings, local))
-    scaling = read_scaling(settings)
-    place = cluster_of(trace(), **where)
-    scene = build_scene(
-        trace(),
-        place.pools,
-        origin=place.origin,
-        flat=place.flat,
+    check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
+    experiment = Experiment(
+        trace=read_trace(trace_path),
+        pools=pools_path,
+        cluster=cluster_path,
+        gpus=gpus,
         from_s=from_s,
         until_s=until_s,
         limit=limit,
         drop_wide=drop_too_wide,
         only_pools=pools_only,
-        tables=tables,
-        nodes=place.nodes,
-        max_think_s=think_s,
+        max_think_s=asked_think_s(closed_loop, max_think_s),
     )
-    if local:
-        scene = placed(scene, place.cells)
-    if scaling is not None:
-        scene = scaling_scene(scene, trace(), scaling)
-    if baseline is None and (has_training(scene) or scaling is not None):
-        base_name = None
-    spec = spec or (default_spec(scene) if by_rounds else oracle)
-    warmup_until_s = warmup_end(scene, warmup_days)
-    home = find_home()
-    recording = None
-    with console.progress(f"simulate {policy}") as step:
-        how: dict[str, Any] = {
-            "home": home,
-            "seed": seed,
-            "settings": own,
-            "allow_overlap": allow_overlap,
-            "degrade": degrade,
-            "progress": step,
-        }
-        if out:
-            run, recording = simulate_recorded(scene, policy, spec, **how)
-        else:
-            run = simulate(scene, policy, spec, **how)
-    base = None
-    if base_name is not None:
-        same = base_name == policy and not own and (spec == oracle or not rule.asks)
-        base = run if same else simulate(scene, base_name, oracle, home=home, seed=seed)
-    result: dict[str, Any] = {
-        **figures(run, base, policy=policy, spec=spec, warmup_until_s=warmup_until_s),
-        **told_of_loop(scene, run.log),
-        "baseline": base_name,
-        "simulated": True,
-        "inputs": scene.provenance(trace()),
-        "configuration": {"settings": settings, "limit": limit, "warmup_days": warmup_days},
-        "assumptions": list(assumed),
-        "seed": seed,
-        "models": dict(run.models),
-        "overlap_allowed": run.overlap,
-        "jobcast": __version__,
-    }
-    if out:
-        jobs, told_base = listed(scene.workload), None if base is None else base.log
-        write_job_table(run.log, jobs, out, told_base, run.nodes, bin_names(recording, scene.workload))
-        told = pool_record_of(run.log, scene.workload, policy, result, own, recording)
-        write_run_record(out, told, run.log, recording, run.replaced)
-        console.note(f"jobs: {out}")
-    for line in (*scene.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
-        console.note(line)
-    table_or_json(result, json_to, figures_table(result), console)
+    simulate_one(experiment, request, find_home(), console_of(ctx))

@@ -2,24 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.elastic.scene import ElasticScene
+from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
-from jobcast.simulator.log import RunLog
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ElasticRun:
-    """A finished replay, and what it cost: CPU and wall seconds of it alone."""
-
-    log: RunLog
-    cpu_s: float
-    wall_s: float
 
 
 def prepare(scene: ElasticScene, policy: str, settings: Mapping[str, Any]) -> ElasticReplay:
@@ -38,7 +28,7 @@ def simulate_elastic(
     *,
     predict: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> ElasticRun:
+) -> Simulated:
     """Replay a scene, with a forecast of each job's completion at its submission where `predict`.
 
     Raises ConfigError as `prepare`, DecisionError for a rule that gives out what is not there.
@@ -46,4 +36,12 @@ def simulate_elastic(
     run = prepare(scene, policy, settings)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_elastic(run, predict=predict, progress=progress)
-    return ElasticRun(log, time.process_time() - cpu, time.perf_counter() - wall)
+    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to say where a cluster has nodes and jobs are not placed on them."""
+    placed = len(scene.cluster.node_gpus) > 0
+    if not placed or make_rule(policy, scene.gpu_types, own).integral:
+        return ()
+    return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)

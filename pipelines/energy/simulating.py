@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +11,7 @@ import polars as pl
 from jobcast.domain.energy import EnergyPolicy, Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.energy.run import replay_energy
@@ -24,27 +24,6 @@ PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
 SEED = "seed"
 """Setting of policies that draw."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EnergyRun:
-    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window."""
-
-    log: RunLog
-    cpu_s: float
-    wall_s: float
-    models: Mapping[str, int] = field(default_factory=dict)
-    overlap: bool = False
-
-
-def profiles_file(settings: Mapping[str, str]) -> Path:
-    """The file of profiles. Raises ConfigError where it is not named."""
-    if PROFILES not in settings:
-        raise ConfigError(
-            f"--set {PROFILES}=FILE is missing: schedulers of energy need it; `jobcast trace generate andreas` writes "
-            "one with --profiles-out"
-        )
-    return Path(settings[PROFILES])
 
 
 def policy_of(policy: str, settings: Mapping[str, str], seed: int) -> EnergyPolicy:
@@ -61,10 +40,8 @@ def simulate_energy(
     believed_epoch_s: Floats | None = None,
     *,
     seed: int = 0,
-    models: Mapping[str, int] | None = None,
-    overlap: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> EnergyRun:
+) -> Simulated:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
     `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
@@ -73,7 +50,7 @@ def simulate_energy(
     how = dict(split_settings(find_of_kind(policy, ENERGY), settings).mechanism)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_energy(workload, rule, progress=progress, **how)
-    return EnergyRun(log, time.process_time() - cpu, time.perf_counter() - wall, models or {}, overlap)
+    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def segments_table(scene: EnergyScene, log: RunLog) -> pl.DataFrame:

@@ -2,46 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
+from jobcast.pipelines.registered import trust
+from jobcast.pipelines.simulation import Simulated
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.log import RunLog
 from jobcast.simulator.tasks.run import replay_tasks
-
-FILES = ("tasks", "curves")
-"""Settings that name files: what jobs consist of, and their true accuracies."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskRun:
-    """A finished replay, CPU and wall seconds of it alone, the versions that answered, whether one saw the window, and
-    what they answered that could not be."""
-
-    log: RunLog
-    cpu_s: float
-    wall_s: float
-    models: Mapping[str, int] = field(default_factory=dict)
-    overlap: bool = False
-    told: BadAnswers = field(default_factory=BadAnswers)
-
-
-def task_files(settings: Mapping[str, str]) -> tuple[Path, Path]:
-    """The files of tasks and of curves. Raises ConfigError where one is not named."""
-    for name in FILES:
-        if name not in settings:
-            raise ConfigError(
-                f"--set {name}=FILE is missing: schedulers of tasks need it; `jobcast trace generate mlfs` writes one "
-                f"with --{name}-out"
-            )
-    return Path(settings["tasks"]), Path(settings["curves"])
 
 
 def simulate_tasks(
@@ -55,7 +26,7 @@ def simulate_tasks(
     models: Mapping[str, int] | None = None,
     told: BadAnswers | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> TaskRun:
+) -> Simulated:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
     `told`: where it is counted what a forecast and a learned policy answered that could not be.
@@ -67,7 +38,8 @@ def simulate_tasks(
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_tasks(workload, rule, forecast, seed=seed, progress=progress, **how)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    return TaskRun(log, cpu_s, wall_s, {**(models or {}), **known.models}, known.overlap, told)
+    used = {**(models or {}), **known.models}
+    return Simulated(log, cpu_s, wall_s, used, known.overlap, trust=trust(told, used))
 
 
 def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskPolicy:

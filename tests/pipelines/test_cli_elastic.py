@@ -1,6 +1,7 @@
 """`jobcast simulate` of elastic jobs: figures, tables, forecasts at submission, clusters of types, mistakes."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -34,7 +35,7 @@ def test_figures_by_hand(shell, two):
     assert figures["pred_err_mean_pct"] == figures["pred_err_p99_pct"] == 0.0
     assert figures["unfairness_mean_pct"] == pytest.approx(100 * (140 / (250 / 3) - 1) / 2)
     assert figures["unfairness_mean_pct_over_time"] == pytest.approx(100 * (140 / (50 * 230 / 140) - 1) / 2)
-    assert figures["baseline"] == "none"
+    assert figures["baseline"] is None
     assert figures["configuration"]["predict"] is True
 
 
@@ -111,6 +112,14 @@ def test_wrong_sizes_and_a_warm_up(shell, two):
     assert "leaves no job to count" in shell.refuses(*two, "--policy", "elastic_fifo", "--warmup", "2")
 
 
+def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two):
+    answer = shell.works(*two, "--policy", "elastic_fifo", "--baseline", "fcfs", "--json", "told.json")
+    told = json.loads(Path("told.json").read_text())
+    assert (told["law"], told["baseline"]) == ("speedup", "fcfs")
+    assert "speedup_mean" not in told
+    assert "baseline fcfs: its jobs ran under another law (runtime); no gains are told" in answer.err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -119,10 +128,10 @@ def test_wrong_sizes_and_a_warm_up(shell, two):
         (("--policy", "elastic_fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
         (
-            ("--policy", "elastic_fifo", "--forecasts", "registry"),
+            ("--policy", "srsf", "--forecasts", "registry"),
             "--forecasts registry: elastic policies go by declared",
         ),
-        (("--policy", "elastic_fifo", "--baseline", "sia"), "policy sia is of pools, not of elastic; choose from pcs"),
+        (("--policy", "elastic_fifo", "--baseline", "sai"), "--baseline sai: unknown policy sai; did you mean sia"),
         (("--policy", "sia", "--predict"), "--predict: completion times are forecast for elastic policies, not sia"),
         (("--policy", "elastic_fifo", "--from", "2030-01-01"), "no job was submitted in"),
         (("--policy", "elastic_fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),

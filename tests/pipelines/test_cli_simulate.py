@@ -74,7 +74,9 @@ def test_results_name_what_they_come_from(shell, small):
     assert len(figures["inputs"]["trace"]["sha256"]) == 64
     assert figures["inputs"]["pools"] == {"a": 4}
     assert figures["inputs"]["window"]["from"] == "1970-01-01T00:00:05Z"
-    assert figures["configuration"] == {"settings": {"backfill": "yes"}, "limit": 2, "warmup_days": 0.0}
+    assert figures["configuration"] == {
+        "settings": {"backfill": "yes"}, "limit": 2, "warmup_days": 0.0, "predict": False
+    }  # fmt: skip
     assert (figures["seed"], figures["simulated"], figures["overlap_allowed"]) == (3, True, False)
     assert (figures["models"], figures["jobcast"]) == ({}, jobcast.__version__)
 

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from jobcast.pipelines.cli import main
-from jobcast.pipelines.enriched import settings_beside
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.recipes.regimes import training_jobs
 from jobcast.traces.readers import read_trace
 
@@ -90,7 +90,16 @@ def test_alone_a_job_takes_its_duration_under_every_law_at_length(jobs, seed, re
 
 
 def test_a_table_that_is_named_goes_before(tmp_path):
-    assert settings_beside("elastic", tmp_path / "jobs.csv", {"a": "b"}) == ({"a": "b"}, ())
+    (tmp_path / "plain.csv").write_text("job_id,pool,submit_time,duration,gpus\na,p,0,100,1\n")
+    made = tmp_path / "made"
+    typed("trace", "enrich", tmp_path / "plain.csv", "--facts", "speedups", "--out", made)
+    trace = read_trace(made / "jobs.parquet")
+    beside = Experiment(trace=trace)
+    assert beside.files("elastic") == {"speedups": str(made / "speedups.csv")}
+    assert beside.assumptions("elastic")[0].startswith("Scaling is assumed")
+    own = Experiment(trace=trace, given={"speedups": "own.csv", "profiles": "p.csv"})
+    assert (own.files("elastic"), own.assumptions("elastic")) == ({"speedups": "own.csv"}, ())
+    assert Experiment(trace=read_trace(tmp_path / "plain.csv")).files("elastic") == {}
 
 
 def test_regimes_are_learned_from_the_tables_beside_the_trace(tmp_path):

@@ -31,7 +31,9 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     shell.works(*two_pools, "sia", "--seed", 4, "--set", "tick_s=600", "--out", "log.csv")
     told = json.loads(Path("log.csv.run/run.json").read_text())
     assert (told["policy"], told["forecasts"], told["seed"]) == ("sia", "oracle", 4)
-    assert told["configuration"] == {"settings": {"tick_s": "600"}, "limit": None, "warmup_days": 0.0}
+    assert told["configuration"] == {
+        "settings": {"tick_s": "600"}, "limit": None, "warmup_days": 0.0, "predict": False
+    }  # fmt: skip
     assert (told["pools"], told["horizons_min"], told["mechanism"]) == ({"a": 2, "b": 2}, [5, 60, 720], "pools")
     assert told["inputs"]["trace"]["rows"] == 4
     rows = pl.read_csv("log.csv", infer_schema=False)

@@ -79,7 +79,7 @@ def test_a_flat_cluster_ignores_pools(trace):
 
 
 def test_provenance_names_the_inputs(trace):
-    told = build_scene(trace, AB, origin="by hand", from_s=1.0, until_s=4.0).provenance(trace)
+    told = build_scene(trace, AB, origin="by hand", from_s=1.0, until_s=4.0).provenance()
     assert told["trace"] == {"path": trace.source.path, "sha256": trace.source.sha256, "rows": 5}
     assert told["window"] == {"from": "1970-01-01T00:00:01Z", "until": "1970-01-01T00:00:04Z"}
     assert told["pools"] == {"a": 4, "b": 2}

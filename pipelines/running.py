@@ -1,0 +1,162 @@
+"""The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.pipelines.cells import asks_for_locality
+from jobcast.pipelines.console import Step
+from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
+from jobcast.pipelines.energy.believing import believed_times
+from jobcast.pipelines.energy.simulating import simulate_energy
+from jobcast.pipelines.experiment import Experiment
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.policy_settings import loaded, settings_for
+from jobcast.pipelines.registered import trust
+from jobcast.pipelines.rounds import ORACLE, default_spec
+from jobcast.pipelines.simulation import Simulated, simulate
+from jobcast.pipelines.tasks.accuracy import accuracy_forecast
+from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
+from jobcast.pipelines.tasks.simulating import simulate_tasks
+from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS, PolicySpec, split_settings
+from jobcast.schedulers.registry import find_policy
+from jobcast.simulator.recording import Recording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a policy is run with.
+
+    Attributes
+    ----------
+    policy : its name
+    spec : where its forecasts come from, None for `default_forecasts`
+    settings : those that it decides by: its own and its mechanism's
+    seed : of draws
+    home : of the registry
+    allow_overlap : whether models may have seen the window
+    degrade : whether the conservative answer is taken where a registered model is missing or damaged; see `Sources`
+    predict : whether each job's completion is forecast at its submission
+    record : whether what forecasts answered is kept
+    """
+
+    policy: str
+    home: Path
+    spec: ForecastSpec | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    allow_overlap: bool = False
+    degrade: bool | None = None
+    predict: bool = False
+    record: bool = False
+
+
+def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simulated:
+    """Replay an experiment under a policy. Its log names the law that jobs ran under.
+
+    Raises ConfigError for an unknown policy or setting, a source that cannot tell what it asks, and facts that are
+    missing; TraceError for jobs that cannot run; RegistryError and OverlapError for models that cannot answer.
+    """
+    rule = find_policy(ask.policy)
+    if ask.predict and rule.kind != ELASTIC:
+        raise ConfigError(
+            f"--predict: completion times are forecast for elastic policies, not {ask.policy}; `jobcast policies` "
+            "lists them"
+        )
+    spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
+    made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
+    return replace(made, forecasts=spec.label if rule.asks else None)
+
+
+def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
+    """Where forecasts come from that nobody named."""
+    return default_spec(experiment.scene(rule.kind)) if rule.kind == ROUNDS else ORACLE
+
+
+def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scene: Any = experiment.scene(rule.kind)
+    local = asks_for_locality(experiment.given)
+    split_settings(rule, loaded(ask.settings), local)
+    made: list[Recording] = []
+
+    def recorded(source: ForecastSource) -> ForecastSource:
+        made.append(Recording(source))
+        return made[-1]
+
+    ran = simulate(
+        scene,
+        rule.name,
+        ask.spec,
+        home=ask.home,
+        seed=ask.seed,
+        settings=dict(settings_for(rule.name, ask.settings, local)),
+        allow_overlap=ask.allow_overlap,
+        degrade=ask.degrade,
+        progress=progress,
+        wrap=recorded if ask.record else None,
+    )
+    return replace(ran, recording=made[0] if made else None)
+
+
+def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    if rule.asks and ask.spec is not None and ask.spec.kind != "oracle":
+        raise ConfigError(
+            f"--forecasts {ask.spec.label}: elastic policies go by declared sizes (oracle); for wrong ones pass "
+            "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
+        )
+    scene: Any = experiment.scene(ELASTIC)
+    ran = simulate_elastic(scene, rule.name, ask.settings, predict=ask.predict, progress=progress)
+    return replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
+
+
+def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scene: Any = experiment.scene(TASKS)
+    spec, told = ask.spec or ORACLE, BadAnswers()
+    asked = {"home": ask.home, "seed": ask.seed, "told": told, "job_ids": scene.job_ids, "degrade": ask.degrade}
+    chosen = accuracy_forecast(spec, scene.truth.metric, **asked)
+    how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
+    learned = (
+        learned_or_missed(rule.name, spec, scene.trace, told=told, **how)
+        if ask.degrade
+        else learned_policy(rule.name, spec, scene.trace, **how)
+    )
+    return simulate_tasks(
+        scene,
+        rule.name,
+        ask.settings,
+        chosen.forecast,
+        seed=ask.seed,
+        learned=learned,
+        models=chosen.models,
+        told=told,
+        progress=progress,
+    )
+
+
+def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scene: Any = experiment.scene(ENERGY)
+    known = experiment.given.get("known")
+    how: dict[str, Any] = {
+        "seed": ask.seed,
+        "home": ask.home,
+        "allow_overlap": ask.allow_overlap,
+        "degrade": ask.degrade,
+    }
+    believed = believed_times(ask.spec or ORACLE, scene, known=None if known is None else Path(known), **how)
+    ran = simulate_energy(scene, rule.name, ask.settings, believed.epoch_s, seed=ask.seed, progress=progress)
+    told = trust(believed.told, believed.models)
+    return replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
+
+
+_RUNS: Mapping[str, Callable[[Experiment, PolicySpec, Ask, Step | None], Simulated]] = {
+    POOLS: _whole_jobs,
+    ROUNDS: _whole_jobs,
+    GOODPUT: _whole_jobs,
+    ELASTIC: _elastic,
+    TASKS: _tasks,
+    ENERGY: _energy,
+}

@@ -1,0 +1,202 @@
+"""`jobcast simulate`: one policy on an experiment, beside a baseline; what happened is written and told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.cells import asks_for_locality, check_locality
+from jobcast.pipelines.closed_loop import check_loop, told_of_loop
+from jobcast.pipelines.commands.options import check_places, dropped_lines, table_or_json
+from jobcast.pipelines.console import Console
+from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
+from jobcast.pipelines.experiment import Experiment
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.job_table import check_job_table, write_job_table
+from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
+from jobcast.pipelines.rounds import ORACLE, has_training
+from jobcast.pipelines.run_record import bin_names, check_record, pool_record_of, record_of, write_run_record
+from jobcast.pipelines.running import Ask, run
+from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
+from jobcast.schedulers.policies import GOODPUT, KINDS, POOLS, ROUNDS, PolicySpec, split_settings
+from jobcast.schedulers.registry import find_policy
+
+DEFAULT_BASELINE = "fcfs"
+FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
+"""Parts of settings: what is replayed, and what a policy decides by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateRequest:
+    """What the user asked for, beside the experiment.
+
+    Attributes
+    ----------
+    policy, baseline : names; None for the default baseline, "none" to skip it
+    spec : source of forecasts, None for the policy's default
+    settings : `--set`
+    warmup_days : days left out of the figures
+    predict : whether to forecast completions
+    seed : of draws
+    allow_overlap, degrade : what registered models may have seen, and what becomes of a missing one
+    out, json_to : where jobs and figures go
+    """
+
+    policy: str
+    baseline: str | None = None
+    spec: ForecastSpec | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    warmup_days: float = 0.0
+    predict: bool = False
+    seed: int = 0
+    allow_overlap: bool = False
+    degrade: bool = False
+    out: Path | None = None
+    json_to: str | None = None
+
+
+def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, console: Console) -> None:
+    """Replay, write the job table and the record, print or write the figures.
+
+    Raises ConfigError, TraceError, RegistryError and OverlapError as `running.run`; nothing is written then.
+    """
+    rule, baseline, taken = policies_meant(request.policy, request.baseline, request.settings, experiment.trace)
+    base_rule = find_policy(baseline) if baseline not in (None, "none") else None
+    local = asks_for_locality(request.settings)
+    facts, decide = settings_apart(request.settings, rule, base_rule, local)
+    experiment = replace(experiment, given=facts)
+    segments = _checked(experiment, request, rule, base_rule, local)
+    assumed = experiment.assumptions(rule.kind)
+    for line in (*(f"assumed: {line}" for line in assumed), *taken):
+        console.note(line)
+    ask = Ask(
+        policy=rule.name,
+        home=home,
+        spec=request.spec,
+        settings=decide,
+        seed=request.seed,
+        allow_overlap=request.allow_overlap,
+        degrade=request.degrade,
+        predict=request.predict,
+        record=request.out is not None,
+    )
+    scene: Any = experiment.scene(rule.kind)
+    begin_s, last_s = scene.stretch_s
+    counted_s = counted_from(begin_s, last_s, request.warmup_days)
+    if baseline is None and _has_default(rule, scene):
+        base_rule = find_policy(DEFAULT_BASELINE)
+    with console.progress(f"simulate {rule.name}") as step:
+        ran = run(experiment, ask, step)
+    base = None if base_rule is None else _baseline(experiment, ask, rule, base_rule, ran)
+    result = {
+        **figures(ran, base, policy=rule.name, warmup_until_s=counted_s),
+        **(told_of_loop(scene, ran.log) if isinstance(scene, Scene) else {}),
+        "baseline": None if base_rule is None else base_rule.name,
+        "simulated": True,
+        "inputs": scene.provenance(),
+        "configuration": {
+            "settings": {**experiment.files(rule.kind), **decide},
+            "limit": experiment.limit,
+            "warmup_days": request.warmup_days,
+            "predict": request.predict,
+        },
+        "assumptions": list(assumed),
+        "seed": request.seed,
+        "models": dict(ran.models),
+        "overlap_allowed": ran.overlap,
+        "jobcast": __version__,
+    }
+    if request.out:
+        _write(request.out, scene, ran, base, result, decide)
+        console.note(f"jobs: {request.out}")
+    if segments:
+        write_segments(scene, ran.log, segments)
+        console.note(f"segments: {segments}")
+    for line in (*scene.notes, *ran.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
+        console.note(line)
+    if base is not None and base.log.law != ran.log.law:
+        console.note(f"baseline {base.log.policy}: its jobs ran under another law ({base.log.law}); no gains are told")
+    table_or_json(result, request.json_to, figures_table(result), console)
+
+
+def settings_apart(
+    settings: Mapping[str, str], rule: PolicySpec, base: PolicySpec | None = None, local: bool = False
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings that say what is replayed, and those that the policy decides by.
+
+    Raises ConfigError for one that neither the policy nor, as a fact, the baseline knows.
+    """
+    facts_of = () if base is None else (KINDS[base.kind].files, KINDS[base.kind].site)
+    theirs = {name: value for name, value in settings.items() if any(name in of.model_fields for of in facts_of)}
+    known = rule.parts(local)
+    mine = {
+        name: value
+        for name, value in settings.items()
+        if name not in theirs or any(name in model.model_fields for model in known.values())
+    }
+    split = split_settings(rule, loaded(mine), local)
+    facts, decide = ({name: mine[name] for name in split.plain(*parts)} for parts in (FACTS, DECIDE))
+    return {**theirs, **facts}, decide
+
+
+def _checked(
+    experiment: Experiment, request: SimulateRequest, rule: PolicySpec, base: PolicySpec | None, local: bool
+) -> Path | None:
+    """Refuse what cannot be carried out before anything is replayed; where the Gantt chart goes comes back."""
+    spec = request.spec or ORACLE
+    if request.out:
+        check_job_table(request.out)
+        check_record(request.out)
+    if experiment.max_think_s is not None:
+        name = DEFAULT_BASELINE if request.baseline is None else None if base is None else base.name
+        check_loop([(rule.name, spec)], name, request.settings)
+    check_forecasts(rule.name, spec)
+    if local:
+        check_locality(rule.name, DEFAULT_BASELINE if base is None else base.name)
+    return _segments(experiment.given, request)
+
+
+def _segments(given: Mapping[str, str], request: SimulateRequest) -> Path | None:
+    if SEGMENTS not in given:
+        return None
+    if not given[SEGMENTS]:
+        raise ConfigError(f"--set {SEGMENTS}=: names nothing; name a file that ends in .csv or .parquet")
+    segments = Path(given[SEGMENTS])
+    check_segments(segments)
+    inputs = [Path(given[name]) for name in (PROFILES, KNOWN) if name in given]
+    check_places(request.json_to, inputs, {"--out": request.out, f"--set {SEGMENTS}": segments})
+    return segments
+
+
+def _has_default(rule: PolicySpec, scene: Any) -> bool:
+    """Whether a policy is compared with the default baseline where none is named: whole jobs that do not train."""
+    return rule.kind in (POOLS, ROUNDS, GOODPUT) and not has_training(scene) and scene.scaling is None
+
+
+def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySpec, ran: Simulated) -> Simulated:
+    """The baseline in the same world; of whole jobs it is told the truth, so that a forecast is seen beside it."""
+    mechanism = rule.parts()["mechanism"].model_fields if base.kind == rule.kind else {}
+    settings = {name: value for name, value in ask.settings.items() if name in mechanism}
+    spec = ORACLE if base.kind in (POOLS, ROUNDS, GOODPUT) else ask.spec if base.kind == rule.kind else None
+    alike = replace(ask, policy=base.name, settings=settings, spec=spec, predict=False, record=False)
+    same = base.name == rule.name and settings == ask.settings and (not base.asks or ask.spec in (None, spec))
+    return ran if same else run(experiment, alike)
+
+
+def _write(
+    out: Path,
+    scene: Any,
+    ran: Simulated,
+    base: Simulated | None,
+    result: Mapping[str, Any],
+    settings: Mapping[str, str],
+) -> None:
+    told, bins = record_of(ran.log, ran.log.policy, result), None
+    if isinstance(scene, Scene):
+        told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
+        bins = bin_names(ran.recording, scene.workload)
+    write_job_table(ran.log, scene.listed(), out, None if base is None else base.log, ran.nodes, bins)
+    write_run_record(out, told, ran.log, ran.recording, ran.replaced)
