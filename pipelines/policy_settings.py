@@ -53,13 +53,13 @@ def check_forecasts(policy: str, spec: ForecastSpec) -> None:
 
 
 def policies_meant(
-    policy: str, baseline: str | None, settings: Mapping[str, str], trace: Trace
+    policy: str, baseline: str | None, settings: Mapping[str, str], trace: Trace | None
 ) -> tuple[PolicySpec, str | None, list[str]]:
     """The policy and the baseline that a user means, and notes on names that could have stood for others.
 
     A name may depend on whether the trace's own jobs are elastic. Raises ConfigError for a name that nobody knows.
     """
-    elastic = bool({policy, baseline} & SHORT.keys()) and bool(trace.elastic.any())
+    elastic = trace is not None and bool({policy, baseline} & SHORT.keys()) and bool(trace.elastic.any())
     known = {"elastic": elastic, "profiles": "profiles" in settings}
     spec, note = resolve_policy(policy, **known)
     if baseline in (None, "none"):

@@ -22,7 +22,7 @@ from jobcast.pipelines.running import Ask, run
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
 from jobcast.schedulers.policies import GOODPUT, KINDS, POOLS, ROUNDS, PolicySpec, split_settings
-from jobcast.schedulers.registry import find_policy
+from jobcast.schedulers.registry import SHORT, find_policy
 
 DEFAULT_BASELINE = "fcfs"
 FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
@@ -68,7 +68,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     local = asks_for_locality(request.settings)
     facts, decide = settings_apart(request.settings, rule, base_rule, local)
     experiment = replace(experiment, given=facts)
-    segments = _checked(experiment, request, rule, base_rule, local)
+    segments = _segments(facts, request)
     assumed = experiment.assumptions(rule.kind)
     for line in (*(f"assumed: {line}" for line in assumed), *taken):
         console.note(line)
@@ -142,24 +142,27 @@ def settings_apart(
     return {**theirs, **facts}, decide
 
 
-def _checked(
-    experiment: Experiment, request: SimulateRequest, rule: PolicySpec, base: PolicySpec | None, local: bool
-) -> Path | None:
-    """Refuse what cannot be carried out before anything is replayed; where the Gantt chart goes comes back."""
-    spec = request.spec or ORACLE
+def check_request(request: SimulateRequest, max_think_s: float | None) -> None:
+    """Refuse what cannot be carried out before a trace is read; names that depend on it are looked at later.
+
+    Raises ConfigError for names, sources and places that cannot be.
+    """
+    named = [name for name in (request.policy, request.baseline or DEFAULT_BASELINE) if name not in (*SHORT, "none")]
+    rules = {name: policies_meant(name, None, request.settings, None)[0] for name in named}
     if request.out:
         check_job_table(request.out)
         check_record(request.out)
-    if experiment.max_think_s is not None:
-        name = DEFAULT_BASELINE if request.baseline is None else None if base is None else base.name
-        check_loop([(rule.name, spec)], name, request.settings)
-    check_forecasts(rule.name, spec)
-    if local:
-        check_locality(rule.name, DEFAULT_BASELINE if base is None else base.name)
-    return _segments(experiment.given, request)
+    spec, baseline = request.spec or ORACLE, (request.baseline or DEFAULT_BASELINE)
+    if max_think_s is not None:
+        check_loop([(request.policy, spec)], None if baseline == "none" else baseline, request.settings)
+    if request.policy in rules:
+        check_forecasts(request.policy, spec)
+    if asks_for_locality(request.settings):
+        check_locality(request.policy, None if baseline == "none" else baseline)
 
 
 def _segments(given: Mapping[str, str], request: SimulateRequest) -> Path | None:
+    """Where the Gantt chart goes. Raises ConfigError for a place that cannot be written to."""
     if SEGMENTS not in given:
         return None
     if not given[SEGMENTS]:

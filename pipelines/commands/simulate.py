@@ -98,7 +98,7 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.forecast_specs import parse_forecasts
-    from jobcast.pipelines.simulate_command import SimulateRequest, simulate_one
+    from jobcast.pipelines.simulate_command import SimulateRequest, check_request, simulate_one
     from jobcast.traces.readers import read_trace
 
     request = SimulateRequest(
@@ -114,6 +114,8 @@ def command(
         out=out,
         json_to=json_to,
     )
+    think_s = asked_think_s(closed_loop, max_think_s)
+    check_request(request, think_s)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     experiment = Experiment(
         trace=read_trace(trace_path),
@@ -125,6 +127,6 @@ def command(
         limit=limit,
         drop_wide=drop_too_wide,
         only_pools=pools_only,
-        max_think_s=asked_think_s(closed_loop, max_think_s),
+        max_think_s=think_s,
     )
     simulate_one(experiment, request, find_home(), console_of(ctx))

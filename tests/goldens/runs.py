@@ -140,11 +140,13 @@ def _figure_values(title: str, row: str, figures: Mapping[str, Any]) -> Iterator
 
 def _backtest_values(told: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     rows = told["rows"]
-    for name, row in zip(_numbered([f"{row['policy']} {row['forecasts']}" for row in rows]), rows, strict=True):
-        yield from _figure_values("rows", name, row)
+    asked = [row["label"].removeprefix(row["policy"]).strip() or None for row in rows]
+    names = [f"{row['policy']} {source}" for row, source in zip(rows, asked, strict=True)]
+    for name, row in zip(_numbered(names), rows, strict=True):
+        yield from _figure_values("rows", name, row["figures"])
     for gain in told["gains"]:
-        for column in ("speedup", "speedup_low", "speedup_high"):
-            yield ("gains", f"{gain['a']} over {gain['b']}", column), str(gain[column])
+        for column in ("ratio", "low", "high"):
+            yield ("gains", f"{gain['label']} over {gain['against']}", column), str(gain[column])
 
 
 def _front_values(front: pl.DataFrame) -> Iterator[tuple[Place, str]]:

@@ -55,7 +55,7 @@ def test_odd_quotas_are_cells(scene):
 def test_policies_and_baselines_without_locality_are_refused_before_anything_is_read(shell):
     asked = ("--trace", "none.csv", "--set", "locality=true")
     line = shell.refuses("simulate", *asked, "--policy", "fcfs", "--baseline", "mmfs")
-    assert line == "--baseline mmfs knows no locality; choose from fcfs, sia, hived, none"
+    assert line == "--baseline mmfs knows no locality; choose from fcfs, hived, sia, none"
     assert "policy ssf knows no locality" in shell.refuses("simulate", *asked, "--policy", "ssf")
 
 
@@ -92,7 +92,7 @@ def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--policies", "mmfs"), "policy mmfs knows no locality; choose from fcfs, sia, hived"),
+        (("--policies", "mmfs"), "policy mmfs knows no locality; choose from fcfs, hived, sia"),
         (("--policies", "sia", "--baseline", "ssf"), "--baseline ssf knows no locality"),
         (("--policies", "sia", "--set", "slack=.1"), "setting slack: no policy of sia knows it with locality"),
     ],

@@ -15,7 +15,8 @@ from jobcast.domain.errors import DecisionError
 from jobcast.pipelines import cli as command_line
 from jobcast.pipelines.cli import COMMANDS, cli, main
 
-HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "pydantic", "scipy")
+HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "scipy")
+"""What no help needs; settings of policies are models of pydantic, from which help is made."""
 
 
 def all_commands() -> list[tuple[str, ...]]:

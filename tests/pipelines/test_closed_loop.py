@@ -78,7 +78,7 @@ def test_people_are_told_apart_by_the_traces_pools_even_on_a_flat_cluster(shell,
     assert (figures["following_jobs"], figures["mean_think_s"]) == (1, pytest.approx(390.0))
 
 
-@pytest.mark.parametrize("policy", ["srpt", "gavel", "pollux", "mlfs", "andreas", "pcs", "fifo"])
+@pytest.mark.parametrize("policy", ["srpt", "gavel", "pollux", "mlfs", "andreas", "pcs", "elastic_fifo"])
 def test_policies_of_rounds_tasks_energy_and_elastic_jobs_are_refused(shell, small, policy):
     told = shell.refuses("simulate", *small, "--policy", policy, "--closed-loop")
     assert told.startswith(f"--closed-loop: {policy} schedules by rounds, tasks, energy or elastic jobs")

@@ -45,7 +45,7 @@ def test_one_policy_is_told_with_its_settings(shell):
         {
             "name": "filter",
             "default": 0.2,
-            "values": "a share above 0, at most 1",
+            "values": "a share in (0, 1]",
             "about": "share of the pending jobs that idle GPUs are offered to",
         }
     ]

@@ -14,7 +14,7 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines import forecast_plugins
 from jobcast.pipelines.sources import loaded_version
-from jobcast.schedulers import policies
+from jobcast.schedulers import registry
 
 FIGURES = ("mean_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s", "slowed_pct")
 
@@ -47,7 +47,7 @@ def package(tmp_path, monkeypatch):
 
     def forget():
         forecast_plugins._installed.cache_clear()
-        policies._installed.cache_clear()
+        registry._installed.cache_clear()
         sys.modules.pop("theirs_jobcast", None)
 
     yield install

@@ -113,7 +113,7 @@ def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
 
 def test_settings_and_their_errors(on_servers, placed_run):
     workload = on_servers([("a", "p", 0, 1, 1)], {"p": 8})
-    with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, sia, hived"):
+    with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, hived, sia"):
         make_local("mmfs", None, {})
     with pytest.raises(ConfigError, match="sia with locality: setting apart must be cell or buddy or none, got far"):
         make_local("sia", Oracle(workload), {"apart": "far"})

@@ -71,4 +71,4 @@ def test_one_queue_without_a_cap_deals_as_fifo(view):
 def test_one_queue_without_a_cap_is_fifo_job_by_job(case):
     pcs, fifo = case.log(WfqConfig().policy(), predict=True), case.log(FIFO, predict=True)
     assert pcs.end_s == pytest.approx(fifo.end_s, abs=1e-6)
-    assert pcs.predicted_end_s == pytest.approx(fifo.predicted_end_s, abs=1e-6)
+    assert pcs.columns["predicted_end_s"] == pytest.approx(fifo.columns["predicted_end_s"], abs=1e-6)

@@ -1,6 +1,5 @@
 """The randomised greedy: what it may answer, what it costs, and cases by hand."""
 
-from dataclasses import replace
 from itertools import count as count_from
 from itertools import pairwise
 
@@ -53,7 +52,7 @@ def free_after(view, deployment):
 @settings(max_examples=150, deadline=None)
 @given(view=VIEWS, chosen=SETTINGS, thorough=st.booleans())
 def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thorough):
-    deployment, cost = Andreas(replace(chosen, thorough=thorough)).best(view)
+    deployment, cost = Andreas(chosen.model_copy(update={"thorough": thorough})).best(view)
     runs = deployment.node_of != POSTPONED
     assert (free_after(view, deployment) >= 0).all()
     assert (deployment.gpus_of[~runs] == 0).all()
