@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.errors import DecisionError, JobcastError, OverlapError
+from jobcast.domain.laws import EPOCHS, SPEEDUP, TASKS
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
-from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.simulation import DAY_S, Simulated, figures, simulate, warmup_end
+from jobcast.pipelines.running import Ask, run
+from jobcast.pipelines.simulation import DAY_S, Simulated, counted_from, figures
+from jobcast.schedulers.policies import FUTURE, POOLS
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
@@ -24,13 +28,15 @@ NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
 
 ORACLE = ForecastSpec("oracle")
-NAMES = ("policy", "forecasts")
+LAW_BASELINES: Mapping[str, str] = {SPEEDUP: "elastic_fifo", TASKS: "gandiva", EPOCHS: "energy_fifo"}
+"""What rows of a law are compared with where the baseline has another: whoever came first."""
+NAMES = ("policy", "forecasts", "law")
 """What `simulate --json` tells among its figures, and a row beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulation of the matrix; `window` is the position of its scene, `settings` are the policy's."""
+    """One simulation of the matrix; `window` is the position of its experiment, `settings` are the policy's."""
 
     policy: str
     spec: ForecastSpec
@@ -96,6 +102,14 @@ class CellResult:
         return {**row, "versions": dict(self.run.models), "figures": {**row["figures"], **times}}
 
 
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A cell that could not run, and why."""
+
+    cell: Cell
+    why: str
+
+
 def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:
     """How a cell is called in tables: the policy, and the forecasts where it uses any.
 
@@ -127,15 +141,30 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     ]
 
 
+def baselines_of(cells: Sequence[Cell], baseline: str) -> dict[str, str]:
+    """What the rows of each law are compared with, by law: the baseline, and `LAW_BASELINES` of other laws.
+
+    >>> baselines_of([Cell("pcs", ORACLE, "pcs"), Cell("pollux", ORACLE, "pollux")], "fcfs")
+    {'runtime': 'fcfs', 'speedup': 'elastic_fifo'}
+    """
+    laws = dict.fromkeys(find_policy(cell.policy).law for cell in cells)
+    others = {law: LAW_BASELINES[law] for law in laws if law in LAW_BASELINES}
+    return {find_policy(baseline).law: baseline} | {
+        law: name for law, name in others.items() if law != find_policy(baseline).law
+    }
+
+
 def with_baseline(cells: Sequence[Cell], baseline: str) -> list[Cell]:
-    """The cells, and before them the baseline of each window where it is none of them.
+    """The cells, and before them the baselines of each window that are none of them.
 
     >>> [cell.label for cell in with_baseline([Cell("sia", ORACLE, "sia oracle")], "fcfs")]
     ['fcfs', 'sia oracle']
     """
-    there = {cell.window for cell in cells if _is_baseline(cell, baseline)}
-    windows = dict.fromkeys(cell.window for cell in cells if cell.window not in there)
-    return [*(Cell(baseline, ORACLE, label_of(baseline, ORACLE), window) for window in windows), *cells]
+    windows = dict.fromkeys(cell.window for cell in cells)
+    wanted = [(name, window) for name in baselines_of(cells, baseline).values() for window in windows]
+    there = {(name, cell.window) for name, _ in wanted for cell in cells if _is_baseline(cell, name)}
+    lacking = [one for one in wanted if one not in there]
+    return [*(Cell(name, ORACLE, label_of(name, ORACLE), window) for name, window in lacking), *cells]
 
 
 def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: bool = False) -> list[Cell]:
@@ -156,7 +185,7 @@ def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: boo
 
 
 def run_matrix(
-    scenes: Sequence[Scene],
+    experiments: Sequence[Experiment],
     cells: Sequence[Cell],
     *,
     home: Path,
@@ -166,26 +195,35 @@ def run_matrix(
     allow_overlap: bool = False,
     degrade: bool | None = None,
     warmup_days: float = 0.0,
+    lacking: list[Lacking] | None = None,
     progress: Step | None = None,
 ) -> list[CellResult]:
     """Replay all cells, `jobs` at a time; results in the order of the cells.
 
-    The baseline, which is given the oracle where it asks for forecasts, is replayed once a window, whether or not
-    it is a cell itself. Raises ConfigError when the warm-up leaves no job of a window.
+    The baseline, which is given the oracle where it asks for forecasts, and that of each other law are replayed once a
+    window, whether or not they are cells themselves. What cannot run goes into `lacking` where that is given, else what
+    it lacks is raised. Raises OverlapError for a model that has seen the window, ConfigError when the warm-up leaves no
+    job of a window.
     """
-    counted_from = [warmup_end(scene, warmup_days) for scene in scenes]
-    base_cells = [Cell(baseline, ORACLE, baseline, window) for window in range(len(scenes))]
-    todo = [*base_cells, *(cell for cell in cells if not _is_baseline(cell, baseline))]
+    counted_s = [counted_from(*one.stretch_s, warmup_days) for one in experiments]
+    names = baselines_of(cells, baseline)
+    bases = {(law, at): Cell(name, ORACLE, name, at) for law, name in names.items() for at in range(len(experiments))}
+    todo = [*bases.values(), *(cell for cell in cells if not any(_is_baseline(cell, name) for name in names.values()))]
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
-    done = _replay_all(scenes, todo, trust, jobs, engine, progress)
-    runs = dict(zip(todo, done, strict=True))
-    bases = [runs[cell] for cell in base_cells]
-    return [
-        _measured(
-            cell, scenes[cell.window], runs.get(cell, bases[cell.window]), bases[cell.window], counted_from[cell.window]
-        )
-        for cell in cells
-    ]
+    done = dict(zip(todo, _replay_all(experiments, todo, trust, jobs, engine, progress), strict=True))
+    found: list[CellResult] = []
+    for cell in cells:
+        base = bases.get((find_policy(cell.policy).law, cell.window))
+        ran = done.get(cell) or done[bases[find_policy(cell.policy).law, cell.window]]
+        if isinstance(ran, JobcastError):
+            if lacking is None:
+                raise ran
+            lacking.append(Lacking(cell, str(ran)))
+            continue
+        known = None if base is None else done[base]
+        base_run = known if isinstance(known, Simulated) else None
+        found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
+    return found
 
 
 def _is_baseline(cell: Cell, baseline: str) -> bool:
@@ -194,42 +232,53 @@ def _is_baseline(cell: Cell, baseline: str) -> bool:
 
 
 def _replay_all(
-    scenes: Sequence[Scene],
+    experiments: Sequence[Experiment],
     cells: Sequence[Cell],
     trust: Mapping[str, Any],
     jobs: int,
     engine: str,
     progress: Step | None,
-) -> list[Simulated]:
+) -> list[Simulated | JobcastError]:
     from joblib import delayed
 
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
-    found: dict[int, Simulated] = {}
-    tasks = (delayed(_replay)(number, scenes[cells[number].window], cells[number], trust) for number in order)
-    for number, run in results(tasks, jobs=jobs, engine_name=engine):
-        found[number] = run
+    found: dict[int, Simulated | JobcastError] = {}
+    tasks = (delayed(_replay)(number, experiments[cells[number].window], cells[number], trust) for number in order)
+    for number, ran in results(tasks, jobs=jobs, engine_name=engine):
+        found[number] = ran
         if progress:
             progress(len(found), len(cells))
     return [found[number] for number in range(len(cells))]
 
 
 def _weight(cell: Cell) -> int:
-    return bool(find_policy(cell.policy).asks) + cell.spec.asks_registry
+    rule = find_policy(cell.policy)
+    return (FUTURE in rule.asks) + (rule.kind != POOLS) + bool(rule.asks) + cell.spec.asks_registry
 
 
-def _replay(number: int, scene: Scene, cell: Cell, trust: Mapping[str, Any]) -> tuple[int, Simulated]:
-    """`trust`: where models lie, and which may be used; see `simulation.simulate`."""
-    run = simulate(scene, cell.policy, cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
-    return number, replace(run, replaced=())  # nobody explains a backtest
+def _replay(
+    number: int, experiment: Experiment, cell: Cell, trust: Mapping[str, Any]
+) -> tuple[int, Simulated | JobcastError]:
+    """`trust`: where models lie, and which may be used; see `running.Ask`. What a policy lacks comes back."""
+    ask = Ask(policy=cell.policy, spec=cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
+    try:
+        return number, replace(run(experiment, ask), replaced=())  # nobody explains a backtest
+    except (OverlapError, DecisionError):
+        raise
+    except JobcastError as error:
+        return number, error
 
 
-def _measured(cell: Cell, scene: Scene, run: Simulated, base: Simulated, counted_from_s: float | None) -> CellResult:
-    alike = run.log.law == base.log.law
-    told = figures(run, base if alike else None, policy=cell.policy, warmup_until_s=counted_from_s)
-    base_jct_s = base.log.jct_s if alike else np.full(len(run.log), np.nan)
-    days = (scene.until_s - (scene.from_s if counted_from_s is None else counted_from_s)) / DAY_S
-    return CellResult(cell, run, told, base_jct_s, after_warmup(run.log, counted_from_s), days)
+def _measured(
+    cell: Cell, ran: Simulated, base: Simulated | None, experiment: Experiment, counted_s: float | None
+) -> CellResult:
+    told = figures(ran, base, policy=cell.policy, warmup_until_s=counted_s)
+    base_jct_s = np.full(len(ran.log), np.nan) if base is None else base.log.jct_s
+    begin_s, last_s = experiment.stretch_s
+    end_s = last_s + 1.0 if experiment.until_s is None else experiment.until_s
+    days = (end_s - (begin_s if counted_s is None else counted_s)) / DAY_S
+    return CellResult(cell, ran, told, base_jct_s, after_warmup(ran.log, counted_s), days)
 
 
 def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, float]]:

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import (
     Cell,
     CellResult,
+    Lacking,
     label_of,
     matrix,
     run_matrix,
@@ -22,21 +23,26 @@ from jobcast.pipelines.backtest import (
     with_settings,
 )
 from jobcast.pipelines.backtest_results import remarks, results_of, write_results
-from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality, placed
+from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
-from jobcast.pipelines.clusters import cluster_of
+from jobcast.pipelines.clusters import cluster_of, named_cluster
 from jobcast.pipelines.console import Console
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
-from jobcast.pipelines.policy_settings import check_forecasts, check_settings
-from jobcast.pipelines.scenes import LOOP_NOTE, Scene, build_scene
+from jobcast.pipelines.policy_settings import check_settings
+from jobcast.pipelines.rounds import ORACLE, RESTATEMENT
+from jobcast.pipelines.running import answers
+from jobcast.pipelines.scenes import LOOP_NOTE
 from jobcast.pipelines.simulation import trust_lines
-from jobcast.pipelines.times import iso
-from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
-from jobcast.schedulers.registry import find_of_kind
+from jobcast.schedulers.policies import ELASTIC, KINDS, POOLS, ROUNDS, PolicySpec
+from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.table import Trace
+
+ALL = "all"
+"""In place of a policy: every one that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,8 @@ class BacktestRequest:
     policies: tuple[str, ...]
     forecasts: tuple[ForecastSpec, ...]
     pools: Path | None
+    cluster: Path | None
+    gpus: int | None
     from_s: float | None
     until_s: float | None
     windows: int
@@ -70,29 +78,28 @@ def run_backtest(
 
     Raises ConfigError for unknown policies, and whatever scenes and sources refuse, before anything is written.
     """
-    for name in (*request.policies, request.baseline):
-        find_of_kind(name, POOLS, ROUNDS, GOODPUT)
-    for policy in request.policies:
-        for spec in request.forecasts:
-            check_forecasts(policy, spec)
+    request = replace(request, policies=_named(request.policies))
+    rules = [*_rules(request.policies), find_policy(request.baseline)]
     local = asks_for_locality(request.settings)
-    own = {name: value for name, value in request.settings.items() if name != LOCALITY}
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
-    check_settings(request.policies, own, local)
+    facts, own = _apart(request.settings, rules, local)
     if request.max_think_s is not None:
         asked = [(policy, spec) for policy in request.policies for spec in request.forecasts]
         check_loop(asked, request.baseline, request.settings)
-    scenes = _scenes(request, trace)
-    pairs = [(policy, spec, label_of(policy, spec)) for policy in request.policies for spec in request.forecasts]
-    wanted = with_settings(matrix(pairs, len(scenes), request.seeds), own, local)
+    experiments = _experiments(request, trace, facts)
+    skipped: list[dict[str, str]] = []
+    pairs = _pairs(request, rules[:-1], experiments[0], skipped)
+    wanted = with_settings(matrix(pairs, len(experiments), request.seeds), own, local)
     if not wanted:
-        raise ConfigError("--policies: nothing named; write --policies mmfs,sia")
+        lacks = "; ".join(f"{one['policy']}: {one['lacks']}" for one in skipped)
+        raise ConfigError(lacks or "--policies: nothing named; write --policies mmfs,sia")
     cells = with_baseline(wanted, request.baseline)
     against = _against(request.against, cells)
+    lacking: list[Lacking] = []
     with console.progress("backtest") as step:
         results = run_matrix(
-            scenes,
+            experiments,
             cells,
             home=home,
             baseline=request.baseline,
@@ -101,37 +108,117 @@ def run_backtest(
             allow_overlap=request.allow_overlap,
             degrade=request.degrade,
             warmup_days=request.warmup_days,
+            lacking=lacking,
             progress=step,
         )
+    skipped += [{"policy": one.cell.label, "lacks": one.why} for one in lacking]
+    if not {one.cell.label for one in results} & {cell.label for cell in wanted}:
+        raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
     assumptions = sentences(rests_on) if rests_on else ()
-    told = results_of(results, baseline=request.baseline, draws=DRAWS, against=against, assumptions=assumptions)
+    told = results_of(
+        results, baseline=request.baseline, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped
+    )
     result: dict[str, Any] = {
         **told,
-        "rows": [_full_row(one, scenes[one.cell.window]) for one in results],
+        "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
-        "inputs": [scene.provenance() for scene in scenes],
+        "inputs": _provenance(experiments, results),
         "configuration": {"settings": dict(request.settings)},
         "seeds": request.seeds,
         "jobcast": __version__,
     }
     if out:
-        write_results(out, told, results, scenes)
-        write_json(out / "inputs.json", _inputs(request, trace, scenes, result, home))
+        write_results(out, told, results)
+        write_json(out / "inputs.json", _inputs(experiments, result, home))
         write_json(out / "figures.json", result)
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
-    for note in (*scenes[0].notes, *_dropped(scenes), *remarks(result), *dict.fromkeys(doubts)):
+    unable = [f"skipped {one['policy']}: {one['lacks']}" for one in skipped]
+    for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
         console.note(note)
     return result
 
 
-def _full_row(one: CellResult, scene: Scene) -> dict[str, Any]:
+def _named(policies: Sequence[str]) -> tuple[str, ...]:
+    """The policies, in place of `all` every one that there is."""
+    return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
+
+
+def _rules(policies: Sequence[str]) -> list[PolicySpec]:
+    """Policies by name. Raises ConfigError for an unknown one."""
+    return [find_policy(name) for name in policies]
+
+
+def _apart(
+    settings: Mapping[str, str], rules: Sequence[PolicySpec], local: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings that say what is replayed, and those that policies decide by; one may be both, of different kinds.
+
+    Raises ConfigError for one that nobody knows.
+    """
+    kinds = {KINDS[rule.kind] for rule in rules}
+    facts = {
+        name: value
+        for name, value in settings.items()
+        if any(name in (*kind.files.model_fields, *kind.site.model_fields) for kind in kinds)
+    }
+    own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
+    check_settings(tuple(rule.name for rule in rules), {n: v for n, v in settings.items() if n not in facts}, local)
+    return facts, own
+
+
+def _pairs(
+    request: BacktestRequest, rules: Sequence[PolicySpec], experiment: Experiment, skipped: list[dict[str, str]]
+) -> list[tuple[str, ForecastSpec, str]]:
+    """(policy, forecasts, label) of every row: sources that tell what a policy asks, else what it goes by by default.
+
+    Who has none is skipped, with what it lacks.
+    """
+    found = []
+    for rule in rules:
+        training = rule.kind == ROUNDS and "throughputs" in experiment.files(ROUNDS)
+        specs = [spec for spec in request.forecasts if answers(spec, rule, training)]
+        if not specs and (rule.kind == ELASTIC or training):
+            specs = [ORACLE if rule.kind == ELASTIC else RESTATEMENT]
+        if not specs:
+            asked = ", ".join(spec.label for spec in request.forecasts)
+            skipped.append(
+                {"policy": rule.name, "lacks": f"a source that tells {' and '.join(rule.asks)}, not {asked}"}
+            )
+        found += [(rule.name, spec, label_of(rule.name, spec)) for spec in specs]
+    return found
+
+
+def _full_row(one: CellResult, experiment: Experiment) -> dict[str, Any]:
     row = one.full_row()
-    return {**row, "figures": row["figures"] | told_of_loop(scene, one.log)}
+    if experiment.max_think_s is None:
+        return row
+    return {**row, "figures": row["figures"] | told_of_loop(experiment.scene(POOLS), one.log)}
+
+
+def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[Any]:
+    """What was replayed, a scene a window and kind, in the order in which policies met them."""
+    met = dict.fromkeys((one.cell.window, find_policy(one.cell.policy).kind) for one in results)
+    scenes = [experiments[window].scene(kind) for window, kind in met]
+    return list({id(scene): scene for scene in scenes}.values())
+
+
+def _provenance(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[dict[str, Any]]:
+    return [scene.provenance() for scene in _scenes_of(experiments, results)]
+
+
+def _notes(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[str]:
+    scenes = _scenes_of(experiments, results)
+    dropped = [
+        f"dropped {count:,}: {reason} (window from {scene.provenance()['window']['from']})"
+        for scene in scenes
+        for reason, count in scene.dropped.items()
+    ]
+    return [note for scene in scenes for note in scene.notes] + dropped
 
 
 def _against(asked: Sequence[str], cells: Sequence[Cell]) -> list[str]:
@@ -146,39 +233,28 @@ def _against(asked: Sequence[str], cells: Sequence[Cell]) -> list[str]:
     return [label for name in asked for label in labels if name in (label, policies[label])]
 
 
-def _scenes(request: BacktestRequest, trace: Trace) -> list[Scene]:
-    place = cluster_of(trace, pools=request.pools, from_s=request.from_s)
+def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str]) -> list[Experiment]:
+    place = named_cluster(trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s)
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:
         raise ConfigError("--from must lie before --until")
-    scenes = [
-        build_scene(
-            trace,
-            place.pools,
-            origin=place.origin,
+    return [
+        Experiment(
+            trace=trace,
+            cluster=place or cluster_of(trace, from_s=request.from_s),
             from_s=since,
             until_s=until,
+            given=facts,
             drop_wide=request.drop_too_wide,
             only_pools=request.pools_only,
             max_think_s=request.max_think_s,
         )
         for since, until in windows_of(begin, end, request.windows)
     ]
-    return [placed(scene, place.cells) for scene in scenes] if asks_for_locality(request.settings) else scenes
 
 
-def _dropped(scenes: list[Scene]) -> list[str]:
-    return [
-        f"dropped {count:,}: {reason} (window from {iso(scene.from_s)})"
-        for scene in scenes
-        for reason, count in scene.dropped.items()
-    ]
-
-
-def _inputs(
-    request: BacktestRequest, trace: Trace, scenes: list[Scene], result: dict[str, Any], home: Path
-) -> dict[str, Any]:
+def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Path) -> dict[str, Any]:
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.model_tables import version_row
 
@@ -186,25 +262,30 @@ def _inputs(
     registry = open_registry(home)
     order = {name: position for position, name in enumerate(ASKED)}
     versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
+    trace, place, notes = (
+        experiments[0].trace,
+        experiments[0].place(),
+        [n for one in result["inputs"] for n in one["notes"]],
+    )
     return {
         "trace": {
             "name": trace.name,
             "sha256": trace.source.sha256,
             "rows": trace.source.rows,
-            "jobs": sum(len(scene.workload.jobs) for scene in scenes),
+            "jobs": sum(len(one.window) for one in experiments),
             "from": float(trace.submit_s[0]),
             "until": float(trace.submit_s[-1]),
-            "pools_origin": next((note for note in scenes[0].notes if note.startswith("quotas:")), None),
+            "pools_origin": f"quotas: {place.origin}",
             "notes": list(trace.notes),
-            "dropped": dict(scenes[0].dropped),
+            "dropped": dict(result["inputs"][0]["dropped"]),
         },
-        "from_s": scenes[0].from_s,
-        "until_s": scenes[-1].until_s,
-        "pools": {pool.name: pool.quota for pool in scenes[0].workload.pools},
+        "from_s": experiments[0].from_s,
+        "until_s": experiments[-1].until_s,
+        "pools": {pool.name: pool.quota for pool in place.pools},
         "models": [version_row(version) for version in versions],
         "command": f"jobcast {shlex.join(sys.argv[1:])}",
         "notes": [
             *["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
-            *(note for scene in scenes for note in scene.notes if note.startswith((LOOP_NOTE, LOCALITY))),
+            *(note for note in dict.fromkeys(notes) if note.startswith((LOOP_NOTE, LOCALITY))),
         ],
     }

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import ORACLE, CellResult, label_of
+from jobcast.pipelines.backtest import ORACLE, CellResult, baselines_of, label_of
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.wording import counted, listed
 from jobcast.simulator.metrics import utilization_over_time
 from jobcast.traces.files import replacing
@@ -48,10 +47,12 @@ def results_of(
     assumptions : what the trace rests on, in sentences
     """
     label = label_of(baseline, ORACLE)
+    others = [name for name in baselines_of([one.cell for one in results], baseline).values() if name != baseline]
+    bases = [label, *(label_of(name, ORACLE) for name in others)]
     return {
         "baseline": label,
         "rows": [result.row() for result in results],
-        "gains": gains_between(results, [label, *against], draws=draws),
+        "gains": gains_between(results, [*bases, *against], draws=draws),
         "skipped": list(skipped),
         "assumptions": list(assumptions),
     }
@@ -73,30 +74,29 @@ def remarks(told: Mapping[str, Any]) -> list[str]:
     return [line for line, holds in lines.items() if holds]
 
 
-def write_results(
-    folder: Path, told: Mapping[str, Any], results: Sequence[CellResult], scenes: Sequence[Scene]
-) -> None:
+def write_results(folder: Path, told: Mapping[str, Any], results: Sequence[CellResult]) -> None:
     """Write the files of a backtest; `told` is what `results_of` gave."""
     with replacing(folder) as draft:
         draft.mkdir()
         write_json(draft / RESULTS, told)
-        write_parquet(pl.concat(_jobs(result, scenes[result.cell.window]) for result in results), draft / JOBS)
+        write_parquet(pl.concat(_jobs(result) for result in results), draft / JOBS)
         write_parquet(_utilization(results), draft / UTILIZATION)
 
 
-def _jobs(result: CellResult, scene: Scene) -> pl.DataFrame:
+def _jobs(result: CellResult) -> pl.DataFrame:
     """A row a job; user and tag empty where the trace does not say, start and end where it never ran."""
-    cell, log, jobs = result.cell, result.log, scene.workload.jobs
+    cell, log, jobs = result.cell, result.log, result.run.jobs
+    assert jobs is not None, "runs of a backtest list their jobs"
+    text = {name: jobs[name] if name in jobs.columns else pl.Series([None] * len(jobs)) for name in ("user", "tag")}
     return pl.DataFrame(
         {
             "label": pl.Series([cell.label]).new_from_index(0, len(log)),
             "window": np.full(len(log), cell.window, dtype=np.int32),
             "seed": np.full(len(log), cell.seed, dtype=np.int32),
             "job": np.arange(len(log), dtype=np.int32),
-            "job_id": [job.job_id for job in jobs],
-            "pool": [job.pool for job in jobs],
-            "user": [job.user or None for job in jobs],
-            "tag": [job.tag or None for job in jobs],
+            "job_id": jobs["job_id"],
+            "pool": jobs["pool"],
+            **{name: column.cast(pl.String).replace("", None) for name, column in text.items()},
             "submit_s": log.submit_s,
             "start_s": log.start_s,
             "end_s": log.end_s,

@@ -61,6 +61,15 @@ def cluster_of(
     return replace(read, at_s=at_s, origin=", ".join(told))
 
 
+def named_cluster(
+    trace: Trace, *, pools: Path | None, cluster: Path | None, gpus: int | None, from_s: float | None
+) -> Cluster | None:
+    """As `cluster_of`, None where nothing was named."""
+    if pools is None and cluster is None and gpus is None:
+        return None
+    return cluster_of(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=from_s)
+
+
 def _derived(trace: Trace) -> Cluster:
     span_s = float(trace.submit_s[-1] - trace.submit_s[0]) or 1.0
     return Cluster(

@@ -15,7 +15,7 @@ from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
 from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
 from jobcast.pipelines.goodput_runs import scaling_scene
 from jobcast.pipelines.scaling_jobs import read_scaling
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import Scene, build_scene, cut_window
 from jobcast.pipelines.tasks.scene import TaskScene, task_scene
 from jobcast.pipelines.training_jobs import read_tables
 from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, KINDS, POOLS, ROUNDS, TASKS
@@ -47,7 +47,7 @@ class Experiment:
     Attributes
     ----------
     trace : whole; jobs before the window are history
-    pools, cluster, gpus : the cluster as it was named, at most one of them
+    cluster : what was named; None for what keeps the trace's jobs busy
     from_s, until_s, limit : the window, seconds from the epoch, and how many of its jobs
     given : tables and other facts that `--set` names; they go before those beside an enriched trace
     drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
@@ -55,9 +55,7 @@ class Experiment:
     """
 
     trace: Trace
-    pools: Path | None = None
-    cluster: Path | None = None
-    gpus: int | None = None
+    cluster: Cluster | None = None
     from_s: float | None = None
     until_s: float | None = None
     limit: int | None = None
@@ -93,10 +91,21 @@ class Experiment:
         return {**self._beside(kind), **{name: value for name, value in self.given.items() if name in known}}
 
     def place(self, kind: str = POOLS) -> Cluster:
-        """The cluster. Raises ConfigError and PoolsError as `cluster_of`."""
-        otherwise = TASK_GPUS if kind == TASKS else None
-        named: dict[str, Any] = {"pools": self.pools, "cluster": self.cluster, "gpus": self.gpus}
-        return cluster_of(self.trace, **named, from_s=self.from_s, otherwise=otherwise)
+        """The cluster; where none was named, that of MLFS for tasks."""
+        if self.cluster is not None:
+            return self.cluster
+        return cluster_of(self.trace, from_s=self.from_s, otherwise=TASK_GPUS if kind == TASKS else None)
+
+    @cached_property
+    def window(self) -> Trace:
+        """The jobs, before any are left out. Raises TraceError where there is none."""
+        return cut_window(self.trace, **self.cut)
+
+    @property
+    def stretch_s(self) -> tuple[float, float]:
+        """Beginning of the window and last submission, seconds from the epoch."""
+        submit_s = self.window.submit_s
+        return float(submit_s[0]) if self.from_s is None else self.from_s, float(submit_s[-1])
 
     @cached_property
     def _scenes(self) -> dict[tuple[object, ...], Any]:
@@ -114,7 +123,7 @@ class Experiment:
         return self._scenes[key]
 
     @property
-    def window(self) -> dict[str, Any]:
+    def cut(self) -> dict[str, Any]:
         """From, until and limit, by these names."""
         return {"from_s": self.from_s, "until_s": self.until_s, "limit": self.limit}
 
@@ -127,7 +136,7 @@ def whole_jobs(experiment: Experiment, files: Mapping[str, str], shared: bool = 
         [Pool(FLAT_POOL, place.gpus)] if shared else place.pools,
         origin=place.together if shared else place.origin,
         flat=place.flat or shared,
-        **experiment.window,
+        **experiment.cut,
         drop_wide=experiment.drop_wide,
         only_pools=experiment.only_pools,
         tables=read_tables(files),
@@ -147,13 +156,13 @@ def jobs_that_scale(experiment: Experiment, files: Mapping[str, str]) -> Scene:
 def elastic_jobs(experiment: Experiment, files: Mapping[str, str]) -> ElasticScene:
     """Jobs as policies of elastic ones meet them."""
     read = read_settings("elastic jobs", KINDS[ELASTIC].files, files)
-    return elastic_scene(experiment.trace, experiment.place(), **experiment.window, **read.given())
+    return elastic_scene(experiment.trace, experiment.place(), **experiment.cut, **read.given())
 
 
 def task_jobs(experiment: Experiment, files: Mapping[str, str] | None = None) -> TaskScene:
     """Jobs of tasks on servers."""
     tasks, curves = _needed(TASKS, experiment.files(TASKS) if files is None else files)
-    return task_scene(experiment.trace, experiment.place(TASKS), **experiment.window, tasks=tasks, curves=curves)
+    return task_scene(experiment.trace, experiment.place(TASKS), **experiment.cut, tasks=tasks, curves=curves)
 
 
 def energy_jobs(experiment: Experiment, files: Mapping[str, str]) -> EnergyScene:
@@ -162,7 +171,7 @@ def energy_jobs(experiment: Experiment, files: Mapping[str, str]) -> EnergyScene
     site = KINDS[ENERGY].site
     prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
     return energy_scene(
-        experiment.trace, experiment.place().priced(**dict(prices)), **experiment.window, profiles=profiles
+        experiment.trace, experiment.place().priced(**dict(prices)), **experiment.cut, profiles=profiles
     )
 
 

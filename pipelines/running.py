@@ -14,7 +14,7 @@ from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import REGIME_KINDS, ForecastSpec
 from jobcast.pipelines.policy_settings import loaded, settings_for
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE, default_spec
@@ -22,7 +22,23 @@ from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
-from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS, PolicySpec, split_settings
+from jobcast.schedulers.policies import (
+    ACCURACIES,
+    ARRIVALS,
+    DURATIONS,
+    ELASTIC,
+    ENERGY,
+    FUTURE,
+    GOODPUT,
+    LOADS,
+    POOLS,
+    REGIMES,
+    ROUNDS,
+    TASKS,
+    TIMES,
+    PolicySpec,
+    split_settings,
+)
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.recording import Recording
 
@@ -69,7 +85,43 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
         )
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
     made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
-    return replace(made, forecasts=spec.label if rule.asks else None)
+    listed = experiment.scene(rule.kind).listed()
+    return replace(made, forecasts=spec.label if rule.asks else None, jobs=listed)
+
+
+PREDICTORS_OF: Mapping[str, str] = {
+    ARRIVALS: "will-jobs-arrive",
+    LOADS: "new-load",
+    DURATIONS: "job-duration",
+    REGIMES: "regime",
+    ACCURACIES: "accuracy-curve",
+    TIMES: "epoch-time",
+}
+"""What a policy asks of forecasts -> the registered predictor that answers."""
+ANSWERED_BY: Mapping[str, tuple[str, ...]] = {
+    TASKS: ("oracle", "registry", "conservative", "random", "noisy"),
+    ENERGY: ("oracle", "registry", "conservative", "noisy"),
+    ELASTIC: ("oracle",),
+}
+"""Kinds of sources that tell what policies of a kind ask."""
+
+
+def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> bool:
+    """Whether a source tells what a policy asks; where it pins versions, whether any is of a predictor that is asked.
+
+    `training`: whether jobs report epochs, so that policies of rounds ask for regimes.
+    """
+    if spec.versions:
+        asked = {PREDICTORS_OF.get(one, "") for one in rule.asks} | {rule.learned}
+        if asked.isdisjoint(name for name, _ in spec.versions):
+            return False
+    if FUTURE in rule.asks:
+        return spec.kind == "oracle"
+    if rule.kind in ANSWERED_BY:
+        return spec.kind in ANSWERED_BY[rule.kind]
+    if rule.kind == ROUNDS and training:
+        return spec.kind in ("oracle", "registry", *REGIME_KINDS)
+    return spec.kind not in REGIME_KINDS
 
 
 def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:

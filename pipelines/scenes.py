@@ -69,11 +69,6 @@ class Scene:
         """Whether jobs arrive after those that they follow, not when the trace says."""
         return self.workload.successions is not None
 
-    @property
-    def stretch_s(self) -> tuple[float, float]:
-        """Beginning of the window and last submission, seconds from the epoch."""
-        return self.from_s, self.workload.jobs[-1].submit_s
-
     def listed(self) -> pl.DataFrame:
         """What a table of jobs takes from the trace: `job_table.LISTED`."""
         return listed(self.workload)

@@ -84,8 +84,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         record=request.out is not None,
     )
     scene: Any = experiment.scene(rule.kind)
-    begin_s, last_s = scene.stretch_s
-    counted_s = counted_from(begin_s, last_s, request.warmup_days)
+    counted_s = counted_from(*experiment.stretch_s, request.warmup_days)
     if baseline is None and _has_default(rule, scene):
         base_rule = find_policy(DEFAULT_BASELINE)
     with console.progress(f"simulate {rule.name}") as step:

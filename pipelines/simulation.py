@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
@@ -59,6 +60,7 @@ class Simulated:
     forecasts : the source that was asked, None where none was
     recording : what it answered, where that was kept
     notes : what a reader of the result should know of it
+    jobs : `job_table.LISTED` of each job, in the log's order
     """
 
     log: RunLog
@@ -73,6 +75,7 @@ class Simulated:
     forecasts: str | None = None
     recording: Recording | None = None
     notes: tuple[str, ...] = ()
+    jobs: pl.DataFrame | None = None
 
 
 def simulate(

@@ -25,7 +25,11 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.command(name="backtest", cls=PolicyCommand)
 @trace_option()
 @click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas: CSV pool,gpus[,from][,cells].")
-@click.option("--policies", required=True, metavar="A,B", help="Policies between commas.")
+@click.option(
+    "--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML of nodes, pools, watts, prices."
+)
+@click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
+@click.option("--policies", required=True, metavar="A,B", help="Policies between commas, or all.")
 @click.option(
     "--forecasts", default="oracle", show_default=True, metavar="K1,K2", help=f"Sources between commas: {HELP}."
 )
@@ -50,6 +54,8 @@ def command(
     ctx: click.Context,
     trace_path: Path,
     pools_path: Path | None,
+    cluster_path: Path | None,
+    gpus: int | None,
     policies: str,
     forecasts: str,
     from_s: float | None,
@@ -87,11 +93,13 @@ def command(
     from jobcast.pipelines.report import summary_table
     from jobcast.traces.readers import read_trace
 
-    check_places(json_to, (trace_path, pools_path), folders={"--out": out})
+    check_places(json_to, (trace_path, pools_path, cluster_path), folders={"--out": out})
     request = BacktestRequest(
         policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
         forecasts=tuple(split_forecasts(forecasts)),
         pools=pools_path,
+        cluster=cluster_path,
+        gpus=gpus,
         from_s=from_s,
         until_s=until_s,
         windows=windows,

@@ -33,6 +33,7 @@ def train_scheduler(
     settings = _known(settings_of(pairs), name)
     from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch
+    from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment, task_jobs
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
     from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
@@ -49,8 +50,8 @@ def train_scheduler(
     gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
     given = {name: path for name, path in files.items() if name != "cluster"}
     trace = read_trace(trace_path)
-    where: dict[str, Any] = {"cluster": cluster, "gpus": gpus, "from_s": window[0], "until_s": window[1]}
-    scene = task_jobs(Experiment(trace=trace, given=given, **where))
+    place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
+    scene = task_jobs(Experiment(trace=trace, cluster=place, given=given, from_s=window[0], until_s=window[1]))
     counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()

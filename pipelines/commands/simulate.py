@@ -96,6 +96,7 @@ def command(
       jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
     """
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.simulate_command import SimulateRequest, check_request, simulate_one
@@ -117,11 +118,10 @@ def command(
     think_s = asked_think_s(closed_loop, max_think_s)
     check_request(request, think_s)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
+    trace = read_trace(trace_path)
     experiment = Experiment(
-        trace=read_trace(trace_path),
-        pools=pools_path,
-        cluster=cluster_path,
-        gpus=gpus,
+        trace=trace,
+        cluster=named_cluster(trace, pools=pools_path, cluster=cluster_path, gpus=gpus, from_s=from_s),
         from_s=from_s,
         until_s=until_s,
         limit=limit,

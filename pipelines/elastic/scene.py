@@ -62,11 +62,6 @@ class ElasticScene:
         known = [name for name in LISTED if name in self.trace.jobs.columns]
         return self.trace.jobs.select(known).with_columns(duration=pl.Series(self.size_s))
 
-    @property
-    def stretch_s(self) -> tuple[float, float]:
-        """First and last submission, seconds from the epoch."""
-        return float(self.trace.submit_s[0]), float(self.trace.submit_s[-1])
-
     def provenance(self) -> dict[str, Any]:
         """Inputs of the simulation, for results."""
         return {

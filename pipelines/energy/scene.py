@@ -61,11 +61,6 @@ class EnergyScene:
         truth, window = EnergyTruth(self.jobs.epoch_s), self.trace
         return EnergyWorkload(jobs, truth, self.cluster, self.job_ids, window.gpus, window.duration_s)
 
-    @property
-    def stretch_s(self) -> tuple[float, float]:
-        """First and last submission, seconds from the epoch."""
-        return float(self.trace.submit_s[0]), float(self.trace.submit_s[-1])
-
     def listed(self) -> pl.DataFrame:
         """What a table of jobs takes from the trace."""
         return self.trace.jobs

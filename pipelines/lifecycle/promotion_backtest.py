@@ -11,10 +11,11 @@ from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.schedulers.policies import POOLS
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ def replay_both(
     """
     if contest.missing:
         return None, False
-    scene, place = _scene(window, begin_s, end_s)
+    experiment = _experiment(window, begin_s, end_s)
+    place = experiment.place()
     cells = [
         Cell(POLICY, _pinned(contest, version), label)
         for label, version in ((CANDIDATE, contest.candidate), (CHAMPION, contest.champion))
     ]
     results = run_matrix(
-        [scene],
+        [experiment],
         cells,
         home=home,
         baseline=BASELINE,
@@ -58,12 +60,12 @@ def replay_both(
         "others": {version.name: version.version for version in contest.others},
         "quotas": place.origin,
         "pools": {pool.name: pool.quota for pool in place.pools},
-        "dropped": dict(scene.dropped),
+        "dropped": dict(experiment.scene(POOLS).dropped),
     }
     return told, any(one.run.overlap for one in results)
 
 
-def _scene(window: "Window", begin_s: float, end_s: float) -> tuple[Scene, Cluster]:
+def _experiment(window: "Window", begin_s: float, end_s: float) -> Experiment:
     """The jobs of the window; without a pools file, with quotas that it keeps busy."""
     if window.pools is not None:
         place = cluster_of(window.trace, pools=window.pools, from_s=begin_s)
@@ -71,16 +73,7 @@ def _scene(window: "Window", begin_s: float, end_s: float) -> tuple[Scene, Clust
         derived = derive_pools(window.trace.between(begin_s, end_s), span_s=end_s - begin_s)
         origin = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
         place = Cluster(quotas=PoolsTable.of(derived), origin=origin)
-    scene = build_scene(
-        window.trace,
-        place.pools,
-        origin=place.origin,
-        from_s=begin_s,
-        until_s=end_s,
-        drop_wide=True,
-        only_pools=True,
-    )
-    return scene, place
+    return Experiment(trace=window.trace, cluster=place, from_s=begin_s, until_s=end_s, drop_wide=True, only_pools=True)
 
 
 def _pinned(contest: "Contest", version: ModelVersion) -> ForecastSpec:

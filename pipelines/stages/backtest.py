@@ -6,6 +6,7 @@ from typing import Any
 import joblib
 
 from jobcast.domain.errors import RegistryError
+from jobcast.domain.hardware import Cluster
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.pipelines.backtest import (
@@ -20,12 +21,12 @@ from jobcast.pipelines.backtest import (
 )
 from jobcast.pipelines.backtest_results import results_of, speedup_table, write_results
 from jobcast.pipelines.config import Cells
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.lifecycle.gate import evidence, gate_cells, same_run
 from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.policy_settings import check_settings
-from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.summaries import summaries
 from jobcast.traces.pools import read_pools
@@ -45,16 +46,16 @@ HEADLINE = (
 def work(context: Context, item: str = "") -> None:
     """Replay the test window under every cell of the parameters."""
     params = context.params.backtest
-    scenes = test_scenes(context)
+    windows = test_windows(context)
     versions = registered(context)
-    asked = _with_settings(matrix(_pairs(context, versions), len(scenes), params.seeds), params.cells)
+    asked = _with_settings(matrix(_pairs(context, versions), len(windows), params.seeds), params.cells)
     cells = with_baseline(asked, params.baseline)
-    gate = gate_cells(firsts(versions), len(scenes))
+    gate = gate_cells(firsts(versions), len(windows))
     lacking = [cell for cell in gate if not any(same_run(cell, one) for one in cells)]
-    every = replayed(context, scenes, [*cells, *lacking])
+    every = replayed(context, windows, [*cells, *lacking])
     results = every[: len(cells)]
     told = results_of(results, baseline=params.baseline, draws=params.draws)
-    write_results(context.root / "processed/backtest", told, results, scenes)
+    write_results(context.root / "processed/backtest", told, results)
     write_json(context.root / "processed/gate.json", evidence(every, gate, params.draws))
     write_json(context.root / "processed/metrics/backtest.json", _headlines(told["rows"]))
     write_text(context.root / "processed/plots/speedup_cdf.csv", speedup_table(results))
@@ -70,26 +71,26 @@ def work(context: Context, item: str = "") -> None:
             ],
         },
     )
-    context.console.note(f"backtest: {len(cells)} simulations of {sum(len(s.workload.jobs) for s in scenes):,} jobs")
+    context.console.note(f"backtest: {len(cells)} simulations of {sum(len(one.window) for one in windows):,} jobs")
 
 
-def test_scenes(context: Context) -> list[Scene]:
+def test_windows(context: Context) -> list[Experiment]:
     """The test window, in as many parts as the parameters say."""
     split, told = context.split()
-    pools = read_pools(context.pools).at(split.train_until_s)
+    place = Cluster(quotas=read_pools(context.pools), at_s=split.train_until_s, origin=told["pools_origin"])
     trace = context.trace()
     return [
-        build_scene(trace, pools, origin=told["pools_origin"], from_s=begin, until_s=end, only_pools=True)
+        Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)
         for begin, end in windows_of(split.train_until_s, split.test_until_s, context.params.backtest.windows)
     ]
 
 
-def replayed(context: Context, scenes: Sequence[Scene], cells: Sequence[Cell]) -> list[CellResult]:
+def replayed(context: Context, windows: Sequence[Experiment], cells: Sequence[Cell]) -> list[CellResult]:
     """Results of cells on the test window, in their order."""
     params = context.params.backtest
     with context.console.progress("backtest") as step:
         return run_matrix(
-            scenes,
+            windows,
             cells,
             home=context.home,
             baseline=params.baseline,

@@ -20,11 +20,12 @@ from jobcast.pipelines.lifecycle.verdict import CHAMPION as INCUMBENT
 from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.recipes import Trained
 from jobcast.pipelines.simulation import warmup_end
-from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_scenes
+from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_windows
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.train import cares, settings_of, training_data
 from jobcast.pipelines.summaries import summaries
 from jobcast.pipelines.training import register_once
+from jobcast.schedulers.policies import POOLS
 from jobcast.simulator.metrics import after_warmup
 
 Trio = Mapping[str, ModelVersion]
@@ -73,9 +74,10 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
     tries = [{"care": asdict(first), "number": 0, **gains, "reasons": reasons}]
     if not reasons:
         return tries
-    scenes, days = test_scenes(context), context.params.backtest.warmup_days
-    cells = [cell for cell in gate_cells(trio, len(scenes)) if cell.label == NOTHING]
-    nothing = [result.log for result in replayed(context, scenes, cells)]
+    windows, days = test_windows(context), context.params.backtest.warmup_days
+    scenes = [one.scene(POOLS) for one in windows]
+    cells = [cell for cell in gate_cells(trio, len(windows)) if cell.label == NOTHING]
+    nothing = [result.log for result in replayed(context, windows, cells)]
     counted = [after_warmup(log, warmup_end(scene, days)) for log, scene in zip(nothing, scenes, strict=True)]
     for number, care in enumerate(others, 1):
         if any(one["slowed_pct"] <= wanted.slowed_pct and care.covers(Care(**one["care"])) for one in tries):
@@ -121,11 +123,11 @@ def _beside(context: Context, trio: Trio, held: Trio) -> tuple[list[str], dict[s
     """Why the trio is worse than the champions, and the figures of both; nothing where these are no other trio."""
     if len(held) < len(PREDICTORS) or all(held[name].version == trio[name].version for name in PREDICTORS):
         return [], None
-    scenes = test_scenes(context)
+    windows = test_windows(context)
     specs = {CANDIDATE: trio_spec(trio), INCUMBENT: trio_spec(held)}
-    cells = matrix([(POLICY, spec, label) for label, spec in specs.items()], len(scenes), 1)
+    cells = matrix([(POLICY, spec, label) for label, spec in specs.items()], len(windows), 1)
     try:
-        results = replayed(context, scenes, cells)
+        results = replayed(context, windows, cells)
     except OverlapError as error:  # champions that have seen the test window would look too good there
         return [f"cannot be compared with the champions ({error})"], None
     figures = {one.label: dict(one.figures) for one in summaries([result.row() for result in results])}

@@ -57,11 +57,6 @@ class TaskScene:
         """As the engine takes it."""
         return TaskWorkload(self.jobs, self.truth, self.cluster, self.job_ids, self.trace.duration_s)
 
-    @property
-    def stretch_s(self) -> tuple[float, float]:
-        """First and last submission, seconds from the epoch."""
-        return float(self.trace.submit_s[0]), float(self.trace.submit_s[-1])
-
     def listed(self) -> pl.DataFrame:
         """What a table of jobs takes from the trace."""
         return self.trace.jobs

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.backtest import matrix, run_matrix, windows_of
 from jobcast.pipelines.backtest_results import (
@@ -25,9 +26,10 @@ from jobcast.pipelines.backtest_results import (
     write_results,
 )
 from jobcast.pipelines.engines import ENGINES
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.scenes import build_scene
+from jobcast.schedulers.policies import POOLS
 from jobcast.traces.readers import read_trace
 
 ORACLE, RANDOM, REGISTRY = map(parse_forecasts, ("oracle", "random", "registry"))
@@ -48,8 +50,10 @@ FIGURES = (
 def scenes(run):
     """Two windows of the finished run's trace."""
     trace, pools = read_trace(run.trace), [Pool("production-1", 6), Pool("research-1", 4), Pool("wide-1", 30)]
+    place = Cluster(quotas=PoolsTable.of(pools))
     return [
-        build_scene(trace, pools, from_s=begin, until_s=end) for begin, end in windows_of(1704412800, 1704585600, 2)
+        Experiment(trace=trace, cluster=place, from_s=begin, until_s=end)
+        for begin, end in windows_of(1704412800, 1704585600, 2)
     ]
 
 
@@ -206,10 +210,10 @@ def test_the_command_compares_with_any_row_whatever_the_order(shell, run):
 
 
 def test_results_are_files_that_are_the_same_each_time(scenes, tmp_path):
-    names = [pool.name for pool in scenes[0].workload.pools]
+    names = [pool.name for pool in scenes[0].scene(POOLS).workload.pools]
     for folder in ("a", "b"):
         results = run_matrix(scenes, matrix(PAIRS, 2, 2), home=tmp_path)
-        write_results(tmp_path / folder, results_of(results, baseline="fcfs", draws=100), results, scenes)
+        write_results(tmp_path / folder, results_of(results, baseline="fcfs", draws=100), results)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == ["jobs.parquet", "results.json", "utilization.parquet"]
     for file in files:
@@ -318,11 +322,11 @@ def test_versions_of_a_predictor_are_compared(shell, run, store):
 
 def test_jobs_of_the_folder_are_those_of_the_simulations(scenes, tmp_path):
     results = run_matrix(scenes, matrix(PAIRS[:1], 2, 1), home=tmp_path)
-    write_results(tmp_path / "a", results_of(results, baseline="fcfs", draws=100), results, scenes)
+    write_results(tmp_path / "a", results_of(results, baseline="fcfs", draws=100), results)
     jobs = pl.read_parquet(tmp_path / "a/jobs.parquet").filter(window=1)
     log = results[1].log
     assert jobs["submit_s"].to_list() == log.submit_s.tolist()
     assert jobs["end_s"].to_list() == log.end_s.tolist()
     for column in ("job_id", "pool", "user", "tag"):
-        assert jobs[column].to_list() == [getattr(job, column) or None for job in scenes[1].workload.jobs]
+        assert jobs[column].to_list() == [getattr(job, column) or None for job in scenes[1].scene(POOLS).workload.jobs]
     assert jobs["user"].null_count() < len(jobs)
