@@ -111,8 +111,9 @@ def run_backtest(
             lacking=lacking,
             progress=step,
         )
-    skipped += [{"policy": one.cell.label, "lacks": one.why} for one in lacking]
-    if not {one.cell.label for one in results} & {cell.label for cell in wanted}:
+    asked_for = {cell.label for cell in wanted}
+    skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in lacking if one.cell.label in asked_for]
+    if asked_for.isdisjoint(one.cell.label for one in results):
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
     assumptions = sentences(rests_on) if rests_on else ()
