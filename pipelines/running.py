@@ -8,6 +8,8 @@ from typing import Any
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
+from jobcast.domain.laws import RUNTIME
 from jobcast.pipelines.cells import asks_for_locality
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
@@ -99,7 +101,9 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         progress=progress,
         wrap=recorded if ask.record else None,
     )
-    return replace(ran, recording=made[0] if made else None)
+    # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
+    law = RUNTIME if scene.scaling is None else GOODPUT_LAW
+    return replace(ran, log=replace(ran.log, law=law), recording=made[0] if made else None)
 
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
