@@ -10,21 +10,19 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
 from jobcast.domain.laws import RUNTIME
-from jobcast.pipelines.cells import asks_for_locality
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.policy_settings import loaded, settings_for
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE, default_spec
 from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
-from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS, PolicySpec, split_settings
+from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS, PolicySpec
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.recording import Recording
 
@@ -81,8 +79,6 @@ def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scene: Any = experiment.scene(rule.kind)
-    local = asks_for_locality(experiment.given)
-    split_settings(rule, loaded(ask.settings), local)
     made: list[Recording] = []
 
     def recorded(source: ForecastSource) -> ForecastSource:
@@ -95,7 +91,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         ask.spec,
         home=ask.home,
         seed=ask.seed,
-        settings=dict(settings_for(rule.name, ask.settings, local)),
+        settings=ask.settings,
         allow_overlap=ask.allow_overlap,
         degrade=ask.degrade,
         progress=progress,
