@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
@@ -12,6 +13,7 @@ from jobcast.domain.errors import ConfigError
 ENGINES = ("local", "ray")
 CHUNK = 8
 """Tasks a worker that Ray is given at a time: it answers for all of them at once."""
+GIVEN_UP = r"\d+ tasks which were still being processed by the workers have been cancelled"
 
 
 def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[Any]:
@@ -27,6 +29,8 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
                 done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
                     tasks
                 )
+            # Whoever ends a command is told so in one line; that joblib gives up tasks then is no news.
+            warnings.filterwarnings("ignore", message=GIVEN_UP, category=UserWarning)
             yield from done
             return
         left = iter(tasks)

@@ -80,10 +80,16 @@ class Experiment:
         beside = self._beside(kind)
         return tuple(sentences(self._assumed, set(beside))) if self._assumed is not None and beside else ()
 
+    @cached_property
+    def _found(self) -> dict[str, dict[str, str]]:
+        return {}
+
     def _beside(self, kind: str) -> dict[str, str]:
-        wanted = [name for name in TABLES.get(kind, ()) if name not in self.given]
-        found = facts_beside(self.trace.source.path, wanted) if wanted else {}
-        return {name: str(path) for name, path in found.items()}
+        if kind not in self._found:  # whose hashes are checked once
+            wanted = [name for name in TABLES.get(kind, ()) if name not in self.given]
+            found = facts_beside(self.trace.source.path, wanted) if wanted else {}
+            self._found[kind] = {name: str(path) for name, path in found.items()}
+        return self._found[kind]
 
     def files(self, kind: str) -> dict[str, str]:
         """Facts that a kind of policy meets its jobs by, as `--set` would name them."""

@@ -8,14 +8,14 @@ from typing import Any
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
-from jobcast.pipelines.cells import asks_for_locality
+from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
+from jobcast.domain.laws import RUNTIME
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGIME_KINDS, ForecastSpec
-from jobcast.pipelines.policy_settings import loaded, settings_for
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE, default_spec
 from jobcast.pipelines.simulation import Simulated, simulate
@@ -37,7 +37,6 @@ from jobcast.schedulers.policies import (
     TASKS,
     TIMES,
     PolicySpec,
-    split_settings,
 )
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.recording import Recording
@@ -131,8 +130,6 @@ def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scene: Any = experiment.scene(rule.kind)
-    local = asks_for_locality(experiment.given)
-    split_settings(rule, loaded(ask.settings), local)
     made: list[Recording] = []
 
     def recorded(source: ForecastSource) -> ForecastSource:
@@ -145,13 +142,15 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         ask.spec,
         home=ask.home,
         seed=ask.seed,
-        settings=dict(settings_for(rule.name, ask.settings, local)),
+        settings=ask.settings,
         allow_overlap=ask.allow_overlap,
         degrade=ask.degrade,
         progress=progress,
         wrap=recorded if ask.record else None,
     )
-    return replace(ran, recording=made[0] if made else None)
+    # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
+    law = RUNTIME if scene.scaling is None else GOODPUT_LAW
+    return replace(ran, log=replace(ran.log, law=law), recording=made[0] if made else None)
 
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:

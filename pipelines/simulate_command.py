@@ -17,7 +17,7 @@ from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.job_table import check_job_table, write_job_table
 from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
 from jobcast.pipelines.rounds import ORACLE, has_training
-from jobcast.pipelines.run_record import bin_names, check_record, pool_record_of, record_of, write_run_record
+from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, write_run_record
 from jobcast.pipelines.running import Ask, run
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
@@ -146,15 +146,15 @@ def check_request(request: SimulateRequest, max_think_s: float | None) -> None:
 
     Raises ConfigError for names, sources and places that cannot be.
     """
-    named = [name for name in (request.policy, request.baseline or DEFAULT_BASELINE) if name not in (*SHORT, "none")]
-    rules = {name: policies_meant(name, None, request.settings, None)[0] for name in named}
+    known = request.policy not in SHORT
+    base = None if request.baseline in SHORT else request.baseline
+    policies_meant(request.policy if known else DEFAULT_BASELINE, base, request.settings, None)
     if request.out:
         check_job_table(request.out)
-        check_record(request.out)
     spec, baseline = request.spec or ORACLE, (request.baseline or DEFAULT_BASELINE)
     if max_think_s is not None:
         check_loop([(request.policy, spec)], None if baseline == "none" else baseline, request.settings)
-    if request.policy in rules:
+    if known:
         check_forecasts(request.policy, spec)
     if asks_for_locality(request.settings):
         check_locality(request.policy, None if baseline == "none" else baseline)

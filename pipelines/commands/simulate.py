@@ -99,6 +99,7 @@ def command(
     from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.forecast_specs import parse_forecasts
+    from jobcast.pipelines.run_record import check_record
     from jobcast.pipelines.simulate_command import SimulateRequest, check_request, simulate_one
     from jobcast.traces.readers import read_trace
 
@@ -118,6 +119,8 @@ def command(
     think_s = asked_think_s(closed_loop, max_think_s)
     check_request(request, think_s)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
+    if out:
+        check_record(out)
     trace = read_trace(trace_path)
     experiment = Experiment(
         trace=trace,

@@ -6,7 +6,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenes import build_scene
-from jobcast.pipelines.simulation import check_baseline, figures, figures_table, simulate, warmup_end
+from jobcast.pipelines.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
 
 ORACLE = parse_forecasts("oracle")
@@ -39,12 +39,12 @@ def test_settings_reach_the_policy_and_unknown_ones_are_refused(small, tmp_path)
 
 def test_a_policy_without_forecasts_opens_no_registry(small, tmp_path):
     run = simulate(small, "fcfs", parse_forecasts("registry"), home=tmp_path / "nosuch")
-    assert figures(run, None, policy="fcfs", spec=parse_forecasts("registry"))["forecasts"] is None
+    assert figures(run, None, policy="fcfs")["forecasts"] is None
 
 
 def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
     run = simulate(small, "fcfs", ORACLE, home=tmp_path)
-    told = figures(run, run, policy="fcfs", spec=ORACLE, warmup_until_s=1e9)
+    told = figures(run, run, policy="fcfs", warmup_until_s=1e9)
     assert told["jobs"] == 0
     unknown = {"mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s", "utilization", "speedup_mean"}
     assert {key for key, value in told.items() if value is None} >= unknown
@@ -57,12 +57,3 @@ def test_a_warm_up_must_leave_a_job(small):
     assert warmup_end(small, 1.0) == 86400.0
     with pytest.raises(ConfigError, match=r"--warmup 2: leaves no job .* the last one is submitted 1 days after"):
         warmup_end(small, 2.0)
-
-
-def test_baselines_are_policies_or_none():
-    assert check_baseline("none") is None
-    assert check_baseline("mmfs") == "mmfs"
-    with pytest.raises(
-        ConfigError, match=r"--baseline lottery: unknown policy lottery; known policies: fcfs, .*, or none"
-    ):
-        check_baseline("lottery")
