@@ -29,7 +29,7 @@ NOT_REPEATABLE = ("wall_s", "cpu_s")
 
 LAW_BASELINES: Mapping[str, str] = {SPEEDUP: "elastic_fifo", TASKS: "gandiva", EPOCHS: "energy_fifo"}
 """What rows of a law are compared with where the baseline has another: whoever came first."""
-NAMES = ("policy", "forecasts", "law")
+NAMES = ("policy", "forecasts", "future", "law")
 """What `simulate --json` tells among its figures, and a row beside them."""
 
 
@@ -81,7 +81,7 @@ class CellResult:
             "label": cell.label,
             "policy": cell.policy,
             "forecasts": self.forecasts,
-            "future": self.forecasts is not None and cell.spec.future,
+            "future": self.run.future,
             "law": log.law,
             "scope": known.scope,
             "preempts": known.preempts,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.errors import ConfigError, RegistryError
+from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
 from jobcast.domain.laws import RUNTIME
@@ -85,14 +85,13 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
     try:
         made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
-    except RegistryError as error:
+    except (RegistryError, OverlapError) as error:
         if ask.spec is not None:
             raise
-        raise RegistryError(
-            f"{error}; or name another source, as --forecasts oracle, which reads the future"
-        ) from error
+        raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
     listed = experiment.scene(rule.kind).listed()
-    return replace(made, forecasts=spec.label if rule.asks else None, jobs=listed)
+    asked = bool(rule.asks)
+    return replace(made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed)
 
 
 PREDICTORS_OF: Mapping[str, str] = {

@@ -58,6 +58,7 @@ class Simulated:
     trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
     replaced : since when which of them were replaced
     forecasts : the source that was asked, None where none was
+    future : whether it reads what nobody can know
     recording : what it answered, where that was kept
     notes : what a reader of the result should know of it
     jobs : `job_table.LISTED` of each job, in the log's order
@@ -73,6 +74,7 @@ class Simulated:
     trust: Mapping[str, Any] = field(default_factory=dict)
     replaced: Sequence[Replaced] = ()
     forecasts: str | None = None
+    future: bool = False
     recording: Recording | None = None
     notes: tuple[str, ...] = ()
     jobs: pl.DataFrame | None = None
@@ -109,7 +111,8 @@ def simulate(
     if rule_of.kind == GOODPUT:
         return _by_goodput(scene, policy, split, progress)
     if rule_of.kind == ROUNDS:
-        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
+        asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
+        work = work_forecasts(scene, spec, **asked) if rule_of.asks else Work(None)
         return _by_rounds(scene, policy, work, split, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
@@ -204,6 +207,7 @@ def figures(
     result: dict[str, Any] = {
         "policy": policy,
         "forecasts": run.forecasts,
+        "future": run.future,
         "law": run.log.law,
         **metrics.figures(run.log, warmup_until_s),
         **run.own,
@@ -225,9 +229,11 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
-    told_elsewhere = {"inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
+    told_elsewhere = {"future", "inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
     left_out = {"simulated", "jobcast", *told_elsewhere}
     lines = []
+    if result.get("future"):
+        result = {**result, "forecasts": f"{result['forecasts']} (read off the trace's future)"}
     for key, value in result.items():
         if key in left_out or value is None:
             continue

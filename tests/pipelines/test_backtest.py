@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.backtest import matrix, run_matrix, windows_of
+from jobcast.pipelines.backtest import Cell, baselines_of, matrix, run_matrix, windows_of
 from jobcast.pipelines.backtest_results import (
     Contender,
     gain_pairs,
@@ -39,6 +39,7 @@ PAIRS = [
     ("ssf", ORACLE, "ssf oracle"),
     ("ssf", RANDOM, "ssf random"),
 ]
+FCFS = {"runtime": Cell("fcfs", REGISTRY, "fcfs")}
 FIGURES = (
     "jobs", "makespan_s", "mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "utilization", "events",
     "speedup_mean", "speedup_gmean", "speedup_p5", "speedup_p95", "slowed_pct", "slowdown_total_min",
@@ -95,9 +96,12 @@ def test_the_baseline_is_measured_against_itself_once_a_window(scenes, tmp_path)
     assert [result.figures["speedup_gmean"] for result in results] == [1.0, 1.0]
 
 
-def test_a_baseline_that_asks_for_forecasts_is_given_the_oracle_and_nobody_takes_its_place(scenes, tmp_path):
+def test_a_baseline_that_asks_goes_by_the_first_source_named_and_nobody_takes_its_place(scenes, tmp_path):
     cells = matrix(PAIRS[2:], windows=1, seeds=1)
-    oracle, random = run_matrix(scenes[:1], cells, home=tmp_path, baseline="ssf")
+    bases = baselines_of(cells, "ssf", scenes[0], [ORACLE, RANDOM])
+    assert list(bases) == ["runtime"]
+    assert bases["runtime"].label == "ssf oracle"
+    oracle, random = run_matrix(scenes[:1], cells, home=tmp_path, bases=bases)
     assert oracle.figures["speedup_gmean"] == 1.0
     assert random.figures["speedup_gmean"] != 1.0
     alone = run_matrix(scenes[:1], cells, home=tmp_path)
@@ -154,7 +158,7 @@ def test_jobs_that_never_ran_are_left_out_and_counted(scenes, tmp_path):
     ratio = (base.log.jct_s / other.log.jct_s)[3:]
     assert told["ratio"] == pytest.approx(np.exp(np.log(ratio).mean()))
     assert (told["low"], told["high"]) == (None, None)
-    result = results_of([base, some], baseline="fcfs", draws=10)
+    result = results_of([base, some], bases=FCFS, draws=10)
     assert remarks(result) == [
         "no intervals: all jobs came on one day (UTC), and days are what intervals are drawn from",
         "left out of gains: up to 3 jobs that never ran under one of the two",
@@ -168,7 +172,7 @@ def test_jobs_that_never_ran_are_left_out_and_counted(scenes, tmp_path):
 
 def test_gains_stay_within_a_law_and_the_rest_is_told(scenes, tmp_path):
     base, oracle, random = run_matrix(scenes[:1], matrix(PAIRS, 1, 1), home=tmp_path)
-    told = results_of([base, in_another_law(oracle), random], baseline="fcfs", draws=10)
+    told = results_of([base, in_another_law(oracle), random], bases=FCFS, draws=10)
     assert [(gain["label"], gain["against"]) for gain in told["gains"]] == [("ssf random", "fcfs")]
     assert told["rows"][1]["saved_h_week"] is None
     assert remarks(told)[0] == "not compared with fcfs, under which jobs progress by runtime: ssf oracle (speedup)"
@@ -205,7 +209,7 @@ def test_the_command_compares_with_any_row_whatever_the_order(shell, run):
         ("mmfs", "fcfs"), ("sia oracle", "fcfs"), ("sia registry", "fcfs"), ("sia oracle", "mmfs"),
         ("sia registry", "mmfs"), ("sia registry", "sia oracle"),
     }  # fmt: skip
-    line = shell.refuses(*words, "--policies", "mmfs,sia", "--against", "pcs")
+    line = shell.refuses(*words, "--policies", "mmfs,sia", "--forecasts", "oracle", "--against", "pcs")
     assert line == "--against pcs: no such row; name a policy of --policies, or one of: fcfs; mmfs; sia oracle"
 
 
@@ -213,7 +217,7 @@ def test_results_are_files_that_are_the_same_each_time(scenes, tmp_path):
     names = [pool.name for pool in scenes[0].scene(POOLS).workload.pools]
     for folder in ("a", "b"):
         results = run_matrix(scenes, matrix(PAIRS, 2, 2), home=tmp_path)
-        write_results(tmp_path / folder, results_of(results, baseline="fcfs", draws=100), results)
+        write_results(tmp_path / folder, results_of(results, bases=FCFS, draws=100), results)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files == ["jobs.parquet", "results.json", "utilization.parquet"]
     for file in files:
@@ -322,7 +326,7 @@ def test_versions_of_a_predictor_are_compared(shell, run, store):
 
 def test_jobs_of_the_folder_are_those_of_the_simulations(scenes, tmp_path):
     results = run_matrix(scenes, matrix(PAIRS[:1], 2, 1), home=tmp_path)
-    write_results(tmp_path / "a", results_of(results, baseline="fcfs", draws=100), results)
+    write_results(tmp_path / "a", results_of(results, bases=FCFS, draws=100), results)
     jobs = pl.read_parquet(tmp_path / "a/jobs.parquet").filter(window=1)
     log = results[1].log
     assert jobs["submit_s"].to_list() == log.submit_s.tolist()

@@ -53,7 +53,9 @@ def test_every_source_of_regimes_answers(shell, training, forecasts):
 
 def test_jobs_without_training_run_by_rounds_too(shell, csv):
     trace = csv("01,a,0,200,1", "02,a,0,100,1")
-    figures = shell.json("simulate", "--trace", trace, "--gpus", "1", "--policy", "srpt", "--set", "restart_s=0")
+    figures = shell.json(
+        "simulate", "--trace", trace, "--gpus", "1", "--policy", "srpt", "--forecasts", "oracle", "--set", "restart_s=0"
+    )
     # The second in [0, 100), the first from the next round on, in [120, 320).
     assert (figures["forecasts"], figures["baseline"]) == ("oracle", "fcfs")
     assert figures["mean_jct_s"] == pytest.approx((100 + 320) / 2)

@@ -31,7 +31,7 @@ def small(csv):
     """Three jobs on four GPUs: the second is long and waits, the third is short and submitted after it."""
     trace = csv("01,a,0,100,4", "02,a,10,50,4", "03,a,20,10,2")
     pools = csv("a,4", name="pools.csv", header="pool,gpus")
-    return ("simulate", "--trace", trace, "--pools", pools, "--policy")
+    return ("simulate", "--trace", trace, "--pools", pools, "--forecasts", "oracle", "--policy")
 
 
 def test_the_figures_are_those_of_the_contract(shell, small):
@@ -149,15 +149,29 @@ def test_policies_without_forecasts_take_any_and_ignore_them(shell, small):
     assert shell.json(*small, "ssf", "--forecasts", "noisy:0")["mean_jct_s"] == pytest.approx(340 / 3)
 
 
-def test_a_baseline_that_asks_for_forecasts_is_given_the_oracle(shell, run):
-    """Also where it is the policy itself: the gain of the oracle over noise is told."""
-    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "ssf", "--baseline", "ssf")
-    assert shell.json(*words, "--forecasts", "oracle")["speedup_mean"] == 1.0
-    noisy = shell.json(*words, "--forecasts", "noisy:1")
-    oracle = shell.json(*words[:-2], "--forecasts", "oracle")
-    base = shell.json(*words[:-2], "--forecasts", "noisy:1")
-    assert noisy["speedup_mean"] != 1.0
-    assert noisy["mean_jct_s"] == base["mean_jct_s"] != oracle["mean_jct_s"]
+def test_a_baseline_that_asks_goes_by_the_policys_forecasts(shell, run):
+    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy")
+    for source in ("oracle", "noisy:1"):
+        assert shell.json(*words, "ssf", "--baseline", "ssf", "--forecasts", source)["speedup_mean"] == 1.0
+    by_noise, by_truth = (
+        shell.json(*words, "mmfs", "--baseline", "ssf", "--forecasts", source)["speedup_mean"]
+        for source in ("noisy:1", "oracle")
+    )
+    assert by_noise != by_truth
+
+
+def test_who_asks_goes_by_the_registry_unless_another_source_is_named(shell, run, small):
+    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia")
+    assert shell.json(*words, "--from", run.trained_until)["forecasts"] == "registry"
+    refused = shell.refuses(*words)
+    assert "was trained on data until" in refused
+    assert "or name another source: --forecasts oracle reads the future" in refused
+    assert "policy sia_vc needs every single job's future, which registry does not tell" in shell.refuses(
+        *words[:-1], "sia_vc"
+    )
+    told = shell.json(*small, "ssf")
+    assert (told["forecasts"], told["future"]) == ("oracle", True)
+    assert shell.json(*small, "fcfs")["future"] is False
 
 
 def test_warm_up_leaves_the_first_days_out_of_the_figures(shell, csv):

@@ -101,7 +101,7 @@ def test_other_words_that_do_not_go_together_are_refused(shell, small, csv):
     fcfs = ("simulate", *small, "--policy", "fcfs")
     assert "--max-think goes with --closed-loop" in shell.refuses(*fcfs, "--max-think", "60")
     assert "training jobs" in shell.refuses(*fcfs, "--closed-loop", "--set", "throughputs=t.csv")
-    assert "no oracle" in shell.refuses(*fcfs, "--closed-loop", "--baseline", "sia")
+    assert "no oracle" in shell.refuses(*fcfs, "--closed-loop", "--baseline", "sia", "--forecasts", "oracle")
     nobody = csv("a,p,0,1,1", name="nobody.csv")
     told = shell.refuses("simulate", "--trace", nobody, "--gpus", "1", "--policy", "fcfs", "--closed-loop")
     assert "no job names its user" in told
@@ -165,4 +165,4 @@ def test_who_needs_every_single_job_cannot_be_replayed_in_a_closed_loop(shell, s
     line = shell.refuses("simulate", *small, "--policy", policy, "--closed-loop")
     assert line.startswith(f"--closed-loop: {policy} needs every single job's future, which nobody knows")
     line = shell.refuses("simulate", *small, "--policy", "fcfs", "--baseline", policy, "--closed-loop")
-    assert line.startswith(f"--baseline {policy}, which is given the oracle: --closed-loop: {policy} needs")
+    assert line.startswith(f"--baseline {policy}: --closed-loop: {policy} needs")

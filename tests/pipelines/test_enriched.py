@@ -45,7 +45,9 @@ def typed(*words):
 def alone_s(policy, *words):
     """(n_jobs,) completion times of jobs that never meet."""
     typed(
-        "simulate", "--trace", "made/jobs.parquet", "--policy", policy, "--baseline", "none", "--out", "log.csv", *words
+        *("simulate", "--trace", "made/jobs.parquet", "--policy", policy, "--forecasts", "oracle"),
+        *("--baseline", "none", "--out", "log.csv"),
+        *words,
     )
     log = pl.read_csv("log.csv").sort("submit_time")
     return (log["end_time"] - log["submit_time"]).to_numpy()

@@ -24,7 +24,7 @@ def two_pools(csv):
     """b borrows a's GPUs: b2 runs for 10 minutes, forecast so, and a2 comes after 20."""
     trace = csv("b1,b,0,36000,2", "b2,b,60,600,1", "a1,a,1200,600,2", "b3,b,1300,60000,1")
     pools = csv("a,2", "b,2", name="pools.csv", header="pool,gpus")
-    return ("simulate", "--trace", trace, "--pools", pools, "--policy")
+    return ("simulate", "--trace", trace, "--pools", pools, "--forecasts", "oracle", "--policy")
 
 
 def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
@@ -126,7 +126,7 @@ def test_a_broken_record_is_refused_in_one_line(shell, two_pools):
 
 def test_runs_by_rounds_are_told_apart(shell, two_pools, csv):
     trace = csv("1,a,0,100,1", "2,a,10,50,1", name="rounds.csv")
-    words = ("simulate", "--trace", trace, "--gpus", 1, "--policy", "srpt", "--baseline", "none", "--out", "log.csv")
+    words = ("simulate", "--trace", trace, "--gpus", 1, "--policy", "srpt", "--forecasts", "oracle", "--out", "log.csv")
     shell.works(*words)
     assert json.loads(Path("log.csv.run/run.json").read_text())["mechanism"] == "other"
     told = shell.json("explain", "--out", "log.csv", "--job", "1")

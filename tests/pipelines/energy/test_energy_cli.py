@@ -52,7 +52,16 @@ def words(campaign):
 
     def of(policy, *more):
         files = ("--trace", campaign / "jobs.parquet", "--cluster", campaign / "cluster.yaml")
-        return ("simulate", *files, "--policy", policy, f"--set=profiles={campaign / 'profiles.csv'}", *more)
+        return (
+            "simulate",
+            *files,
+            "--forecasts",
+            "oracle",
+            "--policy",
+            policy,
+            f"--set=profiles={campaign / 'profiles.csv'}",
+            *more,
+        )
 
     return of
 
@@ -172,7 +181,9 @@ def test_from_generate_to_simulate(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
     shell.works("trace", "generate", "armida", *out)
     files = ("--trace", "a.parquet", "--cluster", "c.yaml", "--set", "profiles=p.sqlite")
-    told = shell.json("simulate", *files, "--policy", "andreas", "--set", "segments=s.csv", *FEW)
+    told = shell.json(
+        "simulate", *files, "--policy", "andreas", "--forecasts", "oracle", "--set", "segments=s.csv", *FEW
+    )
     assert (told["jobs"], told["late_pct"], told["tardiness_eur"]) == (8, 0.0, 0.0)
     assert {row["node"] for row in rows_of(tmp_path / "s.csv")} <= {"armida-05", "armida-06", "armida-07"}
 
@@ -182,7 +193,7 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.csv", "--set", "cluster=nodes.csv")
     shell.works("trace", "generate", "andreas", *out)
     files = ("--trace", "a.parquet", "--cluster", "nodes.csv", "--set", "profiles=p.csv")
-    answer = shell.works("simulate", *files, "--policy", "edf", "--json", "-")
+    answer = shell.works("simulate", *files, "--policy", "edf", "--forecasts", "oracle", "--json", "-")
     assert "2 nodes, 1 without GPUs left out" in answer.err
     assert "2 T4, 8 G2 GPUs on 2 nodes" in answer.err
 
@@ -223,9 +234,9 @@ def test_missing_files_are_one_line(shell, campaign):
     assert "no.yaml: cannot be read" in shell.refuses(*simulate, profiles, "--cluster", "no.yaml")
 
 
-def test_a_backtest_refuses_schedulers_of_energy(shell, campaign):
+def test_a_backtest_says_what_schedulers_of_energy_lack(shell, campaign):
     words = ("backtest", "--trace", campaign / "jobs.parquet", "--policies", "andreas", "--forecasts", "oracle")
-    assert "policy andreas is of energy, not of pools, rounds or goodput" in shell.refuses(*words)
+    assert "--set profiles=FILE is missing" in shell.refuses(*words)
 
 
 def test_generators_without_profiles_or_nodes_say_so(shell):

@@ -32,7 +32,8 @@ def words(folder):
 
     def of(policy, *more):
         files = [f"--set=tasks={folder / 'tasks.parquet'}", f"--set=curves={folder / 'curves.parquet'}"]
-        return ("simulate", "--trace", folder / "jobs.parquet", "--gpus", "16", "--policy", policy, *files, *more)
+        trace = ("--trace", folder / "jobs.parquet", "--gpus", "16")
+        return ("simulate", *trace, "--forecasts", "oracle", "--policy", policy, *files, *more)
 
     return of
 
