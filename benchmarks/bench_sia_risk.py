@@ -19,16 +19,18 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.errors import UserError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Job
 from jobcast.models.duration_costs import cheapest_bin
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.plots import draw, plain_ticks, styles
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import Sources
 from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import BUDGET_MIN, RELIEF_MIN, SiaRisk
@@ -100,7 +102,7 @@ def runs() -> Iterator[Run]:
         yield from (Run(scene, source, "sia", under_cost) for scene, source in cells if source == "registry")
 
 
-def scene_of(name: str, trace: Trace) -> Scene:
+def scene_of(name: str, trace: Trace) -> WholeScene:
     """Quotas of a scene over the window."""
     pools = read_pools(data_file("philly/pools_nov06_nov26.csv")).at(BEGIN)
     if name in FULLER:
@@ -109,10 +111,10 @@ def scene_of(name: str, trace: Trace) -> Scene:
         pools = [pool for pool in derived if pool.name in names]
     if name == PLENTY[1]:
         pools = [pool for pool in pools if pool.name != BIG_POOL]
-    return build_scene(trace, pools, from_s=BEGIN, until_s=END, only_pools=True)
+    return whole_jobs(cut_scene(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
 
 
-def figures_of(run: Run, scene: Scene, base: RunLog, home: Path) -> dict[str, float]:
+def figures_of(run: Run, scene: WholeScene, base: RunLog, home: Path) -> dict[str, float]:
     chosen = Sources(scene, home=home, seed=SEED).make(parse_forecasts(run.source))
     source = chosen.source
     if run.policy == "sia_risk":

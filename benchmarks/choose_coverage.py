@@ -9,6 +9,7 @@ import sys
 from itertools import product
 
 from jobcast.domain.errors import UserError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
 from jobcast.models.forecasts import RegistryForecasts
@@ -17,9 +18,10 @@ from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.recipes import TrainingData, TrainSettings
 from jobcast.pipelines.recipes.arrivals import train_arrivals
 from jobcast.pipelines.recipes.durations import train_durations
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import iso, parse_time
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
@@ -43,7 +45,7 @@ def quotas(trace: Trace, begin: float, end: float) -> list[Pool]:
     return [pool for pool in derive_pools(trace.between(begin, end), LOAD, end - begin) if pool.name in busy]
 
 
-def compare(scene: Scene, data: TrainingData) -> None:
+def compare(scene: WholeScene, data: TrainingData) -> None:
     base = replay(scene.workload, make_policy("fcfs", None, {}))
     arrivals = train_arrivals(data, "average", TrainSettings(), None).predictor
     durations = train_durations(data, "blended", TrainSettings(), None).predictor
@@ -71,7 +73,8 @@ def main() -> int:
         print(error)
         return 1
     for begin, end in ((parse_time(begin), parse_time(end)) for begin, end in WINDOWS):
-        scene = build_scene(trace, quotas(trace, begin, end), from_s=begin, until_s=end, only_pools=True)
+        place = pools_cluster(quotas(trace, begin, end))
+        scene = whole_jobs(cut_scene(trace, place, from_s=begin, until_s=end), only_pools=True)
         compare(scene, TrainingData.of(trace, TRAIN_FROM, begin, MIN_TRAIN_JOBS))
     return 0
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import UserError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
@@ -29,8 +30,9 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle, bin_durations_s
@@ -119,13 +121,13 @@ def _trained(name: str, data: TrainingData):
     return recipe(data, chosen, TrainSettings(), None).predictor
 
 
-def scene_of(trace: Trace, names: Collection[str], load: float) -> Scene:
+def scene_of(trace: Trace, names: Collection[str], load: float) -> WholeScene:
     """Pools with quotas of a load."""
     pools = [pool for pool in derive_pools(trace.between(BEGIN, END), load, END - BEGIN) if pool.name in names]
-    return build_scene(trace, pools, from_s=BEGIN, until_s=END, only_pools=True)
+    return whole_jobs(cut_scene(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
 
 
-def compare(scene: Scene, answers: Answers, case: str) -> dict[tuple[float, float], tuple[float, bool]]:
+def compare(scene: WholeScene, answers: Answers, case: str) -> dict[tuple[float, float], tuple[float, bool]]:
     """Speedup of each (cost, coverage), and whether it keeps the limits."""
     base = replay(scene.workload, make_policy("fcfs", None, {}))
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from bench_sia_risk import Run, figures_of
 
 from jobcast.domain.errors import UserError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
+from jobcast.pipelines.whole_jobs import whole_jobs
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.simulator.engine import replay
 from jobcast.traces.pools import derive_pools, read_pools
@@ -52,7 +54,7 @@ def main() -> int:
     for load in LOADS:
         derived = derive_pools(trace.between(BEGIN, END), load, END - BEGIN)
         pools = [pool for pool in derived if pool.name in names]
-        scene = build_scene(trace, pools, from_s=BEGIN, until_s=END, only_pools=True)
+        scene = whole_jobs(cut_scene(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
         base = replay(scene.workload, Fcfs())
         told = [Run("october", "registry", "sia", under_cost) for under_cost in UNDER_COSTS]
         told += [Run("october", "registry", "sia_risk", budget_min, relief_min) for relief_min, budget_min in PAIRS]

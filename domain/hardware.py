@@ -171,9 +171,12 @@ class Cluster:
         return self.quotas.cells_at(self.at_s)
 
     @property
-    def together(self) -> str:
-        """The origin in words, for policies that ignore quotas."""
-        return self.origin if self.flat else f"{self.gpus} GPUs in all, {self.origin}; quotas are ignored"
+    def shared(self) -> "Cluster":
+        """The same where all jobs share all GPUs, for policies that ignore quotas; the origin says so."""
+        if self.flat:
+            return self
+        told = f"{self.gpus} GPUs in all, {self.origin}; quotas are ignored"
+        return replace(self, quotas=NO_QUOTAS, number=self.gpus, origin=told)
 
     @property
     def nodes(self) -> tuple[tuple[int, int], ...]:
@@ -228,3 +231,8 @@ class Cluster:
 def flat_cluster(gpus: int) -> Cluster:
     """GPUs that are known by number alone."""
     return Cluster(number=gpus, origin=f"a flat cluster of {gpus} GPUs, pools ignored")
+
+
+def pools_cluster(pools: Iterable[Pool], origin: str = "made by hand") -> Cluster:
+    """GPUs that are known by pools whose quotas never change."""
+    return Cluster(quotas=PoolsTable.of(pools), origin=origin)

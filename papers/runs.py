@@ -10,8 +10,8 @@ import numpy as np
 
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.rounds import RESTATEMENT
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import simulate
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator import metrics
 from jobcast.simulator.log import RunLog
 
@@ -39,7 +39,7 @@ class Task:
     """
 
     case: str
-    scene: Scene
+    scene: WholeScene
     policy: str
     spec: ForecastSpec | None = RESTATEMENT
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -34,8 +34,9 @@ from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.running import sources_for
-from jobcast.pipelines.scenes import LOOP_NOTE
+from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
+from jobcast.pipelines.whole_jobs import LOOP_NOTE
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
@@ -193,10 +194,10 @@ def _full_row(one: CellResult, experiment: Experiment) -> dict[str, Any]:
     row = one.full_row()
     if experiment.max_think_s is None:
         return row
-    return {**row, "figures": row["figures"] | told_of_loop(experiment.scene(POOLS), one.log)}
+    return {**row, "figures": row["figures"] | told_of_loop(experiment.scene(POOLS).workload, one.log)}
 
 
-def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[Any]:
+def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[Scene[Any, Any]]:
     """What was replayed, a scene a window and kind, in the order in which policies met them."""
     met = dict.fromkeys((one.cell.window, find_policy(one.cell.policy).kind) for one in results)
     scenes = [experiments[window].scene(kind) for window, kind in met]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
 from jobcast.models.care import Care
 from jobcast.models.forecasts import RegistryForecasts
@@ -13,8 +14,9 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import earlier_jobs
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
@@ -26,7 +28,7 @@ POLICY, BASELINE = "sia", "fcfs"
 Trio = tuple[WillJobsArrive, NewLoad, JobDuration]
 
 
-def replay_trio(trio: Trio, scene: Scene) -> RunLog:
+def replay_trio(trio: Trio, scene: WholeScene) -> RunLog:
     """A scene under `sia`, which asks predictors that may be registered nowhere."""
     history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
     source = RegistryForecasts(history, *trio)
@@ -38,14 +40,14 @@ class Rehearsal:
     """Twins, just fitted, the scene after what they have seen, and what the baseline makes of it."""
 
     twins: Trio
-    scene: Scene
+    scene: WholeScene
     base: RunLog
 
     @classmethod
     def of(cls, twins: Trio, trace: Trace, pools: Sequence[Pool], from_s: float, until_s: float) -> "Rehearsal":
         """On the jobs of [from, until); those wider than their pool are left out, its quota may be of a later time."""
-        known = trace.between(None, until_s)
-        scene = build_scene(known, pools, from_s=from_s, until_s=until_s, drop_wide=True, only_pools=True)
+        known, place = trace.between(None, until_s), pools_cluster(pools)
+        scene = whole_jobs(cut_scene(known, place, from_s=from_s, until_s=until_s), drop_wide=True, only_pools=True)
         return cls(twins, scene, replay(scene.workload, make_policy(BASELINE), None, None, None))
 
     def run(self, care: Care) -> RunLog:

@@ -1,15 +1,16 @@
-"""Locality in simulations: scenes on servers, policies that place jobs in cells. SIA, sections 5.5 and 6.4."""
+"""Locality in simulations: workloads on servers, policies that place jobs in cells. SIA, sections 5.5 and 6.4."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.scenes import Scene
-from jobcast.schedulers.cells.quotas import NO_CELLS, Cells, cells_of, check_jobs, server_size, servers_for
+from jobcast.domain.hardware import Cluster
+from jobcast.schedulers.cells.quotas import Cells, cells_of, check_jobs, server_size, servers_for
 from jobcast.schedulers.policies import LocalitySite
 from jobcast.schedulers.registry import find_policy, local_policies
 from jobcast.schedulers.settings import read_settings
+from jobcast.simulator.workload import Workload
 
 LOCALITY = "locality"
 """The setting that asks for it: `--set locality=true`."""
@@ -32,13 +33,12 @@ def check_locality(policy: str, baseline: str | None = None) -> None:
         raise ConfigError(f"--baseline {baseline} knows no locality; choose from {known}, none")
 
 
-def placed(scene: Scene, given: Cells = NO_CELLS) -> Scene:
-    """A scene on the servers of its cluster file, without one on as many servers of eight as its quotas need.
+def on_servers(workload: Workload, place: Cluster) -> tuple[Workload, Cells, str]:
+    """A workload on the servers of its cluster, without any on as many of eight as its quotas need.
 
-    Parameters
-    ----------
-    scene : its `nodes` are the servers
-    given : cells of pools that the pools file tells; the scene that comes back has those of all pools
+    Returns
+    -------
+    the workload, the cells of all pools, those that the cluster tells among them, and what is to be noted
 
     Raises
     ------
@@ -47,10 +47,9 @@ def placed(scene: Scene, given: Cells = NO_CELLS) -> Scene:
     TraceError
         A job fits no cells of its pool's.
     """
-    pools = scene.workload.pools
-    servers = tuple(gpus for count, gpus in scene.nodes for _ in range(count)) or servers_for(pools, SERVER_GPUS)
-    cells = cells_of(pools, servers, given)
-    check_jobs(scene.workload.jobs, cells, server_size(servers))
+    pools = workload.pools
+    servers = tuple(place.node_gpus.tolist()) or servers_for(pools, SERVER_GPUS)
+    cells = cells_of(pools, servers, place.cells)
+    check_jobs(workload.jobs, cells, server_size(servers))
     note = f"locality: {len(servers)} servers of {server_size(servers)} GPUs"
-    workload = replace(scene.workload, servers=servers)
-    return replace(scene, workload=workload, notes=(*scene.notes, note), cells=cells)
+    return replace(workload, servers=servers), cells, note

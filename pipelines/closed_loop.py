@@ -7,11 +7,11 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.forecast_specs import PARTS, REGISTRY, ForecastSpec
-from jobcast.pipelines.scenes import Scene
 from jobcast.schedulers.policies import ARRIVALS, LOADS, POOLS, TrainingFiles
 from jobcast.schedulers.registry import BUILT_IN, find_policy
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS
 from jobcast.simulator.log import RunLog
+from jobcast.simulator.workload import Workload
 
 
 def check_loop(
@@ -78,16 +78,16 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
         raise ConfigError(f"{policy} --forecasts {spec.label}: {NO_ARRIVALS.format(kind='oracle')}")
 
 
-def told_of_loop(scene: Scene, log: RunLog) -> dict[str, Any]:
+def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
     """Figures of a closed-loop run: who follows whom, and how far the run moved the arrivals of those who do.
 
     `following_jobs` and `mean_think_s` are of the workload; `mean_shift_s` is the mean of (submission in the run -
     submission in the trace) of the jobs that follow others. Nothing for an open loop.
     """
-    successions = scene.workload.successions
+    successions = workload.successions
     if successions is None:
         return {}
-    follows = np.array([job.job_id in successions for job in scene.workload.jobs], dtype=np.bool_)
+    follows = np.array([job.job_id in successions for job in workload.jobs], dtype=np.bool_)
     thinks_s = [one.think_s for one in successions.values()]
     shift_s = (log.submit_s - log.told_submit_s)[follows]
     return {

@@ -1,23 +1,22 @@
 """An experiment: the jobs of a window, the cluster that they run on and what is known of them, whatever the policy."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.hardware import FLAT_POOL, Cluster
-from jobcast.domain.jobs import Pool
-from jobcast.pipelines.cells import asks_for_locality, placed
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.cells import asks_for_locality
 from jobcast.pipelines.clusters import TASK_GPUS, cluster_of
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
-from jobcast.pipelines.energy.scene import EnergyScene, energy_scene
-from jobcast.pipelines.goodput_runs import scaling_scene
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs
+from jobcast.pipelines.energy.scene import EnergyScene, energy_jobs
 from jobcast.pipelines.scaling_jobs import read_scaling
-from jobcast.pipelines.scenes import Scene, build_scene, cut_window
-from jobcast.pipelines.tasks.scene import TaskScene, task_scene
+from jobcast.pipelines.scenes import Bare, Scene, cut_scene, cut_window
+from jobcast.pipelines.tasks.scene import TaskScene, task_jobs
 from jobcast.pipelines.training_jobs import read_tables
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, KINDS, POOLS, ROUNDS, TASKS
 from jobcast.schedulers.settings import read_settings
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
@@ -37,6 +36,8 @@ REMEDIES: Mapping[str, str] = {
     ENERGY: "schedulers of energy need it; `jobcast trace generate andreas` writes one with --{name}-out, `jobcast "
     "trace enrich --facts epochs` supplies it for any trace",
 }
+BY_QUOTAS = (POOLS, ROUNDS)
+"""Kinds of policies that go by pools' quotas; all others share all GPUs."""
 NEEDED: Mapping[str, tuple[str, ...]] = {TASKS: ("tasks", "curves"), ENERGY: ("profiles",)}
 
 
@@ -97,10 +98,11 @@ class Experiment:
         return {**self._beside(kind), **{name: value for name, value in self.given.items() if name in known}}
 
     def place(self, kind: str = POOLS) -> Cluster:
-        """The cluster; where none was named, that of MLFS for tasks."""
-        if self.cluster is not None:
-            return self.cluster
-        return cluster_of(self.trace, from_s=self.from_s, otherwise=TASK_GPUS if kind == TASKS else None)
+        """The cluster as policies of a kind meet it; where none was named, that of MLFS for tasks."""
+        place = self.cluster
+        if place is None:
+            place = cluster_of(self.trace, from_s=self.from_s, otherwise=TASK_GPUS if kind == TASKS else None)
+        return place if kind in BY_QUOTAS else place.shared
 
     @cached_property
     def window(self) -> Trace:
@@ -114,18 +116,18 @@ class Experiment:
         return float(submit_s[0]) if self.from_s is None else self.from_s, float(submit_s[-1])
 
     @cached_property
-    def _scenes(self) -> dict[tuple[object, ...], Any]:
+    def _scenes(self) -> dict[tuple[object, ...], Scene[Any, Any]]:
         return {}
 
-    def scene(self, kind: str) -> Any:
-        """Jobs and cluster as policies of a kind meet them, made once: a `Scene`, or that of its kind.
+    def scene(self, kind: str) -> Scene[Any, Any]:
+        """Jobs and cluster as policies of a kind meet them, made once.
 
         Raises TraceError and ConfigError for what is missing or does not fit.
         """
         files, maker = self.files(kind), _MAKERS[kind]
-        key = (maker, *sorted(files.items()))
+        key = (maker, kind in BY_QUOTAS, *sorted(files.items()))
         if key not in self._scenes:
-            self._scenes[key] = maker(self, files)
+            self._scenes[key] = maker(cut_scene(self.trace, self.place(kind), **self.cut), files, self)
         return self._scenes[key]
 
     @property
@@ -134,51 +136,32 @@ class Experiment:
         return {"from_s": self.from_s, "until_s": self.until_s, "limit": self.limit}
 
 
-def whole_jobs(experiment: Experiment, files: Mapping[str, str], shared: bool = False) -> Scene:
-    """Whole jobs from pools' quotas; `shared`: quotas ignored, all GPUs in one pool."""
-    place, scaling = experiment.place(), read_scaling(files)
-    scene = build_scene(
-        experiment.trace,
-        [Pool(FLAT_POOL, place.gpus)] if shared else place.pools,
-        origin=place.together if shared else place.origin,
-        flat=place.flat or shared,
-        **experiment.cut,
+def _whole(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> WholeScene:
+    return whole_jobs(
+        cut,
         drop_wide=experiment.drop_wide,
         only_pools=experiment.only_pools,
         tables=read_tables(files),
-        nodes=place.nodes,
+        scaling=read_scaling(files),
+        local=asks_for_locality(files),
         max_think_s=experiment.max_think_s,
     )
-    if asks_for_locality(files):
-        scene = placed(scene, place.cells)
-    return scene if scaling is None else scaling_scene(scene, experiment.trace, scaling)
 
 
-def jobs_that_scale(experiment: Experiment, files: Mapping[str, str]) -> Scene:
-    """Whole jobs on one cluster, with what tables tell of how they scale."""
-    return whole_jobs(experiment, files, shared=True)
+def _elastic(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> ElasticScene:
+    return elastic_jobs(cut, **read_settings("elastic jobs", KINDS[ELASTIC].files, files).given())
 
 
-def elastic_jobs(experiment: Experiment, files: Mapping[str, str]) -> ElasticScene:
-    """Jobs as policies of elastic ones meet them."""
-    read = read_settings("elastic jobs", KINDS[ELASTIC].files, files)
-    return elastic_scene(experiment.trace, experiment.place(), **experiment.cut, **read.given())
+def _tasks(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> TaskScene:
+    tasks, curves = _needed(TASKS, files)
+    return task_jobs(cut, tasks=tasks, curves=curves)
 
 
-def task_jobs(experiment: Experiment, files: Mapping[str, str] | None = None) -> TaskScene:
-    """Jobs of tasks on servers."""
-    tasks, curves = _needed(TASKS, experiment.files(TASKS) if files is None else files)
-    return task_scene(experiment.trace, experiment.place(TASKS), **experiment.cut, tasks=tasks, curves=curves)
-
-
-def energy_jobs(experiment: Experiment, files: Mapping[str, str]) -> EnergyScene:
-    """Jobs with due dates on nodes of unlike GPUs."""
+def _energy(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> EnergyScene:
     (profiles,) = _needed(ENERGY, files)
     site = KINDS[ENERGY].site
     prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
-    return energy_scene(
-        experiment.trace, experiment.place().priced(**dict(prices)), **experiment.cut, profiles=profiles
-    )
+    return energy_jobs(replace(cut, place=cut.place.priced(**dict(prices))), profiles=profiles)
 
 
 def _needed(kind: str, files: Mapping[str, str]) -> list[Path]:
@@ -188,11 +171,11 @@ def _needed(kind: str, files: Mapping[str, str]) -> list[Path]:
     return [Path(files[name]) for name in NEEDED[kind]]
 
 
-_MAKERS: Mapping[str, Callable[[Experiment, Mapping[str, str]], Any]] = {
-    POOLS: whole_jobs,
-    ROUNDS: whole_jobs,
-    GOODPUT: jobs_that_scale,
-    ELASTIC: elastic_jobs,
-    TASKS: task_jobs,
-    ENERGY: energy_jobs,
+_MAKERS: Mapping[str, Callable[[Bare, Mapping[str, str], Experiment], Scene[Any, Any]]] = {
+    POOLS: _whole,
+    ROUNDS: _whole,
+    GOODPUT: _whole,
+    ELASTIC: _elastic,
+    TASKS: _tasks,
+    ENERGY: _energy,
 }

@@ -7,14 +7,14 @@ from typing import cast
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.rounds import RoundPolicy, SharePolicy
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 
 
 def replay_gavel(
-    scene: Scene, workload: Workload, name: str, rule: object, round_s: float, step: Step | None
+    scene: WholeScene, workload: Workload, name: str, rule: object, round_s: float, step: Step | None
 ) -> RunLog:
     """Replay a workload under the bare rule of a policy; see `gavel_rounds`.
 
@@ -32,18 +32,18 @@ def replay_gavel(
     return replace(log, policy=name)
 
 
-def step_rates(scene: Scene, workload: Workload) -> list[StepRates]:
+def step_rates(scene: WholeScene, workload: Workload) -> list[StepRates]:
     """How the jobs of a workload are counted in steps, (n_jobs,), in its order.
 
     Steps are the trace's, else epochs x steps an epoch.
 
     Raises ConfigError for jobs that no table of throughputs tells of.
     """
-    training = scene.training
+    training, trace = scene.facts.training, scene.trace
     if training is None:
         raise ConfigError("--set mechanism=gavel counts steps; add --set throughputs=FILE")
     of = training.trainings
-    rows = zip(training.trace.jobs["job_id"], of.steps, training.trace.duration_s.tolist(), of.scale, strict=True)
+    rows = zip(trace.jobs["job_id"], of.steps, trace.duration_s.tolist(), of.scale, strict=True)
     told = {job_id: (steps, nominal_s, scale) for job_id, steps, nominal_s, scale in rows}
     rates = []
     for job in workload.jobs:

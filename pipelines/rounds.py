@@ -11,8 +11,8 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
 from jobcast.pipelines.registered import registered, trust
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.workload import Workload
 
@@ -54,13 +54,13 @@ class Work:
         return self.chosen.trust() or trust(self.told, self.chosen.models)
 
 
-def has_training(scene: Scene) -> bool:
+def has_training(scene: WholeScene) -> bool:
     """Whether any job reports epochs."""
     return any(job.training is not None for job in scene.workload.jobs)
 
 
 def work_forecasts(
-    scene: Scene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool, degrade: bool | None = None
+    scene: WholeScene, spec: ForecastSpec, *, home: Path, seed: int, allow_overlap: bool, degrade: bool | None = None
 ) -> Work:
     """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
 
@@ -85,7 +85,7 @@ def work_forecasts(
     )
 
 
-def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None) -> Work:
+def _registered(scene: WholeScene, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None) -> Work:
     from jobcast.models.regimes import Restatement
     from jobcast.models.regimes.guarded import GuardedRegimes
 
@@ -99,17 +99,17 @@ def _registered(scene: Scene, spec: ForecastSpec, home: Path, allow_overlap: boo
     return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
 
 
-def round_workload(scene: Scene, restart_s: float) -> Workload:
+def round_workload(scene: WholeScene, restart_s: float) -> Workload:
     """The scene's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which."""
     workload = replace(scene.workload, restart_s=restart_s)
-    if scene.preemptible_told:
+    if "preemptible" in scene.trace.jobs.columns:
         return workload
     return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])
 
 
-def node_sizes(scene: Scene) -> list[int]:
+def node_sizes(scene: WholeScene) -> list[int]:
     """GPUs of each node in the cluster file's order, empty for a flat cluster. Raises PoolsError for too many nodes."""
-    count = sum(count for count, _ in scene.nodes)
+    count = sum(group.count for group in scene.place.groups)
     if count > MOST_NODES:
         raise PoolsError(f"cluster file: {count} nodes, rounds place jobs on {MOST_NODES} at most; pass --gpus instead")
-    return [gpus for count, gpus in scene.nodes for _ in range(count)]
+    return [int(gpus) for gpus in scene.place.node_gpus]

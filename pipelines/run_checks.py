@@ -3,16 +3,17 @@
 from pathlib import Path
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.backtest import windows_of
 from jobcast.pipelines.catalog import Prepared, prepare_trace
 from jobcast.pipelines.config import Params
 from jobcast.pipelines.console import Console
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import check_outputs
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.recipes import recipe_of
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import warmup_end
-from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS
+from jobcast.schedulers.policies import POOLS, WHOLE_JOBS
 from jobcast.schedulers.registry import find_of_kind
 from jobcast.traces.generators import GENERATORS
 from jobcast.traces.splits import pools_to_learn_from
@@ -41,9 +42,9 @@ def check_run(params: Params, root: Path, home: Path, console: Console) -> None:
 
 
 def _check_names(params: Params) -> None:
-    find_of_kind(params.backtest.baseline, POOLS, ROUNDS, GOODPUT)
+    find_of_kind(params.backtest.baseline, *WHOLE_JOBS)
     for cells in params.backtest.cells:
-        find_of_kind(cells.policy, POOLS, ROUNDS, GOODPUT)
+        find_of_kind(cells.policy, *WHOLE_JOBS)
         for text in cells.forecasts:
             parse_forecasts(text)
     if not any(cells.forecasts for cells in params.backtest.cells):
@@ -61,5 +62,6 @@ def _check_fit(params: Params, prepared: Prepared) -> None:
     trace, split = prepared.trace, prepared.split
     pools_to_learn_from(trace.between(split.train_from_s, split.train_until_s), params.featurize.min_train_jobs)
     for begin, end in windows_of(split.train_until_s, split.test_until_s, params.backtest.windows):
-        scene = build_scene(trace, prepared.pools, from_s=begin, until_s=end, only_pools=True)
-        warmup_end(scene, params.backtest.warmup_days)
+        place = pools_cluster(prepared.pools)
+        one = Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)
+        warmup_end(one.scene(POOLS), params.backtest.warmup_days)

@@ -89,7 +89,7 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
         if ask.spec is not None:
             raise
         raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
-    listed = experiment.scene(rule.kind).listed()
+    listed = experiment.scene(rule.kind).listed
     asked = bool(rule.asks)
     return replace(made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed)
 
@@ -147,7 +147,7 @@ def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[Foreca
 
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scene: Any = experiment.scene(rule.kind)
+    scene = experiment.scene(rule.kind)
     made: list[Recording] = []
 
     def recorded(source: ForecastSource) -> ForecastSource:
@@ -167,7 +167,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         wrap=recorded if ask.record else None,
     )
     # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
-    law = RUNTIME if scene.scaling is None else GOODPUT_LAW
+    law = RUNTIME if scene.facts.scaling is None else GOODPUT_LAW
     return replace(ran, log=replace(ran.log, law=law), recording=made[0] if made else None)
 
 
@@ -177,17 +177,19 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
             f"--forecasts {ask.spec.label}: elastic policies go by declared sizes (oracle); for wrong ones pass "
             "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
         )
-    scene: Any = experiment.scene(ELASTIC)
+    scene = experiment.scene(ELASTIC)
     ran = simulate_elastic(scene, rule.name, ask.settings, predict=ask.predict, progress=progress)
     return replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
 
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scene: Any = experiment.scene(TASKS)
+    scene = experiment.scene(TASKS)
     spec, told = ask.spec or REGISTRY, BadAnswers()
-    asked = {"home": ask.home, "seed": ask.seed, "told": told, "job_ids": scene.job_ids, "degrade": ask.degrade}
-    chosen = accuracy_forecast(spec, scene.truth.metric, **asked) if rule.asks else ChosenAccuracy(None)
-    how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
+    how: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
+    chosen = ChosenAccuracy(None)
+    if rule.asks:
+        chosen = accuracy_forecast(spec, scene.workload.truth.metric, told=told, job_ids=scene.job_ids, **how)
+    how = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
         learned_or_missed(rule.name, spec, scene.trace, told=told, **how)
         if ask.degrade
@@ -207,7 +209,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scene: Any = experiment.scene(ENERGY)
+    scene = experiment.scene(ENERGY)
     known = experiment.given.get("known")
     how: dict[str, Any] = {
         "seed": ask.seed,

@@ -9,6 +9,7 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.goodput import Phase
+from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
 from jobcast.simulator.goodput import ScalableWork
@@ -155,6 +156,21 @@ def scaling_workload(
             works[seq] = works[seq].lasting(outcome.duration_s)
     outcomes = [Outcome(work.exclusive_s()) for work in works]
     return replace(workload, outcomes=outcomes), ScalingJobs(tuple(works), tuple(made), tables)
+
+
+def scaled(
+    workload: Workload, trace: Trace, tables: ScalingTables, place: Cluster
+) -> tuple[Workload, ScalingJobs, str]:
+    """As `scaling_workload` on nodes as large as the cluster's, or as those that were measured where it tells none.
+
+    What is to be noted comes last. Raises ConfigError for nodes of several sizes, TraceError as `scaling_workload`.
+    """
+    sizes = {gpus for _, gpus in place.nodes}
+    if len(sizes) > 1:
+        raise ConfigError(f"cluster file: jobs that scale need nodes of one size, got {sorted(sizes)}; pass --gpus")
+    made, scaling = scaling_workload(workload, trace, tables, min(sizes, default=GPUS_PER_NODE))
+    note = f"run times: alone on the GPUs asked for at the batch sizes of the best goodput ({tables.times_path})"
+    return made, scaling, note
 
 
 class _Maker:

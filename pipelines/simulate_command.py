@@ -21,8 +21,9 @@ from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, w
 from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
-from jobcast.schedulers.policies import GOODPUT, KINDS, POOLS, ROUNDS, PolicySpec, split_settings
+from jobcast.schedulers.policies import KINDS, WHOLE_JOBS, PolicySpec, split_settings
 from jobcast.schedulers.registry import SHORT, find_policy
+from jobcast.simulator.workload import Workload
 
 DEFAULT_BASELINE = "fcfs"
 FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
@@ -83,7 +84,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         predict=request.predict,
         record=request.out is not None,
     )
-    scene: Any = experiment.scene(rule.kind)
+    scene = experiment.scene(rule.kind)
     counted_s = counted_from(*experiment.stretch_s, request.warmup_days)
     if baseline is None and _has_default(rule, scene):
         base_rule = find_policy(DEFAULT_BASELINE)
@@ -92,7 +93,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     base = None if base_rule is None else _baseline(experiment, ask, rule, base_rule, ran)
     result = {
         **figures(ran, base, policy=rule.name, warmup_until_s=counted_s),
-        **(told_of_loop(scene, ran.log) if isinstance(scene, Scene) else {}),
+        **(told_of_loop(scene.workload, ran.log) if rule.kind in WHOLE_JOBS else {}),
         "baseline": None if base_rule is None else base_rule.name,
         "simulated": True,
         "inputs": scene.provenance(),
@@ -174,9 +175,9 @@ def _segments(given: Mapping[str, str], request: SimulateRequest) -> Path | None
     return segments
 
 
-def _has_default(rule: PolicySpec, scene: Any) -> bool:
+def _has_default(rule: PolicySpec, scene: Scene[Any, Any]) -> bool:
     """Whether a policy is compared with the default baseline where none is named: whole jobs that do not train."""
-    return rule.kind in (POOLS, ROUNDS, GOODPUT) and not has_training(scene) and scene.scaling is None
+    return rule.kind in WHOLE_JOBS and not has_training(scene) and scene.facts.scaling is None
 
 
 def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySpec, ran: Simulated) -> Simulated:
@@ -192,15 +193,15 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
 
 def _write(
     out: Path,
-    scene: Any,
+    scene: Scene[Any, Any],
     ran: Simulated,
     base: Simulated | None,
     result: Mapping[str, Any],
     settings: Mapping[str, str],
 ) -> None:
     told, bins = record_of(ran.log, ran.log.policy, result), None
-    if isinstance(scene, Scene):
+    if isinstance(scene.workload, Workload):
         told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
         bins = bin_names(ran.recording, scene.workload)
-    write_job_table(ran.log, scene.listed(), out, None if base is None else base.log, ran.nodes, bins)
+    write_job_table(ran.log, scene.listed, out, None if base is None else base.log, ran.nodes, bins)
     write_run_record(out, told, ran.log, ran.recording, ran.replaced)

@@ -25,9 +25,9 @@ from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.rounds import Work, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources
-from jobcast.schedulers.policies import GOODPUT, POOLS, ROUNDS, Split, split_settings
+from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
@@ -81,7 +81,7 @@ class Simulated:
 
 
 def simulate(
-    scene: Scene,
+    scene: WholeScene,
     policy: str,
     spec: ForecastSpec,
     *,
@@ -100,9 +100,9 @@ def simulate(
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     read = loaded(settings or {})
-    rule_of = find_of_kind(policy, POOLS, ROUNDS, GOODPUT)
+    rule_of = find_of_kind(policy, *WHOLE_JOBS)
     check_forecasts(policy, spec)
-    if scene.closed:
+    if scene.workload.closed:
         check_closed(policy, spec)
     if scene.workload.servers:
         check_locality(policy)
@@ -118,7 +118,7 @@ def simulate(
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec) if rule_of.asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
-    rule = make_local(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
+    rule = make_local(policy, source, read, scene.facts.cells) if on_cells else make_policy(policy, source, read)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -129,7 +129,7 @@ def simulate(
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
 
 
-def _by_rounds(scene: Scene, policy: str, work: Work, split: Split, progress: Step | None) -> Simulated:
+def _by_rounds(scene: WholeScene, policy: str, work: Work, split: Split, progress: Step | None) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     workload, chosen = round_workload(scene, mechanism.restart_s), work.chosen
     by_gavel = mechanism.mechanism == "gavel"
@@ -148,7 +148,7 @@ def _by_rounds(scene: Scene, policy: str, work: Work, split: Split, progress: St
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
     seats = getattr(rule, "seats", None)
     nodes = seats.nodes_of if seats is not None else None
-    if scene.planned_s:
+    if scene.facts.planned_s:
         log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scene)})
     run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
     return replace(run, trust=work.trust())
@@ -158,7 +158,7 @@ def _trust(chosen: Chosen) -> dict[str, Any]:
     return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
 
 
-def _by_goodput(scene: Scene, policy: str, split: Split, progress: Step | None) -> Simulated:
+def _by_goodput(scene: WholeScene, policy: str, split: Split, progress: Step | None) -> Simulated:
     wall, cpu = time.perf_counter(), time.process_time()
     log, told = replay_scaling(scene, policy, split.plain("own"), progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
@@ -166,10 +166,10 @@ def _by_goodput(scene: Scene, policy: str, split: Split, progress: Step | None) 
     return Simulated(log, cpu_s, wall_s, own=own)
 
 
-def _planned_s(scene: Scene) -> Floats:
+def _planned_s(scene: WholeScene) -> Floats:
     """(n_jobs,) run times alone as planned, as executed for jobs without: what fairness is measured by."""
     rows = zip(scene.workload.jobs, scene.workload.outcomes, strict=True)
-    return np.array([scene.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
+    return np.array([scene.facts.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
 
 
 def _rounds(log: RunLog, round_s: float) -> int:
@@ -177,7 +177,7 @@ def _rounds(log: RunLog, round_s: float) -> int:
     return math.ceil(float(np.nanmax(log.end_s) - log.submit_s.min()) / round_s) if len(log) else 0
 
 
-def warmup_end(scene: Scene, days: float) -> float | None:
+def warmup_end(scene: WholeScene, days: float) -> float | None:
     """Instant from which on jobs count, None = all do; ConfigError when the warm-up leaves none."""
     return counted_from(scene.from_s, scene.workload.jobs[-1].submit_s, days)
 

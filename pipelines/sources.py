@@ -16,8 +16,8 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.pipelines.forecast_plugins import make_plugin
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, ForecastSpec
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.times import iso
+from jobcast.pipelines.whole_jobs import WholeScene, in_one_pool
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.guard import GuardedForecasts, Nobody
@@ -81,7 +81,7 @@ class Sources:
         conservatively; None where whoever asks has no such choice
     """
 
-    scene: Scene
+    scene: WholeScene
     home: Path
     seed: int = 0
     allow_overlap: bool = False
@@ -107,7 +107,7 @@ class Sources:
 
     def _past(self) -> RunHistory | None:
         """The run's own past, where sources without models need it: in a closed loop."""
-        return self._history() if self.scene.closed else None
+        return self._history() if self.scene.workload.closed else None
 
     def _history(self) -> RunHistory:
         return RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
@@ -122,7 +122,7 @@ class Sources:
             "random": lambda: Random(workload, seed, earlier_jobs(self.scene).jobs, horizons),
             "noisy": lambda: Noisy(workload, spec.probability, seed, earlier_jobs(self.scene).jobs, horizons),
         }
-        if history is not None and self.scene.closed:
+        if history is not None and self.scene.workload.closed:
             past = history
             if spec.kind == "noisy":
                 raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
@@ -229,10 +229,11 @@ def _asked_by_part(wanted: Mapping[str, ForecastSpec]) -> dict[str, int | str]:
     return {name: _asked(spec)[name] for name, spec in zip(PREDICTORS, specs, strict=True)}
 
 
-def earlier_jobs(scene: Scene) -> EarlierJobs:
+def earlier_jobs(scene: WholeScene) -> EarlierJobs:
     """What the trace did before the window; ends after its beginning become known as time reaches them."""
-    jobs, durations = scene.earlier.to_jobs()
-    return EarlierJobs(jobs, scene.earlier.start_s, scene.earlier.end_s, durations)
+    earlier = in_one_pool(scene.earlier) if scene.place.flat else scene.earlier
+    jobs, durations = earlier.to_jobs()
+    return EarlierJobs(jobs, earlier.start_s, earlier.end_s, durations)
 
 
 @lru_cache(maxsize=8)

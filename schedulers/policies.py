@@ -30,6 +30,8 @@ from jobcast.schedulers.settings import (
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY = "pools", "rounds", "goodput", "elastic", "tasks", "energy"
 """Kinds: which engine carries a policy out."""
+WHOLE_JOBS = (POOLS, ROUNDS, GOODPUT)
+"""Kinds whose jobs are those of `simulator.workload`, whole and listed one by one."""
 GOODPUT_TABLES, TASK_GRAPHS, EPOCH_TIMES, WATTS = "goodput", "tasks", "epochs", "watts"
 """Facts that a policy cannot do without: step times and noise by application; tasks, edges and curves; seconds an epoch
 by GPU type and number; what nodes draw."""

@@ -4,8 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+import numpy as np
+
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.goodput import GoodputPolicy, Phase, ScalableJob
+from jobcast.domain.jobs import Pool
+from jobcast.simulator.log import GOODPUT, RunLog, flat_spans
 
 ROUND_S = 60.0  # Pollux: the interval of its scheduler
 RESTART_S = 30.0  # Pollux: time that a job stands still when its GPUs change
@@ -56,47 +60,28 @@ class Stretch:
     work: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A time in which a job held a number of GPUs, at work or standing still: from, until (seconds), GPUs."""
-
-    begin_s: float
-    end_s: float
-    gpus: int
-
-
 @dataclass(slots=True)
 class _Account:
+    """What a job did; `holds` are (from, until, GPUs) at work or standing still."""
+
     work: float = 0.0
     gpus: int = 0
     restarts: int = 0
     ready_s: float = -inf
     end_s: float = inf
-    gpu_s: float = 0.0
     stretches: list[Stretch] = field(default_factory=list)
-    holds: list[Hold] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class GoodputLog:
-    """What became of the jobs, each (n_jobs,): ends, GPU time held, changes of GPUs, and all that was run and held."""
-
-    end_s: tuple[float, ...]
-    gpu_s: tuple[float, ...]
-    restarts: tuple[int, ...]
-    stretches: tuple[tuple[Stretch, ...], ...]
-    holds: tuple[tuple[Hold, ...], ...]
+    holds: list[tuple[float, float, int]] = field(default_factory=list)
 
 
 def replay_goodput(
     works: Sequence[ScalableWork],
     policy: GoodputPolicy,
-    total_gpus: int,
+    pool: Pool,
     round_s: float = ROUND_S,
     restart_s: float = RESTART_S,
     progress: Callable[[int, int], None] | None = None,
-) -> GoodputLog:
-    """Run all jobs to completion.
+) -> tuple[RunLog, list[list[Stretch]]]:
+    """Run all jobs to completion; the log, and what each job ran.
 
     The policy is asked at every round's begin; a job whose GPUs change stands still for `restart_s`, its first start
     included. GPUs of a job that completes idle until the next round.
@@ -105,7 +90,7 @@ def replay_goodput(
     ----------
     works : in order of submission
     policy : shares the GPUs out
-    total_gpus : of the cluster
+    pool : whose GPUs they are
     round_s, restart_s : seconds
     progress : called with (completed, all) after each round in which a job ran
 
@@ -114,7 +99,7 @@ def replay_goodput(
     DecisionError
         The policy gives more GPUs than there are, or than a job can use, or leaves all of them idle.
     """
-    accounts = [_Account() for _ in works]
+    accounts, total_gpus = [_Account() for _ in works], pool.quota
     now_s = works[0].submit_s if works else 0.0
     while any(account.end_s == inf for account in accounts):
         active = [seq for seq, work in enumerate(works) if work.submit_s <= now_s and accounts[seq].end_s == inf]
@@ -128,12 +113,29 @@ def replay_goodput(
             if progress is not None:
                 progress(sum(account.end_s < inf for account in accounts), len(accounts))
         now_s += round_s
-    return GoodputLog(
-        tuple(account.end_s for account in accounts),
-        tuple(account.gpu_s for account in accounts),
-        tuple(account.restarts for account in accounts),
-        tuple(tuple(account.stretches) for account in accounts),
-        tuple(tuple(account.holds) for account in accounts),
+    return _log(pool, works, accounts), [account.stretches for account in accounts]
+
+
+def _log(pool: Pool, works: Sequence[ScalableWork], accounts: Sequence[_Account]) -> RunLog:
+    """The accounts as columns; run times alone are those on the GPUs asked for."""
+    by_job = enumerate(account.holds for account in accounts)
+    holds = sorted((end_s, seq, begin_s, gpus) for seq, held in by_job for begin_s, end_s, gpus in held)
+    until_s, job, from_s, gpus = np.array(holds, dtype=np.float64).reshape(-1, 4).T
+    restarts = np.array([account.restarts for account in accounts], dtype=np.int64)
+    return RunLog(
+        policy="",  # whoever asked knows how it is called
+        pools=(pool,),
+        submit_s=np.array([work.submit_s for work in works]),
+        start_s=np.array([account.holds[0][0] for account in accounts]),
+        end_s=np.array([account.end_s for account in accounts]),
+        duration_s=np.array([work.exclusive_s() for work in works]),
+        gpus=np.array([work.gpus for work in works], dtype=np.int64),
+        pool=np.zeros(len(works), dtype=np.int64),
+        preemptions=restarts,
+        dedicated=np.zeros(len(works), dtype=np.bool_),
+        spans=flat_spans(job.astype(np.int64), from_s, until_s, gpus),
+        law=GOODPUT,
+        events=len(works) * 2 + int(restarts.sum()),
     )
 
 
@@ -181,9 +183,8 @@ def _run(account: _Account, work: ScalableWork, begin_s: float, end_s: float) ->
 
 def _hold(account: _Account, begin_s: float, end_s: float) -> None:
     """Note that a job held its GPUs; rounds in a row with as many are one hold."""
-    account.gpu_s += account.gpus * (end_s - begin_s)
-    last = account.holds[-1] if account.holds else None
-    if last is not None and last.end_s == begin_s and last.gpus == account.gpus:
-        account.holds[-1] = Hold(last.begin_s, end_s, last.gpus)
+    last_s, until_s, gpus = account.holds[-1] if account.holds else (begin_s, -inf, 0)
+    if (until_s, gpus) == (begin_s, account.gpus):
+        account.holds[-1] = (last_s, end_s, gpus)
     else:
-        account.holds.append(Hold(begin_s, end_s, account.gpus))
+        account.holds.append((begin_s, end_s, account.gpus))

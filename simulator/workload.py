@@ -57,6 +57,11 @@ class Workload:
         """GPUs of all pools."""
         return sum(pool.quota for pool in self.pools)
 
+    @property
+    def closed(self) -> bool:
+        """Whether jobs arrive after those that they follow, not when the trace says."""
+        return self.successions is not None
+
     def quotas(self) -> dict[str, int]:
         """GPUs by pool, for pools that have any."""
         return {pool.name: pool.quota for pool in self.pools if pool.quota > 0}

@@ -12,6 +12,7 @@ from jobcast.schedulers.energy.objective import deployed_s
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.energy.accounting import cost_of_spans
 from jobcast.simulator.energy.run import replay_energy
+from jobcast.simulator.energy.workload import EnergyTruth
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.units import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
@@ -89,12 +90,12 @@ def session(
     restart_s : seconds in which a job that was stopped holds its GPUs without getting on
     seed : of the noise; the policy's own draws stay the same
     """
-    jobs = scene.jobs
-    true_s = noisy(jobs.epoch_s, scene.job_ids, noise, seed) if noise else jobs.epoch_s
-    real = replace(scene, jobs=jobs._replace(epoch_s=true_s))
+    workload = scene.workload
+    if noise:
+        true_s = noisy(workload.jobs.epoch_s, scene.job_ids, noise, seed)
+        workload = replace(workload, truth=EnergyTruth(true_s))
     own = {"seed": 0} if policy == ANDREAS else {}
     recording = Recording(make_policy(policy, None, own))
-    workload = real.workload(jobs.epoch_s)
     log = replay_energy(workload, recording, period_s=PERIOD_S, on_events=False, restart_s=restart_s)
     return Session(log, tuple(recording.calls))
 

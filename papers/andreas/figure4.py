@@ -29,7 +29,7 @@ def figure4(bench: Bench, out: Path) -> None:
     """Write both figures' page, table and plots into a folder."""
     scene = armida_scene()
     log = session(scene).log
-    nodes, cluster = scene.place.names, scene.cluster
+    nodes, cluster = scene.place.names, scene.workload.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
         out, "figure4", "Figure 4: who holds which GPU", log.spans, scene.job_ids, list(zip(nodes, held, strict=True))

@@ -93,5 +93,5 @@ def _forecast(row: Row, scene: TaskScene, models: Path, home: Path) -> AccuracyF
 
         return by_model(AccuracyCurve.load(models / row.forecasts))
     if row.forecasts == EXACT:
-        return accuracy_forecast(ForecastSpec("oracle"), scene.truth.metric, home=home, seed=0).forecast
+        return accuracy_forecast(ForecastSpec("oracle"), scene.workload.truth.metric, home=home, seed=0).forecast
     return None

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import servers
-from jobcast.pipelines.tasks.scene import TaskScene, task_scene
+from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.tasks.scene import TaskScene, task_jobs
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.job_curves import write_job_curves
@@ -88,6 +89,5 @@ def write_workload(workload: Workload, seed: int, arrivals: Path, out: Path) -> 
 
 def read_workload(workload: Workload, files: Path) -> TaskScene:
     """The scene of files that `write_workload` wrote."""
-    return task_scene(
-        read_trace(files / TRACE), workload.place(), tasks=files / TASKS, curves=files / CURVES
-    )  # fmt: skip
+    cut = cut_scene(read_trace(files / TRACE), workload.place())
+    return task_jobs(cut, tasks=files / TASKS, curves=files / CURVES)

@@ -108,7 +108,7 @@ def search(
 ) -> Searched:
     """Carry a search out; arguments as of `search_front` and `Searching.request`."""
     scene = searching.history(data)
-    world, request = World(scene.cluster, scene.gpu_types), searching.request(space, seed)
+    world, request = World(scene.workload.cluster, scene.place.gpu_types), searching.request(space, seed)
     return search_front(workload_of(scene), world, request, jobs=WORKERS, progress=progress)
 
 
@@ -116,7 +116,9 @@ def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]
     """The GPUs of a search, and the samples on which its front was judged."""
     scene = searching.history(data)
     samples = draw_samples(workload_of(scene), searching.request())
-    return World(scene.cluster, scene.gpu_types), [one for name, one in samples.items() if name.startswith("test")]
+    return World(scene.workload.cluster, scene.place.gpu_types), [
+        one for name, one in samples.items() if name.startswith("test")
+    ]
 
 
 def fronts(data: Path, out: Path, folder: Path) -> None:

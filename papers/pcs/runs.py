@@ -70,9 +70,9 @@ def replay(task: Task) -> ElasticReplay:
     scene = task.scene
     if task.config is None:
         return prepare(scene, task.policy, {**task.settings, "preempt_s": task.preempt_s})
-    policy = task.config.policy(scene.gpu_types, whole=task.whole)
-    cluster = preempting(scene.cluster, task.preempt_s, placed=policy.integral)
-    return ElasticReplay(scene.jobs, scene.size_s, cluster, policy, origin_s=scene.origin_s)
+    workload, policy = scene.workload, task.config.policy(scene.place.gpu_types, whole=task.whole)
+    cluster = preempting(workload.cluster, task.preempt_s, placed=policy.integral)
+    return ElasticReplay(workload.jobs, workload.size_s, cluster, policy, origin_s=workload.origin_s)
 
 
 def run(task: Task) -> Done:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.whole_jobs import WholeScene
 from papers.plotting import bars
 from papers.runs import FAIR, GREEDY, SHOCKWAVE, Means, Task, means, ratio, run_all
 from papers.sheets import (
@@ -33,7 +33,7 @@ ABOUT = (
 )
 
 
-def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS) -> Scene:
+def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS) -> WholeScene:
     """A draw in which a share of the jobs never changes its batch size."""
     half = (1 - static) / 2
     return drawn(data, seed, jobs=jobs, gpus=gpus, mode_shares=f"{static:g},{half:g},{half:g}")

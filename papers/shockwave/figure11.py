@@ -1,13 +1,14 @@
 """Shockwave, Figure 11 (section 8.7): Pollux, which changes jobs' GPUs, against Shockwave, which does not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jobcast.domain.hardware import FLAT_POOL
+from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.goodput_runs import goodput_log
 from jobcast.pipelines.rounds import ORACLE
 from jobcast.schedulers.pollux import Pollux
-from jobcast.simulator.goodput import GoodputLog, ScalableWork, replay_goodput
+from jobcast.simulator.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures, finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save
@@ -57,19 +58,19 @@ class _Both:
         case, seed = draw
         known = applications(self.data, GPUS)
         names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
-        log = replay_goodput(works, Pollux(), GPUS)
-        scene = scene_of(names, works, log.stretches, known, GPUS)
+        log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
+        scene = scene_of(names, works, ran, known, GPUS)
         runs = [run(Task(case, scene, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
-        return Pair(case, seed, (runs[0], _done(case, works, log, runs[0].log), *runs[1:]))
+        return Pair(case, seed, (runs[0], _done(case, log, runs[0].log), *runs[1:]))
 
 
 def _label(spec: ForecastSpec) -> str:
     return SHOCKWAVE if spec == ORACLE else f"{SHOCKWAVE}, {spec.label}"
 
 
-def _done(case: str, works: list[ScalableWork], log: GoodputLog, like: RunLog) -> Done:
-    """Pollux's replay in the form of the others, with the run times alone of Shockwave's jobs."""
-    made = goodput_log(POLLUX, like.pools, works, log, like.duration_s)
+def _done(case: str, log: RunLog, like: RunLog) -> Done:
+    """Pollux's replay with the run times alone of Shockwave's jobs."""
+    made = replace(log, policy=POLLUX, duration_s=like.duration_s)
     return Done(case, POLLUX, figures(made), made)
 
 

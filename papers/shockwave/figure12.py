@@ -11,7 +11,7 @@ from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.plots import PALETTE
 from jobcast.pipelines.rounds import RESTATEMENT, work_forecasts
-from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
 from papers.plotting import save
@@ -41,7 +41,7 @@ class Planned:
     gap_pct: float
 
 
-def state_of(scene: Scene, seed: int) -> RoundState:
+def state_of(scene: WholeScene, seed: int) -> RoundState:
     """A round in which all jobs of a scene are there, each somewhere on its first batch size; as many run as fit."""
     rng = np.random.default_rng(seed)
     free, active = scene.workload.total_gpus, []

@@ -11,7 +11,7 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.plots import legend_beside, styles
 from jobcast.pipelines.rounds import ORACLE, RESTATEMENT, Declared, round_workload, work_forecasts
-from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
@@ -97,7 +97,7 @@ class Watch:
         return chosen
 
 
-def doubling_job(scene: Scene) -> int:
+def doubling_job(scene: WholeScene) -> int:
     """The first job that runs through `DOUBLINGS`. Raises LookupError where none does."""
     for job, outcome in zip(scene.workload.jobs, scene.workload.outcomes, strict=True):
         if tuple(regime.batch_size for regime in outcome.regimes) == DOUBLINGS:
@@ -105,7 +105,7 @@ def doubling_job(scene: Scene) -> int:
     raise LookupError(f"no job runs through {DOUBLINGS}")
 
 
-def watch(scene: Scene, seq: int, policy: str, spec: ForecastSpec) -> Watched:
+def watch(scene: WholeScene, seq: int, policy: str, spec: ForecastSpec) -> Watched:
     """Replay a scene and watch one job."""
     workload = round_workload(scene, RESTART_S)
     if spec == AGNOSTIC:
@@ -132,14 +132,14 @@ def figure2(data: Path, out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Watching:
-    scene: Scene
+    scene: WholeScene
     seq: int
 
     def __call__(self, run: tuple[str, ForecastSpec]) -> Watched:
         return watch(self.scene, self.seq, *run)
 
 
-def _parts(scene: Scene, seq: int, watched: Sequence[Watched]) -> list[str]:
+def _parts(scene: WholeScene, seq: int, watched: Sequence[Watched]) -> list[str]:
     job, outcome = scene.workload.jobs[seq], scene.workload.outcomes[seq]
     epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
     faster = epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]]

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.hardware import FLAT_POOL
-from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.hardware import FLAT_POOL, flat_cluster
+from jobcast.domain.jobs import Job, Outcome
 from jobcast.domain.training import Regime, Training
+from jobcast.pipelines.job_table import listed
 from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
 from jobcast.pipelines.scenes import Scene
+from jobcast.pipelines.whole_jobs import WholeFacts, WholeScene
 from jobcast.simulator.goodput import ScalableWork, Stretch
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
@@ -55,7 +57,7 @@ def scene_of(
     stretches: Sequence[Sequence[Stretch]],
     known: Mapping[str, Application],
     gpus: int,
-) -> Scene:
+) -> WholeScene:
     """The jobs for Shockwave: on the GPUs that they ask for, with the samples and batch sizes that Pollux's run had."""
     jobs, outcomes = [], []
     for seq, (name, work, ran) in enumerate(zip(names, works, stretches, strict=True)):
@@ -63,8 +65,10 @@ def scene_of(
         job_id = f"{seq:0{len(str(len(works)))}d}"
         jobs.append(Job(seq, job_id, FLAT_POOL, work.submit_s, work.gpus, training=training, preemptible=True))
         outcomes.append(Outcome(training.run_time_s(regimes), regimes))
-    workload = Workload(jobs, outcomes, [Pool(FLAT_POOL, gpus)])
-    return Scene(workload, _nothing(), works[0].submit_s, works[-1].submit_s + 1.0)
+    place, nothing = flat_cluster(gpus), _nothing()
+    workload = Workload(jobs, outcomes, place.pools)
+    window = works[0].submit_s, works[-1].submit_s + 1.0
+    return Scene(workload, WholeFacts(), nothing, nothing, place, *window, listed(workload))
 
 
 def training_of(app: Application, gpus: int, ran: Sequence[Stretch]) -> tuple[Training, tuple[Regime, ...]]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, simulate, warmup_end
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.metrics import after_warmup, against, figures
 from papers.run_file import Outcome
 from papers.sia.workloads import Workload
@@ -80,7 +80,7 @@ def run_draw(units: Sequence[Unit], data: Path, home: Path) -> list[tuple[str, O
     return [(unit.key, Outcome(figures_of(made, base, until_s))) for unit, made in zip(units, runs, strict=True)]
 
 
-def _replay(scene: Scene, row: Row, seed: int, home: Path) -> Simulated:
+def _replay(scene: WholeScene, row: Row, seed: int, home: Path) -> Simulated:
     spec = parse_forecasts(row.forecasts)
     return simulate(scene, row.policy, spec, home=home, seed=seed, settings=dict(row.settings))
 

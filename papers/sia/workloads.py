@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.cells import placed
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -55,7 +56,7 @@ class Workload(Protocol):
         """Days at the beginning whose jobs do not count."""
         ...
 
-    def scene(self, seed: int, data: Path) -> Scene:
+    def scene(self, seed: int, data: Path) -> WholeScene:
         """One draw."""
         ...
 
@@ -86,10 +87,11 @@ class Synthetic:
         """Variant, grid and length."""
         return {"kind": "synthetic", "variant": self.variant, "grid_s": self.grid_s, "days": self.days}
 
-    def scene(self, seed: int, data: Path) -> Scene:
+    def scene(self, seed: int, data: Path) -> WholeScene:
         """A draw of the generator; `data` is not read."""
         trace, pools = generate("sia", seed, {"variant": self.variant, "days": self.days})
-        return build_scene(_on_grid(trace, self.grid_s) if self.grid_s else trace, pools)
+        trace = _on_grid(trace, self.grid_s) if self.grid_s else trace
+        return whole_jobs(cut_scene(trace, pools_cluster(pools)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class PoolDraw:
         """Number of queues, and locality."""
         return {"kind": "pools", "queues": self.queues, "locality": self.locality}
 
-    def scene(self, seed: int, data: Path) -> Scene:
+    def scene(self, seed: int, data: Path) -> WholeScene:
         """A draw: pools without replacement, a load for each, and quotas by those loads.
 
         Raises ConfigError where too few pools have enough jobs.
@@ -135,8 +137,8 @@ class PoolDraw:
         pools = [work[name].pool(load) for name, load in zip(names.tolist(), loads.tolist(), strict=True)]
         if self.locality:
             pools = [replace(pool, quota=_whole_cells(pool.quota)) for pool in pools]
-        scene = build_scene(trace, pools, from_s=from_s, until_s=until_s, only_pools=True)
-        return placed(scene) if self.locality else scene
+        cut = cut_scene(trace, pools_cluster(pools), from_s=from_s, until_s=until_s)
+        return whole_jobs(cut, only_pools=True, local=self.locality)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,14 @@ class WholePhilly:
         """Scale and number of donors left out."""
         return {"kind": "whole", "scale": self.scale, "without_donors": self.without_donors}
 
-    def scene(self, seed: int, data: Path) -> Scene:
+    def scene(self, seed: int, data: Path) -> WholeScene:
         """The three weeks; the seed draws nothing."""
         from_s, until_s = map(parse_time, THREE_WEEKS)
         work = pool_work(_philly(data), from_s, until_s)
         donors = sorted(work, key=lambda name: -work[name].idle_gpus)[: self.without_donors]
         pools = [one.pool(ACTUAL_LOAD, self.scale) for name, one in work.items() if name not in donors]
-        return build_scene(_philly(data), pools, from_s=from_s, until_s=until_s, only_pools=True)
+        cut = cut_scene(_philly(data), pools_cluster(pools), from_s=from_s, until_s=until_s)
+        return whole_jobs(cut, only_pools=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,12 @@ def train_scheduler(
     from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch
     from jobcast.pipelines.clusters import named_cluster
-    from jobcast.pipelines.experiment import Experiment, task_jobs
+    from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
     from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
     from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
     from jobcast.pipelines.tidying import tidy_home
+    from jobcast.schedulers.policies import TASKS
     from jobcast.traces.readers import read_trace
 
     need_torch()
@@ -51,7 +52,8 @@ def train_scheduler(
     given = {name: path for name, path in files.items() if name != "cluster"}
     trace = read_trace(trace_path)
     place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
-    scene = task_jobs(Experiment(trace=trace, cluster=place, given=given, from_s=window[0], until_s=window[1]))
+    one = Experiment(trace=trace, cluster=place, given=given, from_s=window[0], until_s=window[1])
+    scene = one.scene(TASKS)
     counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()

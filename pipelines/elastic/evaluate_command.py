@@ -14,9 +14,10 @@ from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.history import earlier_of
-from jobcast.pipelines.elastic.intervals import Forecast, Progress, forecast_run, interval_figures, track
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
+from jobcast.pipelines.elastic.intervals import Progress, forecast_run, interval_figures, track
+from jobcast.pipelines.elastic.scene import elastic_jobs
 from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
@@ -79,13 +80,15 @@ def score_jct(
     if from_s is None:
         from_s = float(trace.submit_s[int(HISTORY * len(trace))])
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
-    scored = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **facts)
+    scored = elastic_jobs(cut_scene(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
+    earlier = earlier_of(scored, facts)
     every = every or max(1, len(scored) // SCORED)
     try:
-        found = _forecasts(scored, place, policy, settings, from_s, drawn, every, progress)
+        jobs = np.arange(every // 2, len(scored), every).tolist() or [0]
+        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **drawn)
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
-    submit_s = scored.jobs.submit_s[found.job]
+    submit_s = scored.workload.jobs.submit_s[found.job]
     bare = track(found, submit_s, IntervalTracker(step=0.0))
     return {
         "predictor": "jct",
@@ -100,22 +103,6 @@ def score_jct(
         "simulated": True,
         "jobcast": __version__,
     }
-
-
-def _forecasts(
-    scene: ElasticScene,
-    place: Cluster,
-    policy: str,
-    settings: Mapping[str, str],
-    from_s: float,
-    drawn: Mapping[str, Any],
-    every: int,
-    progress: Progress | None,
-) -> Forecast:
-    run = prepare(scene, policy, settings)
-    earlier = earlier_of(scene, place, settings, from_s)
-    jobs = np.arange(every // 2, len(scene), every).tolist() or [0]
-    return forecast_run(run, earlier, jobs, progress=progress, **drawn)
 
 
 def _table(result: Mapping[str, Any]) -> str:

@@ -12,8 +12,9 @@ from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.elastic.futures import NO_PAST, Forecasters, play_futures
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, model_rows, models_of
 from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
@@ -86,30 +87,31 @@ def answer_jct(
     """
     until_s = np.nextafter(question.at_s, np.inf)
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
-    scene = elastic_scene(trace, place, from_s=from_s, until_s=until_s, **facts)
-    earlier = earlier_of(scene, place, facts, from_s)
-    at_s = question.at_s - scene.origin_s
+    scene = elastic_jobs(cut_scene(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
+    earlier, workload = earlier_of(scene, facts), scene.workload
+    origin_s = workload.origin_s
+    at_s = question.at_s - origin_s
     if question.job == NEW:
         row = _model_row(scene, question.model)
         if len(question.ask_gpus) > 1 and question.size_s is None:
             raise ConfigError("--ask-gpus: widths can be compared for one amount of work alone; add --size-s SECONDS")
-        asked = question.ask_gpus or (int(np.median(scene.jobs.most)),)
+        asked = question.ask_gpus or (int(np.median(workload.jobs.most)),)
         runs = [(gpus, _with_new(scene, question, at_s, gpus, row)) for gpus in asked]
         job = len(scene)
     else:
         _refuse_what_if(question)
         job = _find(scene, trace, question)
-        runs = [(int(scene.jobs.most[job]), scene)]
+        runs = [(int(workload.jobs.most[job]), scene)]
     answers, told = [], {}
     for gpus, one in runs:
         run = prepare(one, policy, settings)
-        run.submit(len(one))
+        run.submit(len(one.workload))
         run.advance(at_s)
-        told = _standing(run, one, job, question)
+        told = _standing(run, origin_s, job, question)
         ends = _ends(run, job, earlier, question)
         known = question.job != NEW or question.size_s is not None
         point = _point(run, job) if known else np.nan
-        answers.append(Answer(gpus, point + scene.origin_s, ends + scene.origin_s))
+        answers.append(Answer(gpus, point + origin_s, ends + origin_s))
     return told | {
         "policy": policy,
         "sizes": question.sizes,
@@ -145,9 +147,9 @@ def _find(scene: ElasticScene, trace: Trace, question: Question) -> int:
 
 
 def _model_row(scene: ElasticScene, model: str | None) -> int:
-    rows = dict(zip(scene.models, scene.jobs.model.tolist(), strict=True))
+    rows = model_rows(scene)
     if model is None:
-        names = list(scene.models)
+        names = list(models_of(scene.trace))
         return int(rows[max(sorted(set(names)), key=names.count)])
     if model not in rows:
         raise ConfigError(
@@ -158,8 +160,8 @@ def _model_row(scene: ElasticScene, model: str | None) -> int:
 
 def _with_new(scene: ElasticScene, question: Question, at_s: float, gpus: int, model: int) -> ElasticScene:
     """The scene with one job more, behind all others. Its size matters only where it is declared."""
-    size_s = question.size_s if question.size_s is not None else float(np.median(scene.size_s))
-    jobs = scene.jobs
+    workload, jobs = scene.workload, scene.workload.jobs
+    size_s = question.size_s if question.size_s is not None else float(np.median(workload.size_s))
     longer = max(gpus + 1, jobs.speedup.shape[2])
     pad = ((0, 0), (0, 0), (0, longer - jobs.speedup.shape[2]))
     added = ElasticJobs(
@@ -174,29 +176,22 @@ def _with_new(scene: ElasticScene, question: Question, at_s: float, gpus: int, m
         speedup=np.pad(jobs.speedup, pad, mode="edge"),
         speed=jobs.speed,
     )
-    return replace(
-        scene,
-        jobs=added,
-        size_s=np.append(scene.size_s, size_s),
-        job_ids=(*scene.job_ids, NEW),
-        pools=(*scene.pools, scene.pools[-1]),
-        models=(*scene.models, ""),
-    )
+    return replace(scene, workload=replace(workload, jobs=added, size_s=np.append(workload.size_s, size_s)))
 
 
-def _standing(run: ElasticReplay, scene: ElasticScene, job: int, question: Question) -> dict[str, Any]:
+def _standing(run: ElasticReplay, origin_s: float, job: int, question: Question) -> dict[str, Any]:
     """Where the job stands at the instant. Raises TraceError when it has finished."""
     state = run.state
     if np.isfinite(state.end_s[job]):
         raise TraceError(
-            f"job {question.job}: has finished at {iso(float(state.end_s[job]) + scene.origin_s)} under "
+            f"job {question.job}: has finished at {iso(float(state.end_s[job]) + origin_s)} under "
             f"{run.policy.name}, before {iso(question.at_s)}; ask earlier"
         )
     held = float(state.gpus[job].sum())
     return {
         "job_id": question.job,
         "at": iso(question.at_s),
-        "submitted": iso(float(run.jobs.submit_s[job]) + scene.origin_s),
+        "submitted": iso(float(run.jobs.submit_s[job]) + origin_s),
         "state": "running" if held > 0 else "queued",
         "held_gpus": held,
         "done_s": float(state.done_s[job]),

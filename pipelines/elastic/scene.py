@@ -1,9 +1,7 @@
-"""What a simulation of elastic jobs replays: the window's jobs as columns, and the cluster that they share."""
+"""Elastic jobs: a window's jobs as columns, and the cluster that they share."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,8 +10,7 @@ from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import elastic_cluster
-from jobcast.pipelines.job_table import LISTED
-from jobcast.pipelines.scenes import cut_window, window_told
+from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
 from jobcast.traces.stages import stages_of
@@ -24,107 +21,71 @@ LEAST_FACTOR = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ElasticScene:
-    """A workload of elastic jobs. Arrays have shape (n_jobs,), in order of submission.
+class ElasticWorkload:
+    """Elastic jobs as their engine takes them.
 
     Attributes
     ----------
     jobs : what is known of them; times from `origin_s`
-    size_s : the work that they really are, seconds on one GPU
-    job_ids, pools, models : texts, (n_jobs,)
-    origin_s : seconds from the epoch of the run's second 0, the first submission
+    size_s : (n_jobs,) the work that they really are, seconds on one GPU
     cluster : GPUs that all share
-    gpu_types : names, in the order of the cluster's capacity
-    trace : the window
-    earlier : the trace before it
-    notes : decisions that a reader of the result should know
-    dropped : reason -> number of rows that the reader left out
+    origin_s : seconds from the epoch of the run's second 0, the first submission
     """
 
     jobs: ElasticJobs
     size_s: Floats
-    job_ids: tuple[str, ...]
-    pools: tuple[str, ...]
-    models: tuple[str, ...]
-    origin_s: float
     cluster: ElasticCluster
-    gpu_types: tuple[str, ...]
-    trace: Trace
-    earlier: Trace
-    notes: tuple[str, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    origin_s: float
 
     def __len__(self) -> int:
         return len(self.size_s)
 
-    def listed(self) -> pl.DataFrame:
-        """What a table of jobs takes from the trace: `job_table.LISTED`, with the work as duration."""
-        known = [name for name in LISTED if name in self.trace.jobs.columns]
-        return self.trace.jobs.select(known).with_columns(duration=pl.Series(self.size_s))
 
-    def provenance(self) -> dict[str, Any]:
-        """Inputs of the simulation, for results."""
-        return {
-            **window_told(self.trace),
-            "gpus": dict(zip(self.gpu_types, self.cluster.capacity.tolist(), strict=True)),
-            "dropped": dict(self.dropped),
-            "notes": list(self.notes),
-        }
+ElasticScene = Scene[ElasticWorkload, None]
 
 
-def elastic_scene(
-    trace: Trace,
-    place: Cluster,
-    *,
-    speedups: Path | None = None,
-    from_s: float | None = None,
-    until_s: float | None = None,
-    limit: int | None = None,
-    noise: float = 0.0,
-    noise_seed: int = 0,
-) -> ElasticScene:
-    """Cut the window out of a trace and lay a speedup table under it.
+def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0, noise_seed: int = 0) -> ElasticScene:
+    """The jobs of a window over a speedup table, listed with their work as duration.
 
     Jobs without `min_gpus` are rigid: they hold all their GPUs or none. Work is duration x the speedup on the GPUs that
     the duration holds for: one for elastic jobs, all for rigid ones, unless `duration_gpus` says how many.
 
     Parameters
     ----------
-    trace, place : jobs and GPUs
+    cut : the window
     speedups : a table as `traces.speedups` reads it; without one every model is g times as fast on g GPUs
-    from_s, until_s, limit : the window, and how many of its jobs
     noise : p of Figure 10: declared sizes are the true ones times a factor drawn for each in 1 -+ p
     noise_seed : of that draw
 
-    Raises TraceError when the window holds no job or a job can never run, ConfigError for a table that does not fit.
+    Raises TraceError when a job can never run, ConfigError for a table that does not fit.
     """
-    window = in_submission_order(cut_window(trace, from_s, until_s))
-    if limit is not None:
-        window = replace(window, jobs=window.jobs.head(min(limit, len(window))))
-    table, models, table_notes = _demand(window, speedups)
-    jobs, size_s, rigid = _columns(window, table, models, place)
+    cut = replace(cut, trace=in_submission_order(cut.trace))
+    place, window = cut.place, cut.trace
+    table, table_notes = _demand(window, speedups)
+    jobs, size_s, rigid = _columns(window, table, place)
     if noise:
         jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed))
-    notes = [*trace.notes, f"GPUs: {place.together}", *table_notes]
-    if rigid:
-        notes.append(f"{rigid} jobs without min_gpus hold all their GPUs or none")
-    if noise:
-        notes.append(f"declared sizes are wrong by up to {noise:.0%}")
-    begin_s = float(window.submit_s[0]) if from_s is None else from_s
-    return ElasticScene(
-        jobs=jobs,
-        size_s=size_s,
-        job_ids=tuple(window.jobs["job_id"].to_list()),
-        pools=tuple(window.jobs["pool"].to_list()),
-        models=models,
-        origin_s=float(window.submit_s[0]),
-        cluster=elastic_cluster(place),
-        gpu_types=place.gpu_types,
-        trace=window,
-        earlier=trace.between(None, begin_s),
-        notes=tuple(notes),
-        dropped=dict(trace.dropped),
+    return cut.of(
+        ElasticWorkload(jobs, size_s, elastic_cluster(place), float(window.submit_s[0])),
+        None,
+        f"GPUs: {place.origin}",
+        *table_notes,
+        f"{rigid} jobs without min_gpus hold all their GPUs or none" if rigid else "",
+        f"declared sizes are wrong by up to {noise:.0%}" if noise else "",
+        listed=window.jobs.with_columns(duration=pl.Series(size_s)),
     )
+
+
+def models_of(trace: Trace) -> tuple[str, ...]:
+    """(n_jobs,) models by name, empty where none is told."""
+    if "model" not in trace.jobs.columns:
+        return ("",) * len(trace)
+    return tuple(trace.jobs["model"].cast(pl.String).fill_null("").to_list())
+
+
+def model_rows(scene: ElasticScene) -> dict[str, int]:
+    """Model by name -> its row in the table of speedups."""
+    return dict(zip(models_of(scene.trace), scene.workload.jobs.model.tolist(), strict=True))
 
 
 def in_submission_order(trace: Trace) -> Trace:
@@ -136,26 +97,24 @@ def in_submission_order(trace: Trace) -> Trace:
     return replace(trace, jobs=jobs.drop("_number"))
 
 
-def _demand(window: Trace, path: Path | None) -> tuple[Speedups, tuple[str, ...], tuple[str, ...]]:
-    """The table, and the model of each job."""
-    named = window.jobs["model"] if "model" in window.jobs.columns else pl.Series([""] * len(window))
-    models = tuple(named.cast(pl.String).fill_null("").to_list())
+def _demand(window: Trace, path: Path | None) -> tuple[Speedups, tuple[str, ...]]:
+    """The table, and what is to be noted of it."""
+    models = models_of(window)
     if path is None:
         table = linear_speedups(int(window.gpus.max()), sorted(set(models)))
-        return table, models, ("demand: g GPUs are g times as fast as one (no --set speedups=FILE)",)
+        return table, ("demand: g GPUs are g times as fast as one (no --set speedups=FILE)",)
     if "" in models:
         job_id = window.jobs["job_id"][models.index("")]
         raise TraceError(
             f"{window.source.path}: job {job_id} names no model, which {path} needs; fill the column model"
         )
     table = read_speedups(path)
-    return table, models, (f"demand: {path}", *table.notes)
+    return table, (f"demand: {path}", *table.notes)
 
 
-def _columns(
-    window: Trace, table: Speedups, models: tuple[str, ...], place: Cluster
-) -> tuple[ElasticJobs, Floats, int]:
+def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJobs, Floats, int]:
     """The jobs, their sizes, and how many of them are rigid."""
+    models = models_of(window)
     most = window.gpus.astype(np.float64)
     told = (
         window.jobs["min_gpus"]

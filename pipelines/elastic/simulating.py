@@ -14,11 +14,11 @@ from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 
 def prepare(scene: ElasticScene, policy: str, settings: Mapping[str, Any]) -> ElasticReplay:
     """A run at its beginning. Raises ConfigError for an unknown policy or setting."""
-    how = split_settings(find_of_kind(policy, ELASTIC), settings).mechanism
-    rule = make_rule(policy, scene.gpu_types, settings)
-    cluster = preempting(scene.cluster, how.preempt_s, placed=rule.integral)
-    given = {"pending_lease": how.pending_lease, "origin_s": scene.origin_s}
-    return ElasticReplay(scene.jobs, scene.size_s, cluster, rule, **given)
+    how, workload = split_settings(find_of_kind(policy, ELASTIC), settings).mechanism, scene.workload
+    rule = make_rule(policy, scene.place.gpu_types, settings)
+    cluster = preempting(workload.cluster, how.preempt_s, placed=rule.integral)
+    given = {"pending_lease": how.pending_lease, "origin_s": workload.origin_s}
+    return ElasticReplay(workload.jobs, workload.size_s, cluster, rule, **given)
 
 
 def simulate_elastic(
@@ -41,7 +41,7 @@ def simulate_elastic(
 
 def placing_notes(scene: ElasticScene, policy: str, own: Mapping[str, Any]) -> tuple[str, ...]:
     """What to say where a cluster has nodes and jobs are not placed on them."""
-    placed = len(scene.cluster.node_gpus) > 0
-    if not placed or make_rule(policy, scene.gpu_types, own).integral:
+    placed = len(scene.workload.cluster.node_gpus) > 0
+    if not placed or make_rule(policy, scene.place.gpu_types, own).integral:
         return ()
     return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)

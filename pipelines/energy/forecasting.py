@@ -42,16 +42,16 @@ def registered_times(
     TraceError
         A model of the window is without a known point.
     """
-    told, profiled_s = BadAnswers(), scene.jobs.epoch_s
+    told, profiled_s = BadAnswers(), scene.workload.jobs.epoch_s
     asked = registered(EPOCH_TIME, spec, home, told, EPOCHS, degrade)
     if asked is None:
         return Believed(slowest_s(profiled_s), told=told)
     version, model = asked.version, asked.model
-    names = set(scene.models)
-    overlap = version.trace_sha256 == scene.profiles.sha256 and not names.isdisjoint(model.models_)
+    names, profiles = set(scene.facts.models), scene.facts.profiles
+    overlap = version.trace_sha256 == profiles.sha256 and not names.isdisjoint(model.models_)
     if overlap and not allow_overlap:
         raise OverlapError(
-            f"{EPOCH_TIME} version {version.version} was trained on {scene.profiles.path} and knows its models, "
+            f"{EPOCH_TIME} version {version.version} was trained on {profiles.path} and knows its models, "
             f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles, or pass "
             "--allow-overlap"
         )
@@ -65,8 +65,9 @@ def registered_times(
 def _points(scene: EnergyScene, model: Any, known: Path | None) -> ProfileTable:
     if known is not None:
         return read_profiles(known)
-    mine = scene.profiles.frame.filter(pl.col("model").is_in(sorted(set(scene.models))))
-    return pick_profiles(profile_table(mine, scene.profiles.path, scene.profiles.sha256), model.plan_)
+    profiles = scene.facts.profiles
+    mine = profiles.frame.filter(pl.col("model").is_in(sorted(set(scene.facts.models))))
+    return pick_profiles(profile_table(mine, profiles.path, profiles.sha256), model.plan_)
 
 
 def _refuse_unknown(points: ProfileTable, names: Sequence[str] | set[str]) -> None:
@@ -77,9 +78,10 @@ def _refuse_unknown(points: ProfileTable, names: Sequence[str] | set[str]) -> No
 
 def _as_in_scene(model: Any, points: ProfileTable, scene: EnergyScene) -> Floats:
     """(n_jobs, n_kinds, most_gpus) forecasts, each pair of model and batch size asked for once."""
-    pairs = list(zip(scene.models, scene.batch_sizes, strict=True))
+    facts = scene.facts
+    pairs = list(zip(facts.models, facts.batch_sizes, strict=True))
     distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
     models, batch_sizes = zip(*distinct, strict=True)
-    most = scene.jobs.epoch_s.shape[2]
-    told = believed_epoch_s(model, points, models, batch_sizes, scene.gpu_types, most)
-    return told[[distinct[pair] for pair in pairs]] * scene.scale[:, None, None]
+    most = scene.workload.jobs.epoch_s.shape[2]
+    told = believed_epoch_s(model, points, models, batch_sizes, facts.gpu_types, most)
+    return told[[distinct[pair] for pair in pairs]] * facts.scale[:, None, None]

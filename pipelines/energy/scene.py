@@ -1,9 +1,8 @@
-"""What a simulation of schedulers of energy replays: the window's jobs with due dates, their profiles, the nodes."""
+"""Jobs with due dates: a window's jobs, their profiles, and nodes of unlike GPUs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,9 +10,8 @@ from numpy.typing import NDArray
 
 from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
 from jobcast.domain.errors import TraceError
-from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import assumed_power, energy_cluster
-from jobcast.pipelines.scenes import cut_window, window_told
+from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 from jobcast.traces.profiles import ProfileTable, read_profiles
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -23,119 +21,60 @@ DEFAULT_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EnergyScene:
-    """A workload of jobs with due dates. Jobs are in order of submission.
+class EnergyFacts:
+    """What is known of the times of jobs.
 
     Attributes
     ----------
-    jobs : what policies see of them where they know the true times; times are seconds from the epoch
-    place : where they run
-    cluster, gpu_types : its nodes as the engine takes them, and the GPU type of each kind of them
-    job_ids, models, batch_sizes : (n_jobs,); no batch size: None
-    scale : (n_jobs,) seconds an epoch over the profiled ones; 1 unless the trace binds durations, see `energy_scene`
-    trace : the window
     profiles : the true times
-    notes : decisions that a reader of the result should know
-    dropped : reason -> number of rows that the reader left out
+    scale : (n_jobs,) seconds an epoch over the profiled ones; 1 unless the trace binds durations, see `energy_jobs`
+    models, batch_sizes : (n_jobs,); no batch size: None
+    gpu_types : of each kind of nodes
     """
 
-    jobs: EnergyJobs
-    place: Cluster
-    cluster: EnergyCluster
-    gpu_types: tuple[str, ...]
-    job_ids: tuple[str, ...]
-    models: tuple[str, ...]
-    batch_sizes: tuple[int | None, ...]
-    trace: Trace
     profiles: ProfileTable
     scale: Floats
-    notes: tuple[str, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.job_ids)
-
-    def workload(self, believed_epoch_s: Floats | None = None) -> EnergyWorkload:
-        """As the engine takes it; the policy goes by `believed_epoch_s`, by default by the true times."""
-        jobs = self.jobs if believed_epoch_s is None else self.jobs._replace(epoch_s=believed_epoch_s)
-        truth, window = EnergyTruth(self.jobs.epoch_s), self.trace
-        return EnergyWorkload(jobs, truth, self.cluster, self.job_ids, window.gpus, window.duration_s)
-
-    def listed(self) -> pl.DataFrame:
-        """What a table of jobs takes from the trace."""
-        return self.trace.jobs
-
-    def provenance(self) -> dict[str, Any]:
-        """Inputs of the simulation, for results."""
-        cluster = self.cluster
-        return {
-            **window_told(self.trace),
-            "profiles": {"path": self.profiles.path, "sha256": self.profiles.sha256, "rows": len(self.profiles)},
-            "cluster": self.place.origin,
-            "nodes": len(cluster.kind_of),
-            "gpus": self.place.gpus,
-            "pue": cluster.pue,
-            "tariff": dict(zip(cluster.tariff.from_s.tolist(), cluster.tariff.price_eur_kwh.tolist(), strict=True)),
-            "dropped": dict(self.dropped),
-            "notes": list(self.notes),
-        }
+    models: tuple[str, ...]
+    batch_sizes: tuple[int | None, ...]
+    gpu_types: tuple[str, ...]
 
 
-def energy_scene(
-    trace: Trace,
-    place: Cluster,
-    *,
-    profiles: Path,
-    from_s: float | None = None,
-    until_s: float | None = None,
-    limit: int | None = None,
-) -> EnergyScene:
-    """Cut the window out of a trace and lay its jobs' times on every kind of node beside it.
+EnergyScene = Scene[EnergyWorkload, EnergyFacts]
+
+
+def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
+    """The jobs of a window with their times on every kind of node; the policy knows the true ones.
 
     Where `duration_gpus` says how many GPUs a duration holds for, a job uses as many as it asks for at most, and its
     epochs are as much longer or shorter as makes it last for that duration on GPUs of the table's first type.
 
     Parameters
     ----------
-    trace : canonical, with `epochs` and `model`; `batch_size`, `deadline` and `weight` where there are
-    place : they share its nodes
+    cut : the window, with `epochs` and `model`; `batch_size`, `deadline` and `weight` where there are
     profiles : file of seconds an epoch, as `traces.profiles` reads it
-    from_s, until_s, limit : the window, and how many of its jobs
 
     Raises
     ------
     TraceError
-        The window holds no job, the file cannot be read, or a job can run on no node.
+        The file cannot be read, or a job can run on no node.
     ConfigError
         What the nodes draw is not known.
     """
+    place, window = cut.place, cut.trace
     cluster, gpu_types = energy_cluster(place)
-    window = cut_window(trace, from_s, until_s, limit)
     table = read_profiles(profiles)
     epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
-    models = tuple(needed(window, "model").to_list())
-    batch_sizes = _batch_sizes(window)
-    job_ids = tuple(window.jobs["job_id"].to_list())
+    models, batch_sizes = tuple(needed(window, "model").to_list()), _batch_sizes(window)
+    facts = EnergyFacts(table, _scale(window, table, models, batch_sizes, epochs), models, batch_sizes, gpu_types)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
-    scale = _scale(window, table, models, batch_sizes, epochs)
-    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
-    _refuse_homeless(epoch_s, window, models, batch_sizes, table, gpu_types)
-    scene = EnergyScene(
-        jobs=EnergyJobs(window.submit_s, _due_s(window), _weights(window), epochs, epoch_s),
-        place=place,
-        cluster=cluster,
-        gpu_types=gpu_types,
-        job_ids=job_ids,
-        models=models,
-        batch_sizes=batch_sizes,
-        trace=window,
-        profiles=table,
-        scale=scale,
-        notes=(*trace.notes, place.together, *assumed_power(place), *table.notes, *_missing(window)),
-        dropped=dict(trace.dropped),
-    )
-    scene.workload().check()
-    return scene
+    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * facts.scale[:, None, None])
+    _refuse_homeless(epoch_s, window, facts)
+    jobs = EnergyJobs(window.submit_s, _due_s(window), _weights(window), epochs, epoch_s)
+    workload = EnergyWorkload(jobs, EnergyTruth(epoch_s), cluster, cut.job_ids, window.gpus, window.duration_s)
+    workload.check()
+    notes = (place.origin, *assumed_power(place), *table.notes, *_missing(window))
+    inputs = {"profiles": {"path": table.path, "sha256": table.sha256, "rows": len(table)}}
+    return cut.of(workload, facts, *notes, inputs=inputs)
 
 
 def epoch_times(
@@ -192,25 +131,19 @@ def needed(window: Trace, name: str) -> pl.Series:
     return known
 
 
-def _refuse_homeless(
-    epoch_s: Floats,
-    window: Trace,
-    models: Sequence[str],
-    batch_sizes: Sequence[int | None],
-    table: ProfileTable,
-    gpu_types: Sequence[str],
-) -> None:
+def _refuse_homeless(epoch_s: Floats, window: Trace, facts: EnergyFacts) -> None:
     homeless = np.flatnonzero(~np.isfinite(epoch_s).any(axis=(1, 2)))
     if not len(homeless):
         return
-    row = int(homeless[0])
-    profiled = table.gpu_types_of(models[row], batch_sizes[row])
+    row, table = int(homeless[0]), facts.profiles
+    model, batch_size = facts.models[row], facts.batch_sizes[row]
+    profiled = table.gpu_types_of(model, batch_size)
     on = f"on {', '.join(profiled)}" if profiled else "nowhere"
-    size = "" if batch_sizes[row] is None else f", batch size {batch_sizes[row]}"
+    size = "" if batch_size is None else f", batch size {batch_size}"
     more = f" ({len(homeless) - 1} more such jobs)" if len(homeless) > 1 else ""
     raise TraceError(
-        f"{window.source.path}: job {window.jobs['job_id'][row]} (model {models[row]}{size}) can run on no node: it is "
-        f"profiled {on} in {table.path}, nodes have {', '.join(dict.fromkeys(gpu_types))}{more}; profile it or "
+        f"{window.source.path}: job {window.jobs['job_id'][row]} (model {model}{size}) can run on no node: it is "
+        f"profiled {on} in {table.path}, nodes have {', '.join(dict.fromkeys(facts.gpu_types))}{more}; profile it or "
         "drop it"
     )
 

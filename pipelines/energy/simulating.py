@@ -46,7 +46,7 @@ def simulate_energy(
 
     `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
     """
-    rule, workload = policy_of(policy, settings, seed), scene.workload(believed_epoch_s)
+    rule, workload = policy_of(policy, settings, seed), scene.workload.believing(believed_epoch_s)
     how = dict(split_settings(find_of_kind(policy, ENERGY), settings).mechanism)
     wall, cpu = time.perf_counter(), time.process_time()
     log = replay_energy(workload, rule, progress=progress, **how)
@@ -55,11 +55,11 @@ def simulate_energy(
 
 def segments_table(scene: EnergyScene, log: RunLog) -> pl.DataFrame:
     """Spans by job, then by time: job_id, node, gpus, from, until; seconds from the epoch."""
-    told = by_job(log.spans)
+    told, job_ids, names = by_job(log.spans), scene.job_ids, scene.place.names
     return pl.DataFrame(
         {
-            "job_id": [scene.job_ids[job] for job in told.job.tolist()],
-            "node": [scene.place.names[node] for node in told.node.tolist()],
+            "job_id": [job_ids[job] for job in told.job.tolist()],
+            "node": [names[node] for node in told.node.tolist()],
             "gpus": told.gpus.astype(np.int64),
             "from": told.from_s,
             "until": told.until_s,

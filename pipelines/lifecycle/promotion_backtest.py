@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 
-from jobcast.domain.hardware import Cluster, PoolsTable
+from jobcast.domain.hardware import pools_cluster
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
@@ -71,7 +71,7 @@ def _experiment(window: "Window", begin_s: float, end_s: float) -> Experiment:
     else:
         derived = derive_pools(window.trace.between(begin_s, end_s), span_s=end_s - begin_s)
         origin = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
-        place = Cluster(quotas=PoolsTable.of(derived), origin=origin)
+        place = pools_cluster(derived, origin)
     return Experiment(trace=window.trace, cluster=place, from_s=begin_s, until_s=end_s, drop_wide=True, only_pools=True)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_scene
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.search.drift import compare
 from jobcast.pipelines.search.evaluating import World
 from jobcast.pipelines.search.front import Front, check_front_path, front_table, read_front, write_front
@@ -79,8 +79,8 @@ def search_and_tell(
     check_front_path(out)
     request = options.request()
     world_settings = _world_settings(options.settings)
-    scene, place = _scene(trace_path, options, (options.from_s, options.until_s), options.limit)
-    world = World(scene.cluster, scene.gpu_types, **world_settings)
+    scene = _scene(trace_path, options, (options.from_s, options.until_s), options.limit)
+    world = World(scene.workload.cluster, scene.place.gpu_types, **world_settings)
     workload = workload_of(scene)
     with console.progress("search pcs") as step:
         found = search_front(
@@ -92,7 +92,7 @@ def search_and_tell(
             engine_name=options.engine_name,
             progress=step,
         )
-    about = {**found.front.about, "options": options.kept(), "inputs": scene.provenance(), "gpus": place.origin}
+    about = {**found.front.about, "options": options.kept(), "inputs": scene.provenance(), "gpus": scene.place.origin}
     front = replace(found.front, about=about)
     write_front(front, out)
     written = [out, *write_plots(front, out)]
@@ -132,7 +132,7 @@ def check_and_tell(
         gpus, searched = about["inputs"]["gpus"], about["workload"]
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
-    scene, _ = _scene(trace_path, options, (from_s, until_s), limit, gpus=gpus)
+    scene = _scene(trace_path, options, (from_s, until_s), limit, gpus=gpus)
     try:
         verdict = compare(searched, workload_of(scene))
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -181,13 +181,13 @@ def _scene(
     options: SearchOptions,
     window: tuple[float | None, float | None],
     limit: int | None,
-    gpus: Mapping[str, float] | None = None,
-) -> tuple[ElasticScene, Cluster]:
+    gpus: int | Mapping[str, float] | None = None,
+) -> ElasticScene:
     """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
     trace = read_trace(trace_path)
     known = options.gpus
     if gpus is not None and known is None and options.cluster_path is None:
-        known = round(sum(gpus.values()))
+        known = gpus if isinstance(gpus, int) else round(sum(gpus.values()))
     place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])
     demand = split_settings(find_policy(POLICY), options.settings).files.given()
-    return elastic_scene(trace, place, from_s=window[0], until_s=window[1], limit=limit, **demand), place
+    return elastic_jobs(cut_scene(trace, place.shared, from_s=window[0], until_s=window[1], limit=limit), **demand)

@@ -80,7 +80,7 @@ class Sample:
 
 def workload_of(scene: ElasticScene) -> Workload:
     """What a scene tells about its workload. Raises TraceError when all of its jobs arrive at once."""
-    found = Workload(scene.jobs, scene.size_s, scene.cluster.gpus)
+    found = Workload(scene.workload.jobs, scene.workload.size_s, scene.workload.cluster.gpus)
     if len(scene) < 2 or not found.gaps_s.sum() > 0.0:
         raise TraceError(f"{scene.trace.source.path}: tells no gaps between arrivals; give a longer trace")
     return found

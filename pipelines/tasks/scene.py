@@ -1,18 +1,14 @@
-"""What a simulation of jobs of tasks replays: the window's jobs with their tasks, the truth about them, servers."""
+"""Jobs of tasks: a window's jobs with their tasks, the truth about them, and servers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.hardware import Cluster
-from jobcast.domain.tasks import Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.tasks import Floats, Ints, TaskJobs
 from jobcast.pipelines.clusters import task_cluster
-from jobcast.pipelines.scenes import cut_window, window_told
+from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
 from jobcast.traces.job_curves import JobCurves, read_job_curves
 from jobcast.traces.table import MICROSECONDS, Trace
@@ -22,103 +18,31 @@ DEFAULT_URGENCY = 1.0
 """Of a job without a weight."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskScene:
-    """A workload of jobs of tasks. Jobs are in order of submission.
-
-    Attributes
-    ----------
-    jobs : what policies see of them; times are seconds from the epoch
-    truth : what only the engine knows
-    cluster : servers
-    job_ids, algorithms : (n_jobs,) names; names of learning algorithms by their index in `jobs.algorithm`
-    trace, earlier : the window, and the trace before it
-    files : path and SHA-256 of the files of tasks and curves
-    notes : decisions that a reader of the result should know
-    dropped : reason -> number of rows that the reader left out
-    """
-
-    jobs: TaskJobs
-    truth: TaskTruth
-    cluster: TaskCluster
-    job_ids: tuple[str, ...]
-    algorithms: tuple[str, ...]
-    trace: Trace
-    earlier: Trace
-    files: Mapping[str, Mapping[str, str]]
-    notes: tuple[str, ...] = ()
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.job_ids)
-
-    @property
-    def workload(self) -> TaskWorkload:
-        """As the engine takes it."""
-        return TaskWorkload(self.jobs, self.truth, self.cluster, self.job_ids, self.trace.duration_s)
-
-    def listed(self) -> pl.DataFrame:
-        """What a table of jobs takes from the trace."""
-        return self.trace.jobs
-
-    def provenance(self) -> dict[str, Any]:
-        """Inputs of the simulation, for results."""
-        return {
-            **window_told(self.trace),
-            **{name: dict(said) for name, said in self.files.items()},
-            "gpus": len(self.cluster.server_of),
-            "servers": len(self.cluster.capacity),
-            "dropped": dict(self.dropped),
-            "notes": list(self.notes),
-        }
+TaskScene = Scene[TaskWorkload, None]
 
 
-def task_scene(
-    trace: Trace,
-    place: Cluster,
-    *,
-    tasks: Path,
-    curves: Path,
-    from_s: float | None = None,
-    until_s: float | None = None,
-    limit: int | None = None,
-) -> TaskScene:
-    """Cut the window out of a trace and lay its jobs' tasks and curves beside it.
+def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
+    """The jobs of a window with their tasks and curves; times are seconds from the epoch.
 
     Parameters
     ----------
-    trace : canonical, with `epochs`; `deadline`, `weight` (urgency), `target_accuracy` and `model` where there are
-    place : they share its servers
+    cut : the window, with `epochs`; `deadline`, `weight` (urgency), `target_accuracy` and `model` where there are
     tasks, curves : files as `traces.tasks` and `traces.job_curves` read them
-    from_s, until_s, limit : the window, and how many of its jobs
 
-    Raises
-    ------
-    TraceError
-        The window holds no job, a file cannot be read, or it does not fit the trace.
+    Raises TraceError where a file cannot be read, or does not fit the window.
     """
-    window = cut_window(trace, from_s, until_s, limit)
+    window = cut.trace
     all_tasks, all_curves = read_tasks(tasks), read_job_curves(curves)
-    _refuse_strangers(all_tasks, trace)
-    job_ids = tuple(window.jobs["job_id"].to_list())
+    _refuse_strangers(all_tasks, cut.whole)
     epochs = _epochs(window)
-    mine = all_tasks.of_jobs(job_ids)
+    mine = all_tasks.of_jobs(cut.job_ids)
     _refuse_widths(mine, window)
-    models, algorithms = _algorithms(window)
-    scene = TaskScene(
-        jobs=_jobs(window, mine, epochs, models),
-        truth=TaskTruth(all_curves.padded(job_ids, epochs), mine.model_mb),
-        cluster=task_cluster(place),
-        job_ids=job_ids,
-        algorithms=algorithms,
-        trace=window,
-        earlier=trace.between(None, float(window.submit_s[0]) if from_s is None else from_s),
-        files={"tasks": _said(all_tasks), "curves": _said(all_curves)},
-        notes=(*trace.notes, f"servers: {place.together}", *_missing(window)),
-        dropped=dict(trace.dropped),
-    )
-    scene.workload.check()
-    return scene
+    truth = TaskTruth(all_curves.padded(cut.job_ids, epochs), mine.model_mb)
+    cluster = task_cluster(cut.place)
+    workload = TaskWorkload(_jobs(window, mine, epochs), truth, cluster, cut.job_ids, window.duration_s)
+    workload.check()
+    inputs = {"tasks": _said(all_tasks), "curves": _said(all_curves), "servers": len(cluster.capacity)}
+    return cut.of(workload, None, f"servers: {cut.place.origin}", *_missing(window), inputs=inputs)
 
 
 def _said(file: TaskTable | JobCurves) -> dict[str, str]:
@@ -167,13 +91,12 @@ def _refuse_widths(tasks: TaskTable, window: Trace) -> None:
         )
 
 
-def _algorithms(window: Trace) -> tuple[Ints, tuple[str, ...]]:
-    """(n_jobs,) index of each job's algorithm among those of the window, ascending by name."""
+def _algorithms(window: Trace) -> Ints:
+    """(n_jobs,) index of each job's learning algorithm among those of the window, ascending by name."""
     if "model" not in window.jobs.columns:
-        return np.zeros(len(window), dtype=np.int64), ("",)
-    named = window.jobs["model"].fill_null("").to_list()
-    names = tuple(sorted(set(named)))
-    return np.array([names.index(name) for name in named], dtype=np.int64), names
+        return np.zeros(len(window), dtype=np.int64)
+    named = window.jobs["model"].fill_null("").to_numpy()
+    return np.unique(named, return_inverse=True)[1].astype(np.int64)
 
 
 def _numbers(window: Trace, name: str, otherwise: float) -> Floats:
@@ -192,7 +115,7 @@ def _deadlines_s(window: Trace) -> Floats:
     return np.where(known.is_null().to_numpy(), np.inf, at_s)
 
 
-def _jobs(window: Trace, tasks: TaskTable, epochs: Ints, models: Ints) -> TaskJobs:
+def _jobs(window: Trace, tasks: TaskTable, epochs: Ints) -> TaskJobs:
     epoch_iterations = tasks.epoch_iterations.astype(np.float64)
     return TaskJobs(
         submit_s=window.submit_s,
@@ -204,7 +127,7 @@ def _jobs(window: Trace, tasks: TaskTable, epochs: Ints, models: Ints) -> TaskJo
         iteration_s=tasks.iteration_s,
         option=tasks.option,
         may_become=tasks.may_become,
-        algorithm=models,
+        algorithm=_algorithms(window),
         gpus=window.gpus.copy(),
         task_of=tasks.task_of,
         edge_of=tasks.edge_of,

@@ -1,7 +1,7 @@
 """What is replayed: jobs with due dates, how long their epochs really take, the nodes, and the price of energy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,6 +56,10 @@ class EnergyWorkload:
         times_s = self.truth.epoch_s * runs_on(self.cluster)
         fastest_s: Floats = times_s[:, np.unique(self.cluster.kind_of)].min(axis=1)
         return fastest_s
+
+    def believing(self, epoch_s: Floats | None) -> "EnergyWorkload":
+        """The same for a policy that goes by other times, (n_jobs, n_kinds, most_gpus); None: by those it goes by."""
+        return self if epoch_s is None else replace(self, jobs=self.jobs._replace(epoch_s=epoch_s))
 
     def check(self) -> None:
         """Refuse what cannot be replayed.

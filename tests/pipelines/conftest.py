@@ -14,11 +14,12 @@ import yaml
 from jobcast.models.registry import Registry, open_registry
 from jobcast.pipelines.cli import main
 from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.scenes import Scene, build_scene
+from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 PARAMS = {
@@ -167,7 +168,7 @@ def csv(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def scene(run: Run) -> Scene:
+def scene(run: Run) -> WholeScene:
     """The part of the finished run's trace that came after training, with its quotas."""
     trace = read_trace(run.trace)
-    return build_scene(trace, read_pools(run.pools).at(0.0), from_s=1704412800.0)
+    return pool_scene(trace, read_pools(run.pools).at(0.0), from_s=1704412800.0)

@@ -3,19 +3,20 @@ from dataclasses import replace
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import NodeGroup, PoolsTable, Quota, numbered
 from jobcast.domain.jobs import Outcome, Pool
-from jobcast.pipelines.cells import asks_for_locality, placed
-from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.cells import asks_for_locality, on_servers
 from jobcast.schedulers.registry import make_local
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenes import pool_scene
 
 
 @pytest.fixture(scope="module")
 def scene():
     trace, pools = generate("sia", 0, {"variant": "base"})
-    return build_scene(trace, pools, limit=60)
+    return pool_scene(trace, pools, limit=60)
 
 
 def test_locality_is_asked_for_by_a_setting():
@@ -26,30 +27,31 @@ def test_locality_is_asked_for_by_a_setting():
 
 
 def test_servers_of_eight_unless_a_cluster_file_tells(scene):
-    assert placed(scene).workload.servers == (8,) * 4
-    on_file = placed(replace(scene, nodes=((1, 16), (2, 16))))
-    assert on_file.workload.servers == (16,) * 3
-    assert on_file.cells == {pool.name: (8,) for pool in scene.workload.pools}
-    assert on_file.notes[-1] == "locality: 3 servers of 16 GPUs"
-    ready = placed(scene)
-    log = replay(ready.workload, make_local("fcfs", None, {}, ready.cells))
+    ready, cells, _ = on_servers(scene.workload, scene.place)
+    assert ready.servers == (8,) * 4
+    groups = tuple(NodeGroup("", 16, (), numbered(count)) for count in (1, 2))
+    on_file, its, note = on_servers(scene.workload, replace(scene.place, groups=groups))
+    assert on_file.servers == (16,) * 3
+    assert its == {pool.name: (8,) for pool in scene.workload.pools}
+    assert note == "locality: 3 servers of 16 GPUs"
+    log = replay(ready, make_local("fcfs", None, {}, cells))
     assert len(log) == 60
 
 
 def test_a_job_that_fits_no_cell_is_refused(scene):
     wide = max(scene.workload.jobs, key=lambda job: job.gpus)
     assert wide.gpus == 8
-    given = {pool.name: (4, 4) for pool in scene.workload.pools}
+    given = PoolsTable(tuple(Quota(pool.name, pool.quota, cells=(4, 4)) for pool in scene.workload.pools))
     with pytest.raises(TraceError, match=r"its 8 GPUs need 8 together, its pool \S+ has 4\+4"):
-        placed(scene, given)
+        on_servers(scene.workload, replace(scene.place, quotas=given))
 
 
 def test_odd_quotas_are_cells(scene):
     jobs = [job for job in scene.workload.jobs if job.gpus == 1]
     workload = Workload(jobs, [Outcome(1.0)] * len(jobs), [Pool(pool.name, 7) for pool in scene.workload.pools])
-    ready = placed(replace(scene, workload=workload))
-    assert ready.workload.servers == (8,) * 4
-    assert set(ready.cells.values()) == {(4, 2, 1)}
+    ready, cells, _ = on_servers(workload, scene.place)
+    assert ready.servers == (8,) * 4
+    assert set(cells.values()) == {(4, 2, 1)}
 
 
 def test_policies_and_baselines_without_locality_are_refused_before_anything_is_read(shell):

@@ -1,12 +1,16 @@
 """`jobcast simulate` by rounds on nodes, and planned beside the round that runs."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from jobcast.domain.errors import PoolsError
+from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.rounds import node_sizes
-from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.whole_jobs import whole_jobs
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import names_of
 from jobcast.traces.readers import read_trace
@@ -109,8 +113,8 @@ def test_nodes_of_a_cluster_file_in_their_order(csv, cluster, tmp_path):
     trace = read_trace(csv(*HALVES, header=HEADER))
     place = cluster_of(trace, cluster=tmp_path / "cluster.yaml")
     assert place.nodes == ((2, 4), (1, 8))
-    scene = build_scene(trace, place.pools, flat=place.flat, nodes=place.nodes)
+    scene = whole_jobs(cut_scene(trace, place))
     assert node_sizes(scene) == [4, 4, 8]
-    assert node_sizes(build_scene(trace, place.pools, flat=place.flat)) == []
+    assert node_sizes(whole_jobs(cut_scene(trace, flat_cluster(16)))) == []
     with pytest.raises(PoolsError, match="100001 nodes"):
-        node_sizes(build_scene(trace, place.pools, flat=place.flat, nodes=((100_001, 1),)))
+        node_sizes(replace(scene, place=Cluster((NodeGroup("", 1, (), numbered(100_001)),))))

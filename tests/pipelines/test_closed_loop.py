@@ -6,12 +6,12 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.closed_loop import check_closed
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.sources import Sources
 from jobcast.simulator.closed_forecasts import KnownDurations, RunRandom
 from jobcast.simulator.forecasts import Conservative
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 LOOP = ("closed_loop", "following_jobs", "mean_think_s", "mean_shift_s")
@@ -137,7 +137,7 @@ def test_conservative_forecasts_make_sia_fcfs_in_a_loop_too(shell, week):
 
 
 def test_sources_of_a_closed_scene_read_nothing_that_is_to_come(run, tmp_path):
-    scene = build_scene(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412800.0, max_think_s=7200.0)
+    scene = pool_scene(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412800.0, max_think_s=7200.0)
     made = {kind: Sources(scene, home=tmp_path).make(parse_forecasts(kind)) for kind in ("oracle", "random")}
     assert isinstance(made["oracle"].source, KnownDurations)
     assert isinstance(made["random"].source, RunRandom)

@@ -33,7 +33,7 @@ def named(trace, tmp_path):
 def test_a_number_of_gpus_is_a_flat_cluster(trace):
     place = cluster_of(trace, gpus=4)
     assert (place, place.flat, place.pools) == (flat_cluster(4), True, [Pool("all", 4)])
-    assert place.together == place.origin == "a flat cluster of 4 GPUs, pools ignored"
+    assert place.shared.origin == place.origin == "a flat cluster of 4 GPUs, pools ignored"
 
 
 def test_without_any_the_trace_gives_its_own(trace):
@@ -67,7 +67,8 @@ def test_a_cluster_file_gives_quotas_or_one_flat_pool(named):
     assert flat.origin.endswith("cluster.yaml: 8 v100, 8 t4 GPUs on 3 nodes")
     pools = named(f"{NODES}\npools: {{b: 2, a: 12}}")
     assert (pools.pools, pools.flat, pools.gpus) == ([Pool("a", 12), Pool("b", 2)], False, 16)
-    assert pools.together == f"16 GPUs in all, {pools.origin}; quotas are ignored"
+    assert pools.shared.flat
+    assert pools.shared.origin == f"16 GPUs in all, {pools.origin}; quotas are ignored"
 
 
 def test_every_engine_takes_every_file(named):

@@ -8,18 +8,22 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.goodput import Phase
+from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
 from jobcast.domain.jobs import Pool
 from jobcast.models.goodput import Limits, Throughput
-from jobcast.pipelines.goodput_runs import goodput_log, metric_change_pct, scaling_figures, scaling_scene
+from jobcast.pipelines.goodput_runs import metric_change_pct, scaling_figures
 from jobcast.pipelines.scaling_jobs import Application, read_scaling
-from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.simulation import simulate
+from jobcast.pipelines.whole_jobs import WholeFacts, whole_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
-from jobcast.simulator.goodput import GoodputLog, Hold, ScalableWork, Stretch
+from jobcast.simulator.goodput import ScalableWork, Stretch
+from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import figures
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
+from tests.scenes import pool_scene
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
 CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
@@ -61,8 +65,7 @@ def trace_of(**columns):
 
 
 def scene_of(trace, settings, gpus=8):
-    scene = build_scene(trace, [Pool("all", gpus)], flat=True)
-    return scaling_scene(scene, trace, read_scaling(settings))
+    return whole_jobs(cut_scene(trace, flat_cluster(gpus)), scaling=read_scaling(settings))
 
 
 def test_jobs_run_alone_as_long_as_their_samples_take(tables):
@@ -72,15 +75,15 @@ def test_jobs_run_alone_as_long_as_their_samples_take(tables):
     assert long == pytest.approx(48.0, rel=0.02)
     assert wide == pytest.approx(long / 2, rel=0.02)
     assert short == pytest.approx(long / 3, rel=0.02)
-    assert [app.limits.initial for app in scene.scaling.applications] == [16, 16, 64]
+    assert [app.limits.initial for app in scene.facts.scaling.applications] == [16, 16, 64]
     assert "alone on the GPUs asked for" in scene.notes[-1]
 
 
 def test_jobs_scale_to_the_cluster_or_to_what_they_ask_for(tables):
-    reach = [len(work.phases[0].goodput) for work in scene_of(trace_of(), tables, 4).scaling.works]
+    reach = [len(work.phases[0].goodput) for work in scene_of(trace_of(), tables, 4).facts.scaling.works]
     assert reach == [4, 4, 4]
     kept = scene_of(trace_of(), tables | {"scale_to": "asked"}, 4)
-    assert [len(work.phases[0].goodput) for work in kept.scaling.works] == [1, 2, 1]
+    assert [len(work.phases[0].goodput) for work in kept.facts.scaling.works] == [1, 2, 1]
 
 
 def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
@@ -103,19 +106,30 @@ def test_any_policy_runs_the_same_jobs(tables, tmp_path):
 def test_figures_by_hand():
     # 50 s at 10 and 25 s at 20 samples a second; the second half of the work took two GPUs
     ran = (Stretch(0.0, 50.0, 1, 10, 500.0), Stretch(60.0, 85.0, 2, 20, 400.0))
-    held = (Hold(0.0, 50.0, 1), Hold(50.0, 85.0, 2))
-    work = ScalableWork(0.0, 1, PHASES)
-    log = GoodputLog((85.0,), (120.0,), (1,), (ran,), (held,))
+    none = np.zeros(1)
+    log = RunLog(
+        policy="pollux",
+        pools=(Pool("all", 2),),
+        submit_s=none,
+        start_s=none,
+        end_s=np.array([85.0]),
+        duration_s=np.array([100.0]),
+        gpus=np.array([1]),
+        pool=none.astype(np.int64),
+        preemptions=np.array([1]),
+        dedicated=none.astype(np.bool_),
+        spans=flat_spans(np.array([0, 0]), np.array([0.0, 50.0]), np.array([50.0, 85.0]), np.array([1, 2])),
+        events=3,
+    )
     curves = {"a": {10: curve(0.5, 0.8), 40: curve(0.5, 0.7)}}
-    found = scaling_figures([work], [APP], curves, log)
+    found = scaling_figures([APP], curves, log, [ran])
     assert found["gpu_time_asked_to_held"] == pytest.approx(100 / 120)
     assert found["batch_growth_mean"] == pytest.approx((50 * 1 + 25 * 2) / 75)
     assert found["batch_growth_max"] == 2.0
     assert found["efficiency_mean"] == pytest.approx(900 / 1000)
     # 500 of 900 end at 0.8, 400 halfway between 0.8 and 0.7
     assert found["metric_change_mean_pct"] == pytest.approx(-100 * 0.05 * 4 / 9 / 0.8)
-    made = goodput_log("pollux", [Pool("all", 2)], [work], log, np.array([100.0]))
-    assert figures(made)["utilization"] == pytest.approx(120 / 170)
+    assert figures(log)["utilization"] == pytest.approx(120 / 170)
 
 
 def test_where_less_is_better_a_rise_is_a_loss():
@@ -143,11 +157,12 @@ def test_jobs_that_were_not_measured_are_named(tables, columns, message):
 def test_what_is_missing_is_named(tables, tmp_path):
     scene = scene_of(trace_of(), tables)
     with pytest.raises(ConfigError, match="how jobs scale is not known; add --set step_times=FILE"):
-        simulate(replace(scene, scaling=None), "pollux", None, home=tmp_path)
+        simulate(replace(scene, facts=WholeFacts()), "pollux", None, home=tmp_path)
+    uneven = Cluster(tuple(NodeGroup("", gpus, (), numbered(1)) for gpus in (4, 8)))
     with pytest.raises(ConfigError, match="need nodes of one size"):
-        scaling_scene(replace(scene, nodes=((1, 4), (1, 8))), trace_of(), scene.scaling.tables)
+        whole_jobs(cut_scene(trace_of(), uneven), scaling=scene.facts.scaling.tables)
     trace = trace_of(pool=["p", "q", "p"])
-    pools = scaling_scene(build_scene(trace, [Pool("p", 4), Pool("q", 4)]), trace, scene.scaling.tables)
+    pools = pool_scene(trace, [Pool("p", 4), Pool("q", 4)], scaling=scene.facts.scaling.tables)
     with pytest.raises(ConfigError, match="shares one cluster out, got 2 pools; pass --gpus N"):
         simulate(pools, "pollux", None, home=tmp_path)
     nameless = replace(trace_of(), jobs=trace_of().jobs.drop("model"))

@@ -4,9 +4,14 @@ import json
 
 import pytest
 
+from jobcast.pipelines.clusters import cluster_of
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.running import answers
+from jobcast.pipelines.scenes import Scene
+from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS
 from jobcast.schedulers.registry import POLICIES, find_policy
+from jobcast.traces.readers import read_trace
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{600 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(14)]
@@ -54,6 +59,22 @@ def test_a_row_is_what_simulate_tells_of_the_policy_alone(shell, enriched, table
     for name, value in row["figures"].items():
         if name not in NOT_REPEATABLE:
             assert told[name] == pytest.approx(value, rel=1e-12, nan_ok=True), name
+
+
+def test_all_kinds_tell_the_same_inputs_and_the_jobs_of_one_window(enriched):
+    _, jobs, _, nodes = enriched
+    trace = read_trace(jobs)
+    one = Experiment(trace=trace, cluster=cluster_of(trace, cluster=nodes), limit=10)
+    scenes = {kind: one.scene(kind) for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY)}
+    assert {type(scene) for scene in scenes.values()} == {Scene}
+    assert {scene.job_ids for scene in scenes.values()} == {scenes[POOLS].job_ids}
+    told = {kind: scene.provenance() for kind, scene in scenes.items()}
+    more = {kind: set(inputs) - set(told[POOLS]) for kind, inputs in told.items()}
+    none = {kind: set() for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC)}
+    assert more == none | {TASKS: {"tasks", "curves", "servers"}, ENERGY: {"profiles"}}
+    for name in told[POOLS].keys() - {"notes"}:
+        assert all(inputs[name] == told[POOLS][name] for inputs in told.values()), name
+    assert (told[ENERGY]["gpus"], told[ENERGY]["gpu_types"], told[ENERGY]["nodes"]) == (8, {"v100": 8}, 2)
 
 
 def test_rows_of_a_law_are_compared_with_whoever_came_first_under_it(table):

@@ -8,12 +8,12 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenario import scenario_workload
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import simulate
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenes import pool_scene
 
 COUNT = 2000
 
@@ -89,7 +89,7 @@ def test_values_that_cannot_be_read_are_refused(made, settings, told):
 
 def test_a_simulation_replays_the_scenario(tmp_path):
     trace, pools = generate("sia", 2, {"variant": "higher_load"})
-    scene = build_scene(trace, pools)
+    scene = pool_scene(trace, pools)
 
     def stops(**settings):
         run = simulate(scene, "sia_preempt", parse_forecasts("oracle"), home=tmp_path, seed=1, settings=settings)

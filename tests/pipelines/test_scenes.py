@@ -1,10 +1,16 @@
+import json
+
 import pytest
 
 from jobcast.domain.errors import PoolsError, TraceError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.scenes import build_scene
+from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.sources import earlier_jobs
+from jobcast.pipelines.whole_jobs import whole_jobs
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 
 @pytest.fixture
@@ -21,7 +27,7 @@ def ids(scene):
 
 
 def test_a_window_begins_at_from_and_ends_before_until(trace):
-    scene = build_scene(trace, AB, from_s=1.0, until_s=4.0)
+    scene = pool_scene(trace, AB, from_s=1.0, until_s=4.0)
     assert ids(scene) == ["2", "3", "4"]
     assert [job.seq for job in scene.workload.jobs] == [0, 1, 2]
     assert (scene.from_s, scene.until_s) == (1.0, 4.0)
@@ -29,58 +35,69 @@ def test_a_window_begins_at_from_and_ends_before_until(trace):
 
 
 def test_without_a_window_all_jobs_are_replayed_and_none_is_earlier(trace):
-    scene = build_scene(trace, AB)
+    scene = pool_scene(trace, AB)
     assert ids(scene) == ["1", "2", "3", "4", "5"]
     assert (scene.from_s, scene.until_s) == (0.0, 5.0)
     assert len(scene.earlier) == 0
 
 
 def test_a_limit_takes_the_first_jobs_of_the_window(trace):
-    assert ids(build_scene(trace, AB, from_s=1.0, limit=2)) == ["2", "3"]
-    assert ids(build_scene(trace, AB, limit=99)) == ["1", "2", "3", "4", "5"]
+    assert ids(pool_scene(trace, AB, from_s=1.0, limit=2)) == ["2", "3"]
+    assert ids(pool_scene(trace, AB, limit=99)) == ["1", "2", "3", "4", "5"]
 
 
 def test_an_empty_window_is_refused(trace):
     with pytest.raises(TraceError, match=r"jobs\.csv: no job was submitted in \[1970-01-01T00:00:09Z, the end\)"):
-        build_scene(trace, AB, from_s=9.0)
+        pool_scene(trace, AB, from_s=9.0)
 
 
 def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):
     narrow = [Pool("a", 3), Pool("b", 2)]
     with pytest.raises(TraceError, match=r"jobs\.csv: job 3 asks for 4 GPUs, its pool a has 3 \(1 such jobs\)"):
-        build_scene(trace, narrow)
-    scene = build_scene(trace, narrow, drop_wide=True)
+        pool_scene(trace, narrow)
+    scene = pool_scene(trace, narrow, drop_wide=True)
     assert ids(scene) == ["1", "2", "4", "5"]
     assert scene.dropped == {"wider than their pool": 1}
 
 
 def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_dropped_and_counted(trace):
     with pytest.raises(PoolsError, match=r"jobs\.csv: pool b has no GPUs but 2 jobs"):
-        build_scene(trace, [Pool("a", 4)])
-    scene = build_scene(trace, [Pool("a", 4)], only_pools=True)
+        pool_scene(trace, [Pool("a", 4)])
+    scene = pool_scene(trace, [Pool("a", 4)], only_pools=True)
     assert ids(scene) == ["1", "3", "5"]
     assert scene.dropped == {"of pools without capacity": 2}
     with pytest.raises(TraceError, match="no job of the window is left"):
-        build_scene(trace, [Pool("c", 4)], only_pools=True)
+        pool_scene(trace, [Pool("c", 4)], only_pools=True)
 
 
 def test_what_the_reader_dropped_is_told_too(csv):
     flat = csv("2017-10-02 00:00:00,5,1,a", "2017-10-02 00:00:01,,1,a", header="timestamp,duration,num_gpus,cluster")
-    scene = build_scene(read_trace(flat), [Pool("a", 1)], drop_wide=True)
+    scene = pool_scene(read_trace(flat), [Pool("a", 1)], drop_wide=True)
     assert scene.dropped == {"duration missing or <= 0": 1, "wider than their pool": 0}
-    assert scene.notes == ("submit_time: times without an offset read as UTC",)
+    assert scene.notes == ("submit_time: times without an offset read as UTC", "quotas: made by hand")
 
 
 def test_a_flat_cluster_ignores_pools(trace):
     place = cluster_of(trace, gpus=4)
-    scene = build_scene(trace, place.pools, flat=place.flat)
+    scene = whole_jobs(cut_scene(trace, place))
+    assert scene.listed["pool"].to_list() == ["all"] * 5
     assert {job.pool for job in scene.workload.jobs} == {"all"}
     assert scene.workload.quotas() == {"all": 4}
 
 
 def test_provenance_names_the_inputs(trace):
-    told = build_scene(trace, AB, origin="by hand", from_s=1.0, until_s=4.0).provenance()
+    told = whole_jobs(cut_scene(trace, pools_cluster(AB, "by hand"), from_s=1.0, until_s=4.0)).provenance()
     assert told["trace"] == {"path": trace.source.path, "sha256": trace.source.sha256, "rows": 5}
     assert told["window"] == {"from": "1970-01-01T00:00:01Z", "until": "1970-01-01T00:00:04Z"}
     assert told["pools"] == {"a": 4, "b": 2}
     assert told["notes"] == ["quotas: by hand"]
+    assert (told["cluster"], told["gpus"], told["gpu_types"], told["nodes"]) == ("by hand", 6, {"": 6}, 0)
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_earlier_jobs_are_of_the_pool_that_a_flat_cluster_has(trace):
+    scene = whole_jobs(cut_scene(trace, pools_cluster(AB).shared, from_s=2.0))
+    assert [job.pool for job in earlier_jobs(scene).jobs] == ["all", "all"]
+    assert scene.place.origin == "6 GPUs in all, made by hand; quotas are ignored"
+    told = whole_jobs(cut_scene(trace, pools_cluster(AB), from_s=2.0))
+    assert [job.pool for job in earlier_jobs(told).jobs] == ["a", "b"]

@@ -5,9 +5,9 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 ORACLE = parse_forecasts("oracle")
 
@@ -15,7 +15,7 @@ ORACLE = parse_forecasts("oracle")
 @pytest.fixture
 def small(csv):
     trace = read_trace(csv("1,a,0,100,2", "2,a,10,50,2", "3,a,86410,10,1"))
-    return build_scene(trace, [Pool("a", 2)])
+    return pool_scene(trace, [Pool("a", 2)])
 
 
 def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):

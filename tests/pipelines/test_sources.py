@@ -7,11 +7,11 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.sources import Sources, earlier_jobs, refuse_overlap
 from jobcast.simulator.forecasts import Oracle, Random
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 
 @pytest.mark.parametrize("text", ["oracle", "conservative", "random", "noisy:0.3"])
@@ -130,7 +130,7 @@ def test_a_mix_without_the_registry_needs_no_models(scene, tmp_path):
 
 
 def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):
-    early = build_scene(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412799.0)
+    early = pool_scene(read_trace(run.trace), read_pools(run.pools).at(0.0), from_s=1704412799.0)
     with pytest.raises(OverlapError, match=r"will-jobs-arrive version 1 .* until 2024-01-05T00:00:00Z, which reaches"):
         Sources(early, home=run.home).make(parse_forecasts("registry"))
     assert Sources(early, home=run.home, allow_overlap=True).make(parse_forecasts("registry")).overlap is True

@@ -6,12 +6,12 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.domain.training import Regime
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.training_jobs import read_tables, training_workload
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
+from tests.scenes import pool_scene
 
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second\nv100,Toy,10,1,2\nv100,Toy,20,1,2\nk80,Toy,10,1,1\n"
 POOLS = [Pool("p", 4)]
@@ -66,17 +66,17 @@ def test_training_jobs_run_as_long_as_their_true_regimes(trace, settings):
 
 
 def test_a_scene_tells_what_was_left_as_it_stood(trace, settings):
-    scene = build_scene(trace, POOLS, tables=read_tables(settings))
-    assert scene.notes == ("1 jobs name no model, batch size or steps and keep their nominal duration",)
-    assert scene.training.trainings.steps == (100, None, 20)
-    first = build_scene(trace, POOLS, limit=1, tables=read_tables(settings))
+    scene = pool_scene(trace, POOLS, tables=read_tables(settings))
+    assert scene.notes[0] == "1 jobs name no model, batch size or steps and keep their nominal duration"
+    assert scene.facts.training.trainings.steps == (100, None, 20)
+    first = pool_scene(trace, POOLS, limit=1, tables=read_tables(settings))
     assert any(note.startswith("1 courses in ") for note in first.notes)
     assert first.workload.outcomes[0].duration_s == 32.5
 
 
 def test_the_type_of_gpu_sets_the_pace(trace, settings):
     only = {name: value for name, value in settings.items() if name != "regimes"}
-    scene = build_scene(trace, POOLS, tables=read_tables({**only, "gpu_type": "k80"}))
+    scene = pool_scene(trace, POOLS, tables=read_tables({**only, "gpu_type": "k80"}))
     assert [outcome.duration_s for outcome in scene.workload.outcomes] == [100.0, 7.0, 20.0]
 
 

@@ -2,7 +2,10 @@ import pytest
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.goodput import Phase
-from jobcast.simulator.goodput import Hold, ScalableWork, Stretch, replay_goodput
+from jobcast.domain.jobs import Pool
+from jobcast.simulator.goodput import ScalableWork, Stretch, replay_goodput
+
+PAIR = Pool("all", 2)
 
 
 class Fixed:
@@ -26,27 +29,33 @@ def test_exclusive_time_goes_through_the_phases():
 def test_a_job_alone_by_hand():
     # 30 s to start; 1 GPU: 30 s of work until 60; then 2 GPUs: 30 s of restart, 30 s at 2 a second until 120: 90 done;
     # from 120 on 10 more at 2, then 200 at 4 a second: 5 + 50 s
-    log = replay_goodput([TWO], Fixed([1], [2]), 2)
-    assert log.end_s == (175.0,)
-    assert log.restarts == (1,)
-    assert log.gpu_s == (60.0 + 2 * 115.0,)
-    assert log.holds == ((Hold(0.0, 60.0, 1), Hold(60.0, 175.0, 2)),)
-    assert log.stretches == (
-        (
+    log, ran = replay_goodput([TWO], Fixed([1], [2]), PAIR)
+    assert (log.start_s.tolist(), log.end_s.tolist()) == ([0.0], [175.0])
+    assert log.preemptions.tolist() == [1]
+    assert log.spans.gpu_s.tolist() == [60.0, 2 * 115.0]
+    spans = log.spans
+    assert list(zip(spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node, strict=True)) == [
+        (0, 0.0, 60.0, 1.0, -1),
+        (0, 60.0, 175.0, 2.0, -1),
+    ]
+    assert ran == [
+        [
             Stretch(30.0, 60.0, 1, 8, 30.0),
             Stretch(90.0, 120.0, 2, 16, 60.0),
             Stretch(120.0, 125.0, 2, 16, 10.0),
             Stretch(125.0, 175.0, 2, 32, pytest.approx(200.0)),
-        ),
-    )
+        ]
+    ]
+    assert (log.law, log.pools, log.gpus.tolist(), log.duration_s.tolist()) == ("goodput", (PAIR,), [2], [100.0])
 
 
 def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
     short = ScalableWork(0.0, 1, (Phase(10.0, (1.0,), (8,)),))
     late = ScalableWork(5.0, 1, (Phase(10.0, (1.0,), (8,)),))
-    log = replay_goodput([short, late], Fixed([1, 1]), 2)
-    assert log.end_s == (40.0, 100.0)
-    assert log.gpu_s == (40.0, 40.0)
+    log, _ = replay_goodput([short, late], Fixed([1, 1]), PAIR)
+    assert log.start_s.tolist() == [0.0, 60.0]
+    assert log.end_s.tolist() == [40.0, 100.0]
+    assert log.spans.gpu_s.tolist() == [40.0, 40.0]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,7 @@ def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
 )
 def test_impossible_answers_are_refused(plan, message):
     with pytest.raises(DecisionError, match=message):
-        replay_goodput([TWO, TWO], Fixed(plan), 3)
+        replay_goodput([TWO, TWO], Fixed(plan), Pool("all", 3))
 
 
 def test_phases_too_short_for_the_clock_pass():
@@ -67,11 +76,12 @@ def test_phases_too_short_for_the_clock_pass():
     begin_s, brief = 1.7e9, 1.0 + 2e-8
     work = ScalableWork(begin_s, 1, (Phase(1.0, (1.0,), (8,)), Phase(brief, (1.0,), (8,)), Phase(2.0, (1.0,), (8,))))
     told = []
-    log = replay_goodput([work], Fixed([1]), 1, progress=lambda done, every: told.append((done, every)))
+    log, ran = replay_goodput([work], Fixed([1]), Pool("all", 1), progress=lambda *counts: told.append(counts))
     assert log.end_s[0] - begin_s == pytest.approx(32.0, abs=1e-5)
-    assert sum(stretch.work for stretch in log.stretches[0]) == pytest.approx(2.0)
+    assert sum(stretch.work for stretch in ran[0]) == pytest.approx(2.0)
     assert told == [(1, 1)]
 
 
 def test_no_jobs():
-    assert replay_goodput([], Fixed([]), 3).end_s == ()
+    log, ran = replay_goodput([], Fixed([]), PAIR)
+    assert (len(log), len(log.spans), ran) == (0, 0, [])

@@ -16,7 +16,6 @@ from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
-from jobcast.pipelines.goodput_runs import goodput_log
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
 from jobcast.schedulers.policies import GOODPUT, ROUNDS
@@ -308,20 +307,24 @@ def scaling_case(name, seed):
 
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
-    log, again = (replay_goodput(works, make_policy(name, None, times), gpus, **times) for _ in range(2))
-    assert log == again
-    alone_s = np.array([work.exclusive_s() for work in works])
-    made = goodput_log(name, [Pool("all", gpus)], works, log, alone_s)
-    check_capacity(made, [], gpus)
-    for work, end_s, held, ran in zip(works, log.end_s, log.holds, log.stretches, strict=True):
-        assert held[0].begin_s >= work.submit_s
-        assert held[-1].end_s == end_s
-        assert all(one.end_s <= other.begin_s for one, other in itertools.pairwise(held))
-        assert all(hold.gpus <= len(work.phases[0].goodput) for hold in held)
+    pool = Pool("all", gpus)
+    runs = [replay_goodput(works, make_policy(name, None, times), pool, **times) for _ in range(2)]
+    (log, stretches), (again, others) = runs
+    assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
+    assert stretches == others
+    check_capacity(log, [], gpus)
+    columns = (log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus)
+    spans = list(zip(*(column.tolist() for column in columns), strict=True))
+    for seq, (work, ran) in enumerate(zip(works, stretches, strict=True)):
+        held = [span[1:] for span in spans if span[0] == seq]
+        assert held[0][0] == log.start_s[seq] >= work.submit_s
+        assert held[-1][1] == log.end_s[seq]
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(held))
+        assert all(count <= len(work.phases[0].goodput) for _, _, count in held)
         assert sum(one.work for one in ran) == pytest.approx(work.phases[-1].until, rel=1e-8)
         for one in ran:
-            inside = [hold for hold in held if hold.begin_s <= one.begin_s and one.end_s <= hold.end_s]
-            assert any(hold.gpus == one.gpus for hold in inside), "work without GPUs"
+            inside = [count for since_s, until_s, count in held if since_s <= one.begin_s and one.end_s <= until_s]
+            assert one.gpus in inside, "work without GPUs"
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
 

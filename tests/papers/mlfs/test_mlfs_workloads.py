@@ -50,7 +50,7 @@ def test_the_papers_clusters():
 def test_files_hold_the_draw(files):
     scene = read_workload(FEW, files)
     assert len(scene) == 8
-    assert len(scene.cluster.server_of) == 8
+    assert len(scene.workload.cluster.server_of) == 8
     assert [path.name for path in files.parent.iterdir() if path.name.endswith(".part")] == []
 
 
@@ -89,4 +89,4 @@ def test_arrivals_are_phillys(tmp_path):
     write_arrivals(Path(os.environ["JOBCAST_DATA"]), arrivals)
     scene = read_workload(scaled("1/4"), write_workload(scaled("1/4"), 0, arrivals, tmp_path / "drawn"))
     assert len(scene) == 155
-    assert np.ptp(scene.jobs.submit_s) <= 7 * 86400.0
+    assert np.ptp(scene.workload.jobs.submit_s) <= 7 * 86400.0

@@ -11,9 +11,10 @@ from jobcast.domain.errors import OverlapError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.pipelines.energy import forecasting
 from jobcast.pipelines.energy.believing import believed_times
-from jobcast.pipelines.energy.scene import energy_scene
+from jobcast.pipelines.energy.scene import energy_jobs
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.registered import Registered
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
@@ -23,7 +24,7 @@ from jobcast.traces.readers import read_trace
 def scene(campaign):
     """The small campaign."""
     nodes = read_cluster(campaign / "cluster.yaml")
-    return energy_scene(read_trace(campaign / "jobs.parquet"), nodes, profiles=campaign / "profiles.csv")
+    return energy_jobs(cut_scene(read_trace(campaign / "jobs.parquet"), nodes), profiles=campaign / "profiles.csv")
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def believed(scene, tmp_path, known=None, allow_overlap=False):
 def test_forecasts_go_by_three_points_a_model_and_type(scene, registered, tmp_path):
     registered()
     told = believed(scene, tmp_path)
-    true = scene.jobs.epoch_s
+    true = scene.workload.jobs.epoch_s
     assert told.models == {"epoch-time": 7}
     assert told.told.figures() == {}
     assert "from 24 points of" in told.notes[0]  # four models on two types
@@ -63,8 +64,8 @@ def test_points_that_are_named_are_believed_as_they_are(scene, registered, tmp_p
     frame = scene.profiles.frame.with_columns(epoch_s=pl.col("epoch_s") * 3.0)
     write_profiles(frame, tmp_path / "known.csv")
     told = believed(scene, tmp_path, known=tmp_path / "known.csv")
-    runs = np.isfinite(scene.jobs.epoch_s)
-    assert_allclose(told.epoch_s[runs], 3.0 * scene.jobs.epoch_s[runs])
+    runs = np.isfinite(scene.workload.jobs.epoch_s)
+    assert_allclose(told.epoch_s[runs], 3.0 * scene.workload.jobs.epoch_s[runs])
 
 
 def test_a_model_without_a_point_is_named(scene, registered, tmp_path):

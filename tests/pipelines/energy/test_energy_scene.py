@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from jobcast.domain.errors import TraceError
 from jobcast.pipelines.energy.believing import noisy
-from jobcast.pipelines.energy.scene import energy_scene
+from jobcast.pipelines.energy.scene import energy_jobs
+from jobcast.pipelines.scenes import cut_scene
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 
@@ -57,21 +58,21 @@ def profiles(tmp_path):
 def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,5,10,1,m,3,64")
     table = profiles("m,32,v100,1,8", "m,32,v100,2,5", "m,32,t4,1,20", "m,32,t4,2,11", "m,64,t4,1,15")
-    scene = energy_scene(trace, nodes, profiles=table)
+    scene = energy_jobs(cut_scene(trace, nodes), profiles=table)
     inf = np.inf
-    assert_array_equal(scene.jobs.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
-    assert_array_equal(scene.jobs.epochs, [7, 3])
-    assert_array_equal(scene.jobs.submit_s, [0, 5])
-    workload = scene.workload(scene.jobs.epoch_s * 2)
+    assert_array_equal(scene.workload.jobs.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
+    assert_array_equal(scene.workload.jobs.epochs, [7, 3])
+    assert_array_equal(scene.workload.jobs.submit_s, [0, 5])
+    workload = scene.workload.believing(scene.workload.jobs.epoch_s * 2)
     assert_array_equal(workload.jobs.epoch_s[0, 0], [16, 10])
     assert_array_equal(workload.truth.epoch_s[0, 0], [8, 5])
 
 
 def test_what_a_trace_leaves_out_is_told(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7", columns="job_id,pool,submit_time,duration,gpus,model,epochs")
-    scene = energy_scene(trace, nodes, profiles=profiles("m,,t4,1,20"))
-    assert_array_equal(scene.jobs.due_s, [np.inf])
-    assert_array_equal(scene.jobs.weight, [1.0])
+    scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20"))
+    assert_array_equal(scene.workload.jobs.due_s, [np.inf])
+    assert_array_equal(scene.workload.jobs.weight, [1.0])
     told = " ".join(scene.notes)
     assert all(word in told for word in ("no deadline", "no weight", "no batch_size"))
 
@@ -79,17 +80,18 @@ def test_what_a_trace_leaves_out_is_told(nodes, jobs, profiles):
 def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
     columns = "job_id,pool,submit_time,duration,gpus,model,epochs,deadline,weight"
     trace = jobs("a,p,0,10,1,m,7,100,3", "b,p,1,10,1,m,7,,", columns=columns)
-    scene = energy_scene(trace, nodes, profiles=profiles("m,,t4,1,20"))
-    assert_array_equal(scene.jobs.due_s, [100.0, np.inf])
-    assert_array_equal(scene.jobs.weight, [3.0, 1.0])
+    scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20"))
+    assert_array_equal(scene.workload.jobs.due_s, [100.0, np.inf])
+    assert_array_equal(scene.workload.jobs.weight, [3.0, 1.0])
 
 
 def test_a_window_and_a_limit(nodes, jobs, profiles):
     trace = jobs(*(f"j{at},p,{at},10,1,m,7,32" for at in range(9)))
     table = profiles("m,32,t4,1,20")
-    assert energy_scene(trace, nodes, profiles=table, from_s=2.0, until_s=7.0, limit=3).job_ids == ("j2", "j3", "j4")
+    cut = cut_scene(trace, nodes, from_s=2.0, until_s=7.0, limit=3)
+    assert energy_jobs(cut, profiles=table).job_ids == ("j2", "j3", "j4")
     with pytest.raises(TraceError, match="no job was submitted in"):
-        energy_scene(trace, nodes, profiles=table, from_s=20.0)
+        cut_scene(trace, nodes, from_s=20.0)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_window_and_a_limit(nodes, jobs, profiles):
 )
 def test_a_trace_without_what_is_needed_is_refused(nodes, jobs, profiles, row, columns, line):
     with pytest.raises(TraceError) as refused:
-        energy_scene(jobs(row, columns=columns), nodes, profiles=profiles("m,,t4,1,20"))
+        energy_jobs(cut_scene(jobs(row, columns=columns), nodes), profiles=profiles("m,,t4,1,20"))
     assert line in str(refused.value)
 
 
@@ -110,7 +112,7 @@ def test_a_job_that_can_run_nowhere_is_named(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,0,10,1,m,7,64", "c,p,0,10,1,m,7,64")
     table = profiles("m,32,t4,1,20", "m,64,k80,1,20", "m,64,t4,4,9")
     with pytest.raises(TraceError) as refused:
-        energy_scene(trace, nodes, profiles=table)
+        energy_jobs(cut_scene(trace, nodes), profiles=table)
     line = str(refused.value)
     for part in ("job b (model m, batch size 64)", "k80, t4", "v100, t4", "(1 more such jobs)"):
         assert part in line
@@ -138,9 +140,9 @@ def test_the_spread_of_noise_is_what_was_asked_for():
 
 
 def test_provenance_names_what_went_in(nodes, jobs, profiles):
-    told = energy_scene(jobs("a,p,0,10,1,m,7,32"), nodes, profiles=profiles("m,32,t4,1,20")).provenance()
+    told = energy_jobs(cut_scene(jobs("a,p,0,10,1,m,7,32"), nodes), profiles=profiles("m,32,t4,1,20")).provenance()
     assert (told["nodes"], told["gpus"], told["pue"]) == (4, 7, 1.5)
-    assert told["tariff"] == {0.0: 0.1, 30600.0: 0.2}
+    assert told["tariff"] == {"0.0": 0.1, "30600.0": 0.2}
     assert len(told["profiles"]["sha256"]) == len(told["trace"]["sha256"]) == 64
 
 
@@ -148,5 +150,5 @@ def test_batch_sizes_may_be_missing_for_some(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,1,10,1,m,7,")
     assert trace.jobs["batch_size"].null_count() == 1
     trace = replace(trace, jobs=trace.jobs.with_columns(pl.col("batch_size")))
-    scene = energy_scene(trace, nodes, profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
-    assert_array_equal(scene.jobs.epoch_s[:, 1, 0], [10, 20])
+    scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
+    assert_array_equal(scene.workload.jobs.epoch_s[:, 1, 0], [10, 20])

@@ -20,7 +20,6 @@ from jobcast.pipelines.explain.kinds import Sharing, sharing_of
 from jobcast.pipelines.explain.run_table import read_run_table
 from jobcast.pipelines.explain.telling import tell
 from jobcast.pipelines.run_record import record_folder
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import parse_time
 from jobcast.schedulers.hived import HiveD
@@ -31,6 +30,7 @@ from jobcast.simulator.forecasts import Oracle, Random
 from jobcast.simulator.workload import Workload
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenes import pool_scene
 
 POOLS = {"a": 4, "b": 6, "c": 3}
 
@@ -276,7 +276,7 @@ def test_culprits_of_three_weeks_of_philly_hold_what_is_missing(runs):
     begin_s, end_s = parse_time("2017-11-06"), parse_time("2017-11-27")
     trace = read_trace(Path(data) / "philly" / "philly_jobs.csv")
     pools = read_pools(Path(data) / "philly" / "pools_nov06_nov26.csv").at(begin_s)
-    scene = build_scene(trace, pools, from_s=begin_s, until_s=end_s, only_pools=True)
+    scene = pool_scene(trace, pools, from_s=begin_s, until_s=end_s, only_pools=True)
     path = runs.log(scene.workload, "sia", Random(scene.workload, 0, earlier_jobs(scene).jobs))
     table = read_run_table(path)
     past = ClusterPast(table)

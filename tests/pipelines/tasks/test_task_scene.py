@@ -10,7 +10,8 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import flat_cluster
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.pipelines.clusters import task_cluster
-from jobcast.pipelines.tasks.scene import task_scene
+from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.tasks.scene import task_jobs
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.job_curves import write_job_curves
@@ -41,14 +42,14 @@ def scene_of(tmp_path):
         for name, text in (("trace", trace), ("tasks", tasks), ("curves", curves)):
             (tmp_path / f"{name}.csv").write_text(text)
         files = {"tasks": tmp_path / "tasks.csv", "curves": tmp_path / "curves.csv"}
-        return task_scene(read_trace(tmp_path / "trace.csv"), flat_cluster(4), **files, **window)
+        return task_jobs(cut_scene(read_trace(tmp_path / "trace.csv"), flat_cluster(4), **window), **files)
 
     return build
 
 
 def test_jobs_come_in_order_of_submission_with_all_that_is_known(scene_of):
     scene = scene_of()
-    jobs = scene.jobs
+    jobs = scene.workload.jobs
     assert scene.job_ids == ("b", "a")
     assert jobs.submit_s.tolist() == [1000.0, 2000.0]
     assert jobs.deadline_s.tolist() == [np.inf, 9000.0]
@@ -59,7 +60,7 @@ def test_jobs_come_in_order_of_submission_with_all_that_is_known(scene_of):
     assert jobs.iteration_s.tolist() == [1.9, 1.3]
     assert jobs.option.tolist() == [ALL_ITERATIONS, OPT_STOP]
     assert jobs.may_become.tolist() == [ALL_ITERATIONS, TARGET_ONLY]
-    assert [scene.algorithms[at] for at in jobs.algorithm] == ["svm", "mlp"]
+    assert jobs.algorithm.tolist() == [1, 0]  # mlp, svm
     assert jobs.gpus.tolist() == [1, 2]
     assert jobs.task_of.tolist() == [0, 1, 4]
     assert jobs.edge_of.tolist() == [0, 0, 3]
@@ -67,13 +68,13 @@ def test_jobs_come_in_order_of_submission_with_all_that_is_known(scene_of):
     assert jobs.edge_from.tolist() == [1, 2, 3]
     assert jobs.edge_to.tolist() == [2, 3, 2]
     assert jobs.volume_mb.tolist() == [60.0, 80.0, 80.0]
-    assert scene.truth.model_mb.tolist() == [100.0, 240.0]
-    np.testing.assert_array_equal(scene.truth.metric, [[0.2, 0.4, np.nan], [0.1, 0.55, 0.7]])
+    assert scene.workload.truth.model_mb.tolist() == [100.0, 240.0]
+    np.testing.assert_array_equal(scene.workload.truth.metric, [[0.2, 0.4, np.nan], [0.1, 0.55, 0.7]])
     scene.workload.check()
 
 
 def test_compiled_code_can_take_the_arrays(scene_of):
-    for values in (*scene_of().jobs, *scene_of().cluster):
+    for values in (*scene_of().workload.jobs, *scene_of().workload.cluster):
         assert values.flags.c_contiguous
         assert values.dtype in (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
 
@@ -101,10 +102,10 @@ def test_what_a_trace_does_not_say_is_told(scene_of):
     bare = "\n".join(",".join([*line[:5], line[6]]) for line in lines) + "\n"
     scene = scene_of(trace=bare)
     assert [note.partition(":")[0] for note in scene.notes[-3:]] == ["no deadline", "no weight", "no target_accuracy"]
-    assert scene.jobs.deadline_s.tolist() == [np.inf] * 2
-    assert scene.jobs.urgency.tolist() == [1.0] * 2
-    assert np.isnan(scene.jobs.target).all()
-    assert scene.algorithms == ("",)
+    assert scene.workload.jobs.deadline_s.tolist() == [np.inf] * 2
+    assert scene.workload.jobs.urgency.tolist() == [1.0] * 2
+    assert np.isnan(scene.workload.jobs.target).all()
+    assert scene.workload.jobs.algorithm.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -150,18 +151,18 @@ def test_the_command_writes_what_a_scene_reads(shell):
     ]
     trace = read_trace("jobs.parquet")
     assert trace.jobs.equals(generate("mlfs", 3, {"jobs": 40, "load": 0.4})[0].jobs)
-    scene = task_scene(trace, flat_cluster(80), tasks=Path("tasks.csv"), curves=Path("curves.parquet"))
+    scene = task_jobs(cut_scene(trace, flat_cluster(80)), tasks=Path("tasks.csv"), curves=Path("curves.parquet"))
     tasks, curves = generate_tasks("mlfs", 3, {"jobs": 40, "load": 0.4})
     write_tasks(tasks, "again.csv")
     write_job_curves(curves, "again.parquet")
     assert Path("again.csv").read_bytes() == Path("tasks.csv").read_bytes()
     assert Path("again.parquet").read_bytes() == Path("curves.parquet").read_bytes()
     assert len(scene) == 40
-    np.testing.assert_array_equal(scene.jobs.compute_s, tasks.compute_s)
-    np.testing.assert_array_equal(scene.jobs.edge_to, tasks.edge_to)
-    assert (scene.jobs.deadline_s > scene.jobs.submit_s).all()
-    at_end = scene.truth.metric[np.arange(40), trace.jobs["epochs"].to_numpy()]
-    assert (scene.jobs.target < at_end).all()
+    np.testing.assert_array_equal(scene.workload.jobs.compute_s, tasks.compute_s)
+    np.testing.assert_array_equal(scene.workload.jobs.edge_to, tasks.edge_to)
+    assert (scene.workload.jobs.deadline_s > scene.workload.jobs.submit_s).all()
+    at_end = scene.workload.truth.metric[np.arange(40), trace.jobs["epochs"].to_numpy()]
+    assert (scene.workload.jobs.target < at_end).all()
 
 
 def test_tasks_are_asked_of_kinds_that_have_them(shell):
