@@ -20,14 +20,15 @@ import joblib
 import numpy as np
 
 from jobcast.domain.errors import RegistryError, UserError
+from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.jobs import Pool
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.backtest import CellResult, matrix, run_matrix
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.console import Console
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, parse_forecasts
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.scenes import Scene, build_scene
 from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.traces.pools import derive_pools, read_pools
@@ -96,8 +97,14 @@ class Row:
 Rows = dict[str, Row]
 
 
-def scenes_of(trace: Trace, window: str) -> dict[str, Scene]:
-    """The scene with all nine pools, and the one without the bot's; the quotas of the others stay."""
+def replayed(trace: Trace, pools: Sequence[Pool], from_s: float, until_s: float) -> Experiment:
+    """A window on quotas; jobs of other pools are left out."""
+    place = Cluster(quotas=PoolsTable.of(pools))
+    return Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, only_pools=True)
+
+
+def experiments_of(trace: Trace, window: str) -> dict[str, Experiment]:
+    """The window with all nine pools, and without the bot's; the quotas of the others stay."""
     begin, end = map(parse_time, WINDOWS[window][1:])
     pools: list[Pool] = list(read_pools(data_file("philly/pools_nov06_nov26.csv")).at(begin))
     if window == "october":
@@ -105,7 +112,7 @@ def scenes_of(trace: Trace, window: str) -> dict[str, Scene]:
         pools = [pool for pool in derive_pools(trace.between(begin, end), LOAD, end - begin) if pool.name in names]
     others = [pool for pool in pools if pool.name != BOT]
     return {
-        name: build_scene(trace, chosen, from_s=begin, until_s=end, only_pools=True)
+        name: replayed(trace, chosen, begin, end)
         for name, chosen in (("all nine pools", pools), (f"without pool {BOT}", others))
     }
 
@@ -121,17 +128,17 @@ def train_missing(trace: Trace, window: str, home: Path, console: Console) -> No
             console.note(f"trained {name}")
 
 
-def measure(scenes: Sequence[Scene], home: Path, seeds: int, jobs: int, console: Console) -> list[Rows]:
-    """Rows of each scene."""
+def measure(experiments: Sequence[Experiment], home: Path, seeds: int, jobs: int, console: Console) -> list[Rows]:
+    """Rows of each experiment."""
     pairs = [(policy, parse_forecasts(kind), label) for label, (policy, kind) in ROWS.items()]
     with console.progress("replay") as step:
-        results = run_matrix(scenes, matrix(pairs, len(scenes), seeds), home=home, jobs=jobs, progress=step)
+        results = run_matrix(experiments, matrix(pairs, len(experiments), seeds), home=home, jobs=jobs, progress=step)
     return [
         {
             label: Row.of([one for one in results if one.cell.label == label and one.cell.window == number])
             for label in ROWS
         }
-        for number in range(len(scenes))
+        for number in range(len(experiments))
     ]
 
 
@@ -139,8 +146,8 @@ def exact(trace: Trace, home: Path) -> Row:
     """SIA with exact forecasts on the six weeks."""
     begin, end = map(parse_time, EXACT_WINDOW)
     pools = read_pools(data_file("philly/pools_oct02_nov12.csv")).at(begin)
-    scene = build_scene(trace, pools, from_s=begin, until_s=end, only_pools=True)
-    return Row.of(run_matrix([scene], matrix([("sia", parse_forecasts("oracle"), "sia oracle")], 1, 1), home=home))
+    six_weeks = replayed(trace, pools, begin, end)
+    return Row.of(run_matrix([six_weeks], matrix([("sia", parse_forecasts("oracle"), "sia oracle")], 1, 1), home=home))
 
 
 def bars_of(rows: Rows) -> dict[str, bool]:
@@ -189,16 +196,16 @@ def main() -> int:
     console = Console()
     try:
         trace = read_trace(data_file("philly/philly_jobs.csv"), format="philly")
-        scenes = scenes_of(trace, asked.window)
+        experiments = experiments_of(trace, asked.window)
     except UserError as error:
         print(error)
         return 1
     with tempfile.TemporaryDirectory(prefix="jobcast-bench-") as room:
         home = asked.home or Path(room)
         train_missing(trace, asked.window, home, console)
-        measured = measure(list(scenes.values()), home, asked.seeds, asked.jobs, console)
+        measured = measure(list(experiments.values()), home, asked.seeds, asked.jobs, console)
         six_weeks = exact(trace, home)
-    found = dict(zip(scenes, measured, strict=True))
+    found = dict(zip(experiments, measured, strict=True))
     told = page(asked.window, found, asked.seeds)
     asked.table.parent.mkdir(parents=True, exist_ok=True)
     asked.table.write_text(told, encoding="utf-8")

@@ -61,6 +61,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import SVG, Markdown, display
 
+from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.corpus import build_corpus
 from jobcast.models.evaluation import arrival_curves
@@ -71,10 +72,10 @@ from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.catalog import prepare_trace
 from jobcast.pipelines.config import Prepare
 from jobcast.pipelines.evaluating import evaluate_registered
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.scenes import build_scene
 from jobcast.pipelines.summaries import summaries
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import train_and_register
@@ -469,10 +470,14 @@ cells = [
     *(("sia", pins[algorithm], labels[algorithm]) for algorithm in ALGORITHMS),
     ("sia", parse_forecasts("random"), "sia random"),
 ]
-scene = build_scene(
-    trace, pools, origin=prepared.pools_origin, from_s=split.train_until_s, until_s=split.test_until_s, only_pools=True
+test = Experiment(
+    trace=trace,
+    cluster=Cluster(quotas=PoolsTable.of(pools), origin=prepared.pools_origin),
+    from_s=split.train_until_s,
+    until_s=split.test_until_s,
+    only_pools=True,
 )
-results = run_matrix([scene], matrix(cells, 1, RANDOM_SEEDS), home=home)
+results = run_matrix([test], matrix(cells, 1, RANDOM_SEEDS), home=home)
 worth = {one.label: one for one in summaries([one.row() for one in results])}
 
 # %% tags=["worth"]
