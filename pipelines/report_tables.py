@@ -62,14 +62,19 @@ def source_of(one: Summary) -> str:
     return f"{one.forecasts or UNKNOWN}{FUTURE * one.future}{versions}"
 
 
-def main_tables(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Table]:
-    """Every configuration, a table a law, the fastest first; against the baseline where it has the same law."""
+def main_tables(
+    known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, baselines: Mapping[str, str]
+) -> list[Table]:
+    """Every configuration, a table a law, that of the baseline first, in each the fastest first.
+
+    `baselines`: by law what its rows are compared with.
+    """
     laws = by_law(known, baseline)
-    return [_main_table(law, group, gains, baseline, len(laws) > 1) for law, group in laws.items()]
+    return [_main_table(law, group, gains, baselines.get(law), len(laws) > 1) for law, group in laws.items()]
 
 
 def _main_table(
-    law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, several: bool
+    law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str | None, several: bool
 ) -> Table:
     unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
     interval = {gain["label"]: gain for gain in gains if gain["against"] == baseline}
@@ -95,12 +100,11 @@ def _main_table(
         "CPU (s)": column("cpu_s"),
         "runs": [number(one.runs) if one.runs > 1 else UNKNOWN for one in known],
     }
-    same = any(one.label == baseline for one in known)
     shown = {head: cells for head, cells in columns.items() if head == "policy" or set(cells) != {UNKNOWN}}
     caption = "Policies and forecasts" + (f": law {law}, {LAWS_IN_WORDS.get(law, law)}" if several else "")
     rows = list(zip(*shown.values(), strict=True))
     words = 1 + ("forecasts" in shown)
-    return Table(caption, tuple(shown), rows, words=words, note=_main_note(known, baseline if same else None))
+    return Table(caption, tuple(shown), rows, words=words, note=_main_note(known, baseline))
 
 
 def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
@@ -109,8 +113,7 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
         "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed "
         "jobs end later, by so many hours in all."
         if baseline
-        else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
-        "compared with itself.",
+        else "No hours saved and no speedups: nobody here is a baseline, and a job is not the same under another law.",
         *marks_of(known),
         "Runs are windows × seeds of forecasts that draw; figures are means over them, the worst is the worst of all."
         if any(one.runs > 1 for one in known)
@@ -144,9 +147,9 @@ def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]])
     return Table("What versions and sources are worth, by policy", ("policy", *pairs), lines, note=note)
 
 
-def gains_table(gains: Sequence[Mapping[str, Any]], baseline: str) -> Table | None:
-    """Paired comparisons with their intervals; those with the baseline stand in the main table."""
-    told = [gain for gain in gains if gain["against"] != baseline and gain["ratio"]]
+def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Paired comparisons with their intervals."""
+    told = [gain for gain in gains if gain["ratio"]]
     if not told:
         return None
     unit, unit_s = unit_for(gain["mean_jct_change_s"] for gain in told)
