@@ -19,7 +19,8 @@ from jobcast.pipelines.wording import (
     share,
     unit_for,
 )
-from jobcast.schedulers.policies import CLUSTER
+from jobcast.schedulers.policies import ARRIVALS, CLUSTER
+from jobcast.schedulers.registry import POLICIES
 
 REGISTRY = "registry"
 FOR_COMPARISON = ("random", "conservative")
@@ -87,9 +88,10 @@ def find(
     told = [
         _hours(lead, baseline),
         _slowed_jobs(lead, slowed),
+        f"It {_rough(lead)}." if _rough(lead) else "",
         *_future(lead, others),
         *_faster(lead, others),
-        *_careful(lead, others),
+        *_best_of(lead, others),
         *_versions(lead, gains, others),
         *_warning(lead, others),
         *_other_laws(lead, summaries, baselines),
@@ -98,10 +100,17 @@ def find(
     return Finding(_lead_sentence(lead, base, baseline, gains), tuple(filter(None, told)))
 
 
+def _rough(one: Summary) -> str:
+    """What a configuration does to jobs and pools beside slowing some."""
+    return listed(["stops jobs that run"] * one.preempts + ["ignores quotas"] * (one.scope == CLUSTER))
+
+
 def named(one: Summary) -> str:
     """A configuration in a sentence."""
     if not one.kind:
         return one.policy
+    if one.kind == "oracle" and not (one.policy in POLICIES and ARRIVALS in POLICIES[one.policy].asks):
+        return f"{one.policy} with exact forecasts"  # which are coarse only where windows and bins are asked for
     if one.source == REGISTRY and " " in one.kind:
         return f"{one.policy} with the {one.forecasts} forecasts"
     return f"{one.policy} with {forecasts_in_words(one.kind)}"
@@ -174,16 +183,21 @@ def _bound(lead: Summary, others: Sequence[Summary]) -> list[str]:
     return [f"{named(best)}, which nobody has, would end jobs after {duration(jct_s)} on average."]
 
 
-def _careful(lead: Summary, others: Sequence[Summary]) -> list[str]:
-    """Where the lead slows many, the fastest of those that slow few."""
-    able = [one for one in others if _to_be_had(one) and (one.get("slowed_pct") or 0.0) <= CAREFUL_PCT]
-    best = _fastest([one for one in able if (one.get("speedup_gmean") or 0.0) > 1.0])
-    if best is None or (lead.get("slowed_pct") or 0.0) <= CAREFUL_PCT:
-        return []
-    return [
-        f"Of those that slow at most {CAREFUL_PCT:g} % of the jobs {named(best)} is the fastest: jobs end after "
-        f"{duration(best.get('mean_jct_s') or 0.0)} on average, {percent(best.get('slowed_pct'))} are slowed."
-    ]
+def _best_of(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    """The fastest of those that do not do to jobs and pools what the lead does: that keep quotas, that slow few."""
+    told = []
+    gain = [one for one in others if _to_be_had(one) and (one.get("speedup_gmean") or 0.0) > 1.0]
+    few = [one for one in (lead, *gain) if (one.get("slowed_pct") or 0.0) <= CAREFUL_PCT]
+    for group, who in (
+        ([one for one in gain if not _rough(one)] if _rough(lead) else [], "keep to quotas and stop no job"),
+        ([] if lead in few else few, f"slow at most {CAREFUL_PCT:g} % of the jobs"),
+    ):
+        if best := _fastest(group):
+            told.append(
+                f"Of those that {who} {named(best)} is the fastest: jobs end after "
+                f"{duration(best.get('mean_jct_s') or 0.0)} on average, {percent(best.get('slowed_pct'))} are slowed."
+            )
+    return told
 
 
 def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[str, str]) -> list[str]:
@@ -195,10 +209,12 @@ def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[
         able = [one for one in group if one.label != baseline]
         best = _fastest([one for one in able if _to_be_had(one)]) or _fastest(able)
         if law != lead.law and base and best:
-            means = [duration(one.get("mean_jct_s") or 0.0) for one in (best, base)]
+            unit, unit_s = unit_for([base.get("mean_jct_s")])
+            means = [f"{number((one.get('mean_jct_s') or 0.0) / unit_s)} {unit}" for one in (best, base)]
+            rough = f" It {_rough(best)}." if _rough(best) else ""
             told.append(
                 f"Where jobs progress by {law}, they end after {means[0]} on average under {named(best)} instead of "
-                f"{means[1]} under {named(base)}; {percent(best.get('slowed_pct'))} are slowed."
+                f"{means[1]} under {named(base)}; {percent(best.get('slowed_pct'))} are slowed.{rough}"
             )
     return told
 

@@ -126,7 +126,7 @@ def render_report(results: ReportInput) -> str:
         predictor_tables=predictor_tables(results.evaluation),
         predictor_figures=_predictor_figures(results),
         models_table=models_table(results.models),
-        glossary=_glossary(rows, baseline),
+        glossary=_glossary(rows),
         caveats=_caveats(results),
         commands=results.commands,
     )
@@ -150,10 +150,12 @@ def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
 
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
-    others = dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label)
+    others = dict.fromkeys(one.policy for one in rows if one.label not in results.baselines.values())
     named = listed(list(others)) if len(others) <= MOST_DRAWN else f"{len(others)} policies"
+    bases = list(results.baselines.values())
+    base = results.baseline_label if len(bases) < 2 else f"the baseline of their law ({listed(bases)})"
     return (
-        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and "
+        f"How much sooner do jobs finish under {named or 'other policies'} than under {base}, and "
         f"how many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
 
@@ -282,17 +284,23 @@ SOURCES_IN_WORDS = {
 }
 
 
-def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
+def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
     kinds = {one.source for one in rows}
     policies = {one.policy: one for one in rows}
+    laws = {one.law for one in rows}
     return [
         ("JCT", "job completion time, from submission to end"),
+        *(
+            [("law", "how a job progresses under a policy; it is compared within its law alone")]
+            if len(laws) > 1
+            else []
+        ),
         (
             "speedup",
-            f"JCT under {baseline} divided by JCT; 2 means half the time. Means are geometric, since a few tiny jobs "
+            "JCT under the baseline divided by JCT; 2 means half the time. Means are geometric, since a few tiny jobs "
             "dominate the plain mean.",
         ),
-        ("slowed", f"ended later than under {baseline}, by however little; the slowdown is by how much"),
+        ("slowed", "ended later than under the baseline, by however little; the slowdown is by how much"),
         *((named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,10 @@ OWN_FIGURES: Mapping[str, tuple[str, Shown]] = {
     "total_eur": ("total cost (EUR)", number),
 }
 """What the papers of some policies report: shown where a policy has it."""
+READING = (
+    "Saved are the hours by which people have results sooner, counted once a job (h) and times the GPUs that it asked "
+    "for (GPU-h); the speedup is a geometric mean; slowed jobs end later, by so many hours in all."
+)
 MOST_NAMED = 3
 
 
@@ -70,7 +74,9 @@ def main_tables(
     `baselines`: by law what its rows are compared with.
     """
     laws = by_law(known, baseline)
-    return [_main_table(law, group, gains, baselines.get(law), len(laws) > 1) for law, group in laws.items()]
+    tables = [_main_table(law, group, gains, baselines.get(law), len(laws) > 1) for law, group in laws.items()]
+    how_to_read = " ".join([READING, *marks_of(known)])
+    return [replace(one, note=f"{one.note} {how_to_read}".strip()) for one in tables[:1]] + tables[1:]
 
 
 def _main_table(
@@ -109,12 +115,9 @@ def _main_table(
 
 def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
     sentences = [
-        f"Each job is compared with itself under {baseline}: saved are the hours by which people have results sooner, "
-        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed "
-        "jobs end later, by so many hours in all."
+        f"Each job is compared with itself under {baseline}."
         if baseline
         else "No hours saved and no speedups: nobody here is a baseline, and a job is not the same under another law.",
-        *marks_of(known),
         "Runs are windows × seeds of forecasts that draw; figures are means over them, the worst is the worst of all."
         if any(one.runs > 1 for one in known)
         else "",
@@ -124,7 +127,7 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
 
 def skipped_table(skipped: Sequence[Mapping[str, str]]) -> Table | None:
     """Policies that cannot run, and why."""
-    rows = [(one["policy"], one["lacks"]) for one in skipped]
+    rows = [(one["policy"], one["lacks"].removeprefix(f"policy {one['policy']}: ")) for one in skipped]
     return Table("Policies that cannot run here", ("policy", "what they lack"), rows, words=2) if rows else None
 
 
@@ -318,7 +321,7 @@ def instant(value: str | float | None) -> str:
     >>> instant(86400.0), instant("2017-11-06")
     ('1970-01-02T00:00:00Z', '2017-11-06')
     """
-    return value if isinstance(value, str) else iso(value) or UNKNOWN
+    return value if isinstance(value, str) else iso(None if value is None else value // 1.0) or UNKNOWN
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

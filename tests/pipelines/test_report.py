@@ -327,6 +327,30 @@ def test_what_is_faster_is_told_with_its_price():
     assert not any(sentence.startswith("ssf") for sentence in told)
 
 
+def test_without_versions_the_fastest_that_can_be_had_leads_and_gentler_ones_follow():
+    def row(policy: str, jct_h: float, slowed: float, kind: str | None = None, law: str = "runtime") -> dict:
+        figures = {"mean_jct_s": 3600 * jct_h, "slowed_pct": slowed, "speedup_gmean": 10 / jct_h}
+        return row_like(policy, kind, figures, law=law)
+
+    rows = [
+        row("fcfs", 10, 0), row("mmfs", 5, 12), row("las", 2, 35), row("hived", 6, 0.5), row("gssf", 1, 3, "oracle"),
+        row("elastic_fifo", 8, 0, law="speedup"), row("srsf", 4, 2, "oracle", "speedup"),
+    ]  # fmt: skip
+    finding = find(summaries(rows), [], {"runtime": "fcfs", "speedup": "elastic_fifo"})
+    assert finding.lead.startswith("Under las, jobs end after 2.00 h on average instead of 10.0 h under fcfs: 5.00 ")
+    assert list(finding.sentences) == [
+        "It slows 35.0 % of the jobs.",
+        "It stops jobs that run and ignores quotas.",
+        "gssf with exact forecasts, which nobody has, would end jobs after 60.0 min on average.",
+        "Of those that keep to quotas and stop no job mmfs is the fastest: jobs end after 5.00 h on average, 12.0 % "
+        "are slowed.",
+        "Of those that slow at most 1 % of the jobs hived is the fastest: jobs end after 6.00 h on average, 0.500 % "
+        "are slowed.",
+        "Where jobs progress by speedup, they end after 4.00 h on average under srsf with exact forecasts instead of "
+        "8.00 h under elastic_fifo; 2.00 % are slowed.",
+    ]
+
+
 def test_versions_are_told_apart_only_where_their_interval_does():
     kinds = ("registry", "registry:new-load=1", "registry:new-load=2", "registry:new-load=3")
     gains = [
@@ -396,6 +420,25 @@ def test_a_law_is_a_table_and_its_rows_are_not_compared_with_the_baseline():
     jobs["fcfs"]["wait_s"] = np.zeros(2)
     bare = ReportInput(title="x", trace={"name": "x"}, split={}, pools=[], rows=rows, jobs=jobs)
     assert "law speedup" in render_report(bare)
+
+
+def test_each_law_has_its_own_baseline():
+    rows = [
+        row_like("fcfs", None, {"mean_jct_s": 36000.0, "speedup_gmean": 1.0}),
+        row_like("elastic_fifo", None, {"mean_jct_s": 80.0, "speedup_gmean": 1.0}, law="speedup"),
+        row_like("srsf", None, {"mean_jct_s": 60.0, "speedup_gmean": 1.5}, law="speedup"),
+    ]
+    gains = [gain_like("srsf", "elastic_fifo", 1.5, 1.4, 1.6)]
+    home, other = main_tables(summaries(rows), gains, "fcfs", {"runtime": "fcfs", "speedup": "elastic_fifo"})
+    assert home.rows == [("fcfs (baseline)", "10.0", "1.00")]
+    assert other.rows == [("srsf", "60.0", "1.50", "1.40 to 1.60"), ("elastic_fifo (baseline)", "80.0", "1.00", "–")]
+    assert home.note.startswith("Each job is compared with itself under fcfs. Saved are")
+    assert other.note == "Each job is compared with itself under elastic_fifo."
+    bases = {"runtime": "fcfs", "speedup": "elastic_fifo"}
+    told = ReportInput(
+        title="x", trace={"name": "x"}, split={}, pools=[], rows=rows, jobs={}, baselines=bases, gains=gains
+    )
+    assert "Paired gains" not in render_report(told)
 
 
 def test_versions_by_policy_are_a_matrix():
