@@ -36,6 +36,7 @@ from jobcast.pipelines.rounds import ORACLE, RESTATEMENT
 from jobcast.pipelines.running import answers
 from jobcast.pipelines.scenes import LOOP_NOTE
 from jobcast.pipelines.simulation import trust_lines
+from jobcast.pipelines.summaries import by_lack
 from jobcast.schedulers.policies import ELASTIC, KINDS, POOLS, ROUNDS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
@@ -138,7 +139,7 @@ def run_backtest(
 
         console.note(f"report: {report_backtest(out)}")
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
-    unable = [f"skipped {one['policy']}: {one['lacks']}" for one in skipped]
+    unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
     for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
         console.note(note)
     return result

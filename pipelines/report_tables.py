@@ -9,7 +9,7 @@ import numpy as np
 
 from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.page import Table
-from jobcast.pipelines.summaries import Summary, by_law
+from jobcast.pipelines.summaries import Summary, by_lack, by_law
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, percent, share, signed, unit_for
 from jobcast.schedulers.policies import CLUSTER
@@ -127,8 +127,8 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
 
 def skipped_table(skipped: Sequence[Mapping[str, str]]) -> Table | None:
     """Policies that cannot run, and why."""
-    rows = [(one["policy"], one["lacks"].removeprefix(f"policy {one['policy']}: ")) for one in skipped]
-    return Table("Policies that cannot run here", ("policy", "what they lack"), rows, words=2) if rows else None
+    rows = [(", ".join(policies), lack) for lack, policies in by_lack(skipped).items()]
+    return Table("Policies that cannot run here", ("policies", "what they lack"), rows, words=2) if rows else None
 
 
 def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -> Table | None:
