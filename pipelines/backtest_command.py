@@ -36,6 +36,7 @@ from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.running import sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
+from jobcast.pipelines.summaries import by_lack
 from jobcast.pipelines.whole_jobs import LOOP_NOTE
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
@@ -137,7 +138,7 @@ def run_backtest(
 
         console.note(f"report: {report_backtest(out)}")
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
-    unable = [f"skipped {one['policy']}: {one['lacks']}" for one in skipped]
+    unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
     for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
         console.note(note)
     return result

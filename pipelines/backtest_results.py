@@ -46,11 +46,13 @@ def results_of(
     skipped : `policy` and, in words, what it `lacks`, of those that cannot run
     assumptions : what the trace rests on, in sentences
     """
-    named = [_label(base, results) for base in bases.values()]
+    named = {law: _label(base, results) for law, base in bases.items()}
+    there = {one.cell.label for one in results}
     return {
-        "baseline": named[0],
+        "baseline": next(iter(named.values())),
+        "baselines": {law: label for law, label in named.items() if label in there},
         "rows": [result.row() for result in results],
-        "gains": gains_between(results, [*named, *against], draws=draws),
+        "gains": gains_between(results, [*named.values(), *against], draws=draws),
         "skipped": list(skipped),
         "assumptions": list(assumptions),
     }
@@ -65,9 +67,12 @@ def remarks(told: Mapping[str, Any]) -> list[str]:
     """What one should know of the gains in results.json: what was not compared, what has no interval."""
     laws = {row["label"]: row["law"] for row in told["rows"]}
     home = laws[told["baseline"]]
-    strangers = [f"{label} ({law})" for label, law in laws.items() if law != home]
+    others = {law: label for law, label in told["baselines"].items() if law != home and law in laws.values()}
+    strangers = [f"{label} ({law})" for label, law in laws.items() if law != home and law not in others]
     jobs = max((gain["left_out"] for gain in told["gains"]), default=0)
     lines = {
+        f"compared within each way that jobs progress: by {home} with {told['baseline']}, "
+        + listed([f"by {law} with {label}" for law, label in others.items()]): others,
         f"not compared with {told['baseline']}, under which jobs progress by {home}: {listed(strangers)}": strangers,
         "no intervals: all jobs came on one day (UTC), and days are what intervals are drawn from": any(
             gain["jobs"] and gain["low"] is None for gain in told["gains"]
@@ -217,7 +222,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
 def read_results(folder: Path) -> dict[str, Any]:
     """Content of results.json. Raises ConfigError for one of an older jobcast."""
     told: dict[str, Any] = read_json(folder / RESULTS)
-    if not all("figures" in row for row in told["rows"]):
+    if "baselines" not in told:
         raise ConfigError(f"{folder / RESULTS}: was written by an older jobcast; {AGAIN}")
     return told
 

@@ -1,5 +1,6 @@
 """The finding of a backtest in words, computed from its figures."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,8 @@ from jobcast.pipelines.wording import (
     share,
     unit_for,
 )
-from jobcast.schedulers.policies import CLUSTER
+from jobcast.schedulers.policies import ARRIVALS, CLUSTER
+from jobcast.schedulers.registry import POLICIES
 
 REGISTRY = "registry"
 FOR_COMPARISON = ("random", "conservative")
@@ -29,6 +31,8 @@ ALIKE_SLOWED_PCT = 0.1
 """... and slow at most so many more percent of the jobs show that the window tells nothing apart."""
 MOST_FASTER = 2
 """Faster configurations that are told with their price."""
+CAREFUL_PCT = 1.0
+"""Who slows no more of the jobs is called careful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,48 +43,74 @@ class Finding:
     sentences: Sequence[str]
 
 
-def lead_of(summaries: Sequence[Summary], baseline: str) -> Summary | None:
-    """The configuration that a page is about: the first with registered forecasts, else the first that can be had.
+def lead_of(summaries: Sequence[Summary], baselines: Mapping[str, str]) -> Summary | None:
+    """The configuration that a page is about: the first with registered forecasts, else the fastest that can be had.
 
     Among versions the first one, whichever did best here: choosing by the test would flatter it.
+
+    Parameters
+    ----------
+    baselines : by law what its rows are compared with, the law that comes first goes first
     """
 
-    def rank(one: Summary) -> tuple[bool, bool]:
-        return one.source != REGISTRY, one.future or one.source in FOR_COMPARISON
+    def rank(one: Summary) -> tuple[bool, bool, int, float]:
+        registered = one.source == REGISTRY
+        jct_s = 0.0 if registered else one.get("mean_jct_s") or math.inf
+        return not registered, not _to_be_had(one), list(baselines).index(one.law), jct_s
 
-    measured = [one for one in summaries if one.get("speedup_gmean") is not None and one.label != baseline]
-    return min(measured, key=rank, default=None)
+    measured = [one for one in summaries if one.get("speedup_gmean") is not None and one.law in baselines]
+    return min((one for one in measured if one.label != baselines[one.law]), key=rank, default=None)
+
+
+def _to_be_had(one: Summary) -> bool:
+    """Whether somebody could schedule by it, and would."""
+    return not one.future and one.source not in FOR_COMPARISON
 
 
 def find(
-    summaries: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, slowed: Slowed | None = None
+    summaries: Sequence[Summary],
+    gains: Sequence[Mapping[str, Any]],
+    baselines: Mapping[str, str],
+    slowed: Slowed | None = None,
 ) -> Finding:
     """What the figures say: hours saved, who pays for them, what better forecasts or another policy would change.
 
     Parameters
     ----------
+    baselines : by law what its rows are compared with
     slowed : whom the leading configuration slows, where that is known
     """
-    lead = lead_of(summaries, baseline)
+    lead = lead_of(summaries, baselines)
     if lead is None:
         return Finding("Nothing was measured against a baseline.", ())
+    baseline = baselines[lead.law]
     others = [one for one in summaries if one.law == lead.law and one.label not in (baseline, lead.label)]
     told = [
         _hours(lead, baseline),
         _slowed_jobs(lead, slowed),
+        f"It {_rough(lead)}." if _rough(lead) else "",
         *_future(lead, others),
         *_faster(lead, others),
+        *_best_of(lead, others),
         *_versions(lead, gains, others),
         *_warning(lead, others),
+        *_other_laws(lead, summaries, baselines),
     ]
     base = next((one for one in summaries if one.label == baseline), None)
     return Finding(_lead_sentence(lead, base, baseline, gains), tuple(filter(None, told)))
+
+
+def _rough(one: Summary) -> str:
+    """What a configuration does to jobs and pools beside slowing some."""
+    return listed(["stops jobs that run"] * one.preempts + ["ignores quotas"] * (one.scope == CLUSTER))
 
 
 def named(one: Summary) -> str:
     """A configuration in a sentence."""
     if not one.kind:
         return one.policy
+    if one.kind == "oracle" and not (one.policy in POLICIES and ARRIVALS in POLICIES[one.policy].asks):
+        return f"{one.policy} with exact forecasts"  # which are coarse only where windows and bins are asked for
     if one.source == REGISTRY and " " in one.kind:
         return f"{one.policy} with the {one.forecasts} forecasts"
     return f"{one.policy} with {forecasts_in_words(one.kind)}"
@@ -132,6 +162,8 @@ def _future(lead: Summary, others: Sequence[Summary]) -> list[str]:
     """The bound that exact forecasts set, or a warning that the lead itself cannot be had."""
     if lead.future:
         return [f"Its forecasts are read off the trace: {named(lead)} is a bound, nothing that can be had."]
+    if not lead.kind:
+        return _bound(lead, others)
     exact = next((one for one in others if one.policy == lead.policy and one.source == "oracle"), None)
     ours, bound = (one.get("saved_h_week") if one else None for one in (lead, exact))
     if ours is None or not bound or bound <= 0:
@@ -142,10 +174,61 @@ def _future(lead: Summary, others: Sequence[Summary]) -> list[str]:
     ]
 
 
+def _bound(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    """What a policy would reach that is told the future."""
+    best = _fastest([one for one in others if one.future])
+    jct_s, ours = (one.get("mean_jct_s") if one else None for one in (best, lead))
+    if best is None or not jct_s or not ours or jct_s >= ours:
+        return []
+    return [f"{named(best)}, which nobody has, would end jobs after {duration(jct_s)} on average."]
+
+
+def _best_of(lead: Summary, others: Sequence[Summary]) -> list[str]:
+    """The fastest of those that do not do to jobs and pools what the lead does: that keep quotas, that slow few."""
+    told = []
+    gain = [one for one in others if _to_be_had(one) and (one.get("speedup_gmean") or 0.0) > 1.0]
+    few = [one for one in (lead, *gain) if (one.get("slowed_pct") or 0.0) <= CAREFUL_PCT]
+    for group, who in (
+        ([one for one in gain if not _rough(one)] if _rough(lead) else [], "keep to quotas and stop no job"),
+        ([] if lead in few else few, f"slow at most {CAREFUL_PCT:g} % of the jobs"),
+    ):
+        if best := _fastest(group):
+            told.append(
+                f"Of those that {who} {named(best)} is the fastest: jobs end after "
+                f"{duration(best.get('mean_jct_s') or 0.0)} on average, {percent(best.get('slowed_pct'))} are slowed."
+            )
+    return told
+
+
+def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[str, str]) -> list[str]:
+    """Of each other law the fastest that can be had beside whoever came first."""
+    told = []
+    for law, baseline in baselines.items():
+        group = [one for one in summaries if one.law == law]
+        base = next((one for one in group if one.label == baseline), None)
+        able = [one for one in group if one.label != baseline]
+        best = _fastest([one for one in able if _to_be_had(one)]) or _fastest(able)
+        if law != lead.law and base and best:
+            unit, unit_s = unit_for([base.get("mean_jct_s")])
+            means = [f"{number((one.get('mean_jct_s') or 0.0) / unit_s)} {unit}" for one in (best, base)]
+            rough = f" It {_rough(best)}." if _rough(best) else ""
+            told.append(
+                f"Where jobs progress by {law}, they end after {means[0]} on average under {named(best)} instead of "
+                f"{means[1]} under {named(base)}; {percent(best.get('slowed_pct'))} are slowed.{rough}"
+            )
+    return told
+
+
+def _fastest(known: Sequence[Summary]) -> Summary | None:
+    return min(
+        (one for one in known if one.get("mean_jct_s")), key=lambda one: one.get("mean_jct_s") or 0.0, default=None
+    )
+
+
 def _faster(lead: Summary, others: Sequence[Summary]) -> list[str]:
     """What ends jobs sooner still, and what that costs."""
     ours = lead.get("mean_jct_s")
-    able = [one for one in others if not one.future and one.source not in FOR_COMPARISON and one.policy != lead.policy]
+    able = [one for one in others if _to_be_had(one) and one.policy != lead.policy]
     known = [(one.get("mean_jct_s"), one) for one in able]
     faster = sorted(((jct, one) for jct, one in known if jct and ours and jct < ours), key=lambda told: told[0])
     return [f"{named(one)} ends jobs after {duration(jct)} on average{_price(one, lead)}." for jct, one in faster][

@@ -59,6 +59,7 @@ class ReportInput:
     rows : a simulation each, as `CellResult.row` tells it
     jobs : label -> `submit_s`, `jct_s`, `wait_s`, `pool`, `user`, each (n_jobs,), of a law the same jobs in one order
     baseline_label : the configuration that the rest is measured against
+    baselines : the same by law
     gains : comparisons, as `backtest_results.gains_between` tells them
     skipped : policies that cannot run, each `policy`, `lacks`
     assumptions : what the trace rests on, in sentences
@@ -79,6 +80,7 @@ class ReportInput:
     rows: Sequence[Mapping[str, Any]]
     jobs: Mapping[str, Mapping[str, Any]]
     baseline_label: str = "fcfs"
+    baselines: Mapping[str, str] = field(default_factory=dict)
     gains: Sequence[Mapping[str, Any]] = ()
     skipped: Sequence[Mapping[str, str]] = ()
     assumptions: Sequence[str] = ()
@@ -101,15 +103,16 @@ def render_report(results: ReportInput) -> str:
     """
     rows, baseline = summaries(results.rows), results.baseline_label
     jobs = _comparable(results.jobs, rows, baseline)
-    lead = lead_of(rows, baseline)
+    lead = lead_of(rows, results.baselines)
+    beside = [gain for gain in results.gains if gain["against"] not in results.baselines.values()]  # of the main table
     return render(
         "report.html.j2",
         title=results.title,
         question=_question(results, rows),
         outcome=results.outcome,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
-        finding=find(rows, results.gains, baseline, slowed_of(jobs, lead.label, baseline) if lead else None),
-        main_tables=main_tables(rows, results.gains, baseline),
+        finding=find(rows, results.gains, results.baselines, slowed_of(jobs, lead.label, baseline) if lead else None),
+        main_tables=main_tables(rows, results.gains, baseline, results.baselines),
         skipped_table=skipped_table(results.skipped),
         assumptions=results.assumptions,
         facts=_facts(results),
@@ -117,13 +120,13 @@ def render_report(results: ReportInput) -> str:
         gain_figures=_gain_figures(results, rows, jobs),
         slowed_table=slowed_table(jobs, baseline),
         versions_table=versions_table(rows, results.gains),
-        gains_table=gains_table(results.gains, baseline),
-        forest=_forest(results.gains, baseline),
+        gains_table=gains_table(beside),
+        forest=_forest(beside),
         pool_tables=pool_tables(jobs, baseline),
         predictor_tables=predictor_tables(results.evaluation),
         predictor_figures=_predictor_figures(results),
         models_table=models_table(results.models),
-        glossary=_glossary(rows, baseline),
+        glossary=_glossary(rows),
         caveats=_caveats(results),
         commands=results.commands,
     )
@@ -147,10 +150,12 @@ def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
 
 
 def _question(results: ReportInput, rows: Sequence[Summary]) -> str:
-    others = dict.fromkeys(one.policy for one in rows if one.label != results.baseline_label)
+    others = dict.fromkeys(one.policy for one in rows if one.label not in results.baselines.values())
     named = listed(list(others)) if len(others) <= MOST_DRAWN else f"{len(others)} policies"
+    bases = list(results.baselines.values())
+    base = results.baseline_label if len(bases) < 2 else f"the baseline of their law ({listed(bases)})"
     return (
-        f"How much sooner do jobs finish under {named or 'other policies'} than under {results.baseline_label}, and "
+        f"How much sooner do jobs finish under {named or 'other policies'} than under {base}, and "
         f"how many are slowed? Measured by replaying the trace {results.trace['name']} in a simulated cluster."
     )
 
@@ -186,7 +191,7 @@ def _moment(split: Mapping[str, Any], key: str) -> str:
 
 def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> list[Drawing]:
     baseline = results.baseline_label
-    drawn = _drawn(rows, jobs, baseline)
+    drawn = _drawn(rows, jobs, baseline, lead_of(rows, results.baselines))
     looks = styles([baseline, *drawn])
     found: list[Drawing] = []
     if drawn:
@@ -212,9 +217,8 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> 
     return found
 
 
-def _drawn(rows: Sequence[Summary], jobs: Jobs, baseline: str) -> list[str]:
+def _drawn(rows: Sequence[Summary], jobs: Jobs, baseline: str, lead: Summary | None) -> list[str]:
     """Labels for the plots: those of the leading policy first, then others, the fastest first."""
-    lead = lead_of(rows, baseline)
     policies = {one.label: one.policy for one in rows}
     others = [label for label in jobs if label != baseline]
     chosen = sorted(others, key=lambda label: lead is None or policies[label] != lead.policy)[: MOST_DRAWN - 1]
@@ -225,8 +229,8 @@ def _later_min(jct_s: Any, base_s: Any) -> Any:
     return np.where(is_slowed(jct_s, base_s), jct_s - base_s, 0.0) / SECONDS_A_MINUTE
 
 
-def _forest(gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Drawing]:
-    told = [gain for gain in gains if gain["against"] != baseline and gain["ratio"]]
+def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
+    told = [gain for gain in gains if gain["ratio"]]
     if not told:
         return []
     few = told[:MOST_COMPARED]
@@ -280,17 +284,23 @@ SOURCES_IN_WORDS = {
 }
 
 
-def _glossary(rows: Sequence[Summary], baseline: str) -> list[tuple[str, str]]:
+def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
     kinds = {one.source for one in rows}
     policies = {one.policy: one for one in rows}
+    laws = {one.law for one in rows}
     return [
         ("JCT", "job completion time, from submission to end"),
+        *(
+            [("law", "how a job progresses under a policy; it is compared within its law alone")]
+            if len(laws) > 1
+            else []
+        ),
         (
             "speedup",
-            f"JCT under {baseline} divided by JCT; 2 means half the time. Means are geometric, since a few tiny jobs "
+            "JCT under the baseline divided by JCT; 2 means half the time. Means are geometric, since a few tiny jobs "
             "dominate the plain mean.",
         ),
-        ("slowed", f"ended later than under {baseline}, by however little; the slowdown is by how much"),
+        ("slowed", "ended later than under the baseline, by however little; the slowdown is by how much"),
         *((named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
@@ -322,7 +332,7 @@ def summary_table(told: Mapping[str, Any]) -> str:
     from rich.table import Table
 
     known = summaries(told["rows"])
-    found, tables = [], main_tables(known, (), told["baseline"])
+    found, tables = [], main_tables(known, (), told["baseline"], told["baselines"])
     for one in tables:
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)

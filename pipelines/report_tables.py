@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.page import Table
-from jobcast.pipelines.summaries import Summary, by_law
+from jobcast.pipelines.summaries import Summary, by_lack, by_law
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, percent, share, signed, unit_for
 from jobcast.schedulers.policies import CLUSTER
@@ -41,6 +41,10 @@ OWN_FIGURES: Mapping[str, tuple[str, Shown]] = {
     "total_eur": ("total cost (EUR)", number),
 }
 """What the papers of some policies report: shown where a policy has it."""
+READING = (
+    "Saved are the hours by which people have results sooner, counted once a job (h) and times the GPUs that it asked "
+    "for (GPU-h); the speedup is a geometric mean; slowed jobs end later, by so many hours in all."
+)
 MOST_NAMED = 3
 
 
@@ -62,14 +66,21 @@ def source_of(one: Summary) -> str:
     return f"{one.forecasts or UNKNOWN}{FUTURE * one.future}{versions}"
 
 
-def main_tables(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str) -> list[Table]:
-    """Every configuration, a table a law, the fastest first; against the baseline where it has the same law."""
+def main_tables(
+    known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, baselines: Mapping[str, str]
+) -> list[Table]:
+    """Every configuration, a table a law, that of the baseline first, in each the fastest first.
+
+    `baselines`: by law what its rows are compared with.
+    """
     laws = by_law(known, baseline)
-    return [_main_table(law, group, gains, baseline, len(laws) > 1) for law, group in laws.items()]
+    tables = [_main_table(law, group, gains, baselines.get(law), len(laws) > 1) for law, group in laws.items()]
+    how_to_read = " ".join([READING, *marks_of(known)])
+    return [replace(one, note=f"{one.note} {how_to_read}".strip()) for one in tables[:1]] + tables[1:]
 
 
 def _main_table(
-    law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str, several: bool
+    law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str | None, several: bool
 ) -> Table:
     unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
     interval = {gain["label"]: gain for gain in gains if gain["against"] == baseline}
@@ -95,23 +106,18 @@ def _main_table(
         "CPU (s)": column("cpu_s"),
         "runs": [number(one.runs) if one.runs > 1 else UNKNOWN for one in known],
     }
-    same = any(one.label == baseline for one in known)
     shown = {head: cells for head, cells in columns.items() if head == "policy" or set(cells) != {UNKNOWN}}
     caption = "Policies and forecasts" + (f": law {law}, {LAWS_IN_WORDS.get(law, law)}" if several else "")
     rows = list(zip(*shown.values(), strict=True))
     words = 1 + ("forecasts" in shown)
-    return Table(caption, tuple(shown), rows, words=words, note=_main_note(known, baseline if same else None))
+    return Table(caption, tuple(shown), rows, words=words, note=_main_note(known, baseline))
 
 
 def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
     sentences = [
-        f"Each job is compared with itself under {baseline}: saved are the hours by which people have results sooner, "
-        "counted once a job (h) and times the GPUs that it asked for (GPU-h); the speedup is a geometric mean; slowed "
-        "jobs end later, by so many hours in all."
+        f"Each job is compared with itself under {baseline}."
         if baseline
-        else "No hours saved and no speedups: under the baseline jobs progress by another law, so that no job can be "
-        "compared with itself.",
-        *marks_of(known),
+        else "No hours saved and no speedups: nobody here is a baseline, and a job is not the same under another law.",
         "Runs are windows × seeds of forecasts that draw; figures are means over them, the worst is the worst of all."
         if any(one.runs > 1 for one in known)
         else "",
@@ -121,8 +127,8 @@ def _main_note(known: Sequence[Summary], baseline: str | None) -> str:
 
 def skipped_table(skipped: Sequence[Mapping[str, str]]) -> Table | None:
     """Policies that cannot run, and why."""
-    rows = [(one["policy"], one["lacks"]) for one in skipped]
-    return Table("Policies that cannot run here", ("policy", "what they lack"), rows, words=2) if rows else None
+    rows = [(", ".join(policies), lack) for lack, policies in by_lack(skipped).items()]
+    return Table("Policies that cannot run here", ("policies", "what they lack"), rows, words=2) if rows else None
 
 
 def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -> Table | None:
@@ -144,9 +150,9 @@ def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]])
     return Table("What versions and sources are worth, by policy", ("policy", *pairs), lines, note=note)
 
 
-def gains_table(gains: Sequence[Mapping[str, Any]], baseline: str) -> Table | None:
-    """Paired comparisons with their intervals; those with the baseline stand in the main table."""
-    told = [gain for gain in gains if gain["against"] != baseline and gain["ratio"]]
+def gains_table(gains: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Paired comparisons with their intervals."""
+    told = [gain for gain in gains if gain["ratio"]]
     if not told:
         return None
     unit, unit_s = unit_for(gain["mean_jct_change_s"] for gain in told)
@@ -315,7 +321,7 @@ def instant(value: str | float | None) -> str:
     >>> instant(86400.0), instant("2017-11-06")
     ('1970-01-02T00:00:00Z', '2017-11-06')
     """
-    return value if isinstance(value, str) else iso(value) or UNKNOWN
+    return value if isinstance(value, str) else iso(None if value is None else value // 1.0) or UNKNOWN
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

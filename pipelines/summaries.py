@@ -82,6 +82,18 @@ def by_law(known: Sequence[Summary], baseline: str) -> dict[str, list[Summary]]:
     return {law: list(group) for law, group in groupby(ranked, key=lambda one: one.law)}
 
 
+def by_lack(skipped: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """What is lacking -> the policies that lack it.
+
+    >>> by_lack([{"policy": "edf", "lacks": "watts"}, {"policy": "ps", "lacks": "policy ps: watts"}])
+    {'watts': ['edf', 'ps']}
+    """
+    found: dict[str, list[str]] = {}
+    for one in skipped:
+        found.setdefault(one["lacks"].removeprefix(f"policy {one['policy']}: "), []).append(one["policy"])
+    return {lack: list(dict.fromkeys(policies)) for lack, policies in found.items()}
+
+
 def _summary(label: str, group: Sequence[Mapping[str, Any]]) -> Summary:
     first = group[0]
     told = [row["figures"] | {key: row.get(key) for key in SAVED if key in row} for row in group]

@@ -77,7 +77,12 @@ def command(
     pairs: tuple[str, ...],
     json_to: str | None,
 ) -> None:
-    """What forecasts, and versions of predictors, are worth: gains with paired intervals, and a report.
+    """Any schedulers on one trace in one table, and what forecasts and their versions are worth to each: gains with
+    paired intervals, and a report.
+
+    Policies of every kind may be named together; `all` replays every one that can run and lists what the others lack.
+    Rows are compared with the baseline job by job, those under which jobs progress by another law with whoever serves
+    that in order of arrival. `trace enrich` supplies what a plain trace lacks.
 
     With --set, policies that know the setting are replayed both without it and with it; locality=true puts them all on
     servers.
@@ -86,6 +91,7 @@ def command(
     Example:
       jobcast backtest --trace jobs.parquet --pools pools.csv --policies mmfs,sia \\
         --forecasts oracle,registry,registry:challenger,random --seeds 3 --out results
+      jobcast backtest --trace enriched/jobs.parquet --cluster cluster.yaml --policies all --forecasts oracle --out all
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest

@@ -115,6 +115,7 @@ def _input(folder: Path, told: Mapping[str, Any], **parts: Any) -> ReportInput:
         rows=told["rows"],
         jobs=_columns(jobs.filter(first & pl.col("counted"))),
         baseline_label=told["baseline"],
+        baselines=told["baselines"],
         gains=told["gains"],
         skipped=told["skipped"],
         assumptions=told["assumptions"],

@@ -211,5 +211,6 @@ TASK_POLICIES = (
         asks=(ACCURACIES,),
         learned=DEVICE_POLICY,
         instead="mlf_h",
+        preempts=False,
     ),
 )

@@ -257,8 +257,8 @@ def test_the_command_writes_its_folder_and_its_report(shell, run, tmp_path):
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures == json.loads((out / "figures.json").read_text())
     assert set(figures) == {
-        "baseline", "rows", "gains", "skipped", "assumptions", "configuration", "overlap_allowed", "simulated",
-        "inputs", "seeds", "jobcast",
+        "baseline", "baselines", "rows", "gains", "skipped", "assumptions", "configuration", "overlap_allowed",
+        "simulated", "inputs", "seeds", "jobcast",
     }  # fmt: skip
     labels = [(row["label"], row["window"], row["seed"]) for row in figures["rows"]]
     assert labels == [
