@@ -45,10 +45,10 @@ def tell_answers(told: Told) -> list[str]:
     if forecast.get("asks") is None:
         return []
     if not forecast["asks"]:
-        return [f"  nothing: {policy} asks for no forecasts"]
+        return [f"  {policy} asks for no forecasts"]
     answers = forecast["answers"]
     if not answers and not forecast.get("duration_bin"):
-        return [f"  nothing: {policy} asks for {', '.join(forecast['asks'])}, and was told nothing of this job"]
+        return [f"  {policy} asks for {', '.join(forecast['asks'])}, and was told nothing of this job"]
     lines = [_line(one) for one in answers[:SHOWN_ANSWERS]]
     if len(answers) > SHOWN_ANSWERS:
         lines.append(f"  and {counted(len(answers) - SHOWN_ANSWERS, 'more answer')}")
