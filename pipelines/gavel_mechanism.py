@@ -1,11 +1,14 @@
 """`mechanism=gavel`: a scene replayed by the published round mechanism instead of the engine."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from typing import cast
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.rounds import RoundPolicy, SharePolicy
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job
+from jobcast.domain.rounds import RoundPolicy, RoundState, SharePolicy
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
@@ -14,22 +17,40 @@ from jobcast.simulator.workload import Workload
 
 
 def replay_gavel(
-    scene: WholeScene, workload: Workload, name: str, rule: object, round_s: float, step: Step | None
+    scene: WholeScene,
+    workload: Workload,
+    name: str,
+    rule: object,
+    round_s: float,
+    step: Step | None,
+    source: ForecastSource | None = None,
 ) -> RunLog:
-    """Replay a workload under the bare rule of a policy; see `gavel_rounds`.
+    """Replay a workload under the bare rule of a policy; see `gavel_rounds`. `source` is moved before it chooses.
 
     Raises ConfigError when the scene's jobs are not counted in steps.
     """
     rates = step_rates(scene, workload)
+    asked = rule if source is None or not hasattr(rule, "choose") else _Moving(cast(RoundPolicy, rule), source)
     log = gavel_rounds(
         workload,
-        cast(RoundPolicy | SharePolicy, rule),
+        cast(RoundPolicy | SharePolicy, asked),
         rates,
         round_s=round_s,
         restart_s=workload.restart_s,
         progress=step,
     )
     return replace(log, policy=name)
+
+
+class _Moving:
+    """A rule of rounds whose forecasts are moved to the instant first."""
+
+    def __init__(self, rule: RoundPolicy, source: ForecastSource) -> None:
+        self._rule, self._source = rule, source
+
+    def choose(self, state: RoundState) -> Sequence[Job]:
+        self._source.advance(state.now_s)
+        return self._rule.choose(state)
 
 
 def step_rates(scene: WholeScene, workload: Workload) -> list[StepRates]:

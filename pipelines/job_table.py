@@ -42,8 +42,8 @@ TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
     "migrations": (("migrations",), lambda log: log.columns["migrations"].astype(np.int64)),
 }
 """Column of the table -> columns of the log that it needs, and how it comes from them."""
-RENAMED = ("due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb")
-"""Columns of the log that are told under another name; all others under their own."""
+RENAMED = ("due_s", "predicted_end_s", "deadline_accuracy", "done", "edge_mb", "bins_off")
+"""Columns of the log that are told in another way; all others under their own names."""
 
 
 def check_job_table(path: Path) -> None:

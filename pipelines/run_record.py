@@ -1,8 +1,9 @@
 """What a table of jobs does not tell of its run, in a folder beside it: `jobs.csv.run` for `jobs.csv`.
 
 `run.json` names policy, forecasts, seed, settings, quotas and inputs; `forecasts.parquet` holds what a policy was told
-about pools, a row whenever an answer changed; `spans.parquet` which jobs held how many GPUs of which node when;
-`replaced.parquet` since when answers that could not be trusted were replaced, and good again, where any were.
+about pools, a row whenever an answer changed; `job_forecasts.parquet` what was forecast of jobs; `spans.parquet` which
+jobs held how many GPUs of which node when; `replaced.parquet` since when answers that could not be trusted were
+replaced, and good again, where any were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ from jobcast.traces.parquet import read_parquet, write_parquet
 FORMAT = 2
 AGAIN = "simulate again with --out"
 RECORD, ANSWERS, SPANS, REPLACED = "run.json", "forecasts.parquet", "spans.parquet", "replaced.parquet"
+OF_JOBS = "job_forecasts.parquet"
 POOLS, OTHER = "pools", "other"
 """How a run schedules: whole jobs from pools' quotas, or in some other way (rounds, sizes, tasks, nodes)."""
 COPIED = (
@@ -41,6 +43,8 @@ COPIED = (
     "overlap_allowed",
     "jobcast",
     "bad_forecasts",
+    "asks",
+    "answers_left_out",
 )
 """What the record takes over from the figures of `simulate --json`."""
 REPLACED_COLUMNS = {
@@ -66,12 +70,14 @@ class RunRecord:
     answers : rows of `ANSWER_COLUMNS` by instant, None where nothing was asked
     spans : rows of seq (the job's row in the table), start_s, end_s, gpus, node (-1 where GPUs are known by number)
     replaced : rows of `simulator.guard.Replaced`, None where no answer was
+    of_jobs : rows of `job_forecasts.COLUMNS`, None where nothing was forecast of jobs
     """
 
     told: Mapping[str, Any]
     answers: pl.DataFrame | None
     spans: pl.DataFrame
     replaced: pl.DataFrame | None
+    of_jobs: pl.DataFrame | None = None
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -151,8 +157,11 @@ def write_run_record(
     log: RunLog,
     recording: Recording | None = None,
     replaced: Sequence[Replaced] = (),
+    of_jobs: pl.DataFrame | None = None,
 ) -> Path:
     """Write the record of a table that is there, whole or not at all; its folder comes back.
+
+    `of_jobs`: what `job_forecasts.job_answer_table` tells.
 
     Raises ConfigError where it cannot be written.
     """
@@ -164,6 +173,8 @@ def write_run_record(
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
         write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, _span_columns(log.spans), strict=True))), draft / SPANS)
+        if of_jobs is not None and len(of_jobs):
+            write_parquet(of_jobs, draft / OF_JOBS)
         if replaced:
             write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)
     return place
@@ -199,7 +210,7 @@ def read_run_record(table: Path) -> RunRecord | None:
     if told["table"]["sha256"] != sha256_of(table):
         return None
     spans = read_parquet(place / SPANS, AGAIN)
-    return RunRecord(told, _parquet(place / ANSWERS), spans, _parquet(place / REPLACED))
+    return RunRecord(told, *(_parquet(place / ANSWERS), spans, _parquet(place / REPLACED), _parquet(place / OF_JOBS)))
 
 
 def _parquet(path: Path) -> pl.DataFrame | None:

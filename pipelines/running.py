@@ -7,7 +7,7 @@ from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
-from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job
 from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
 from jobcast.domain.laws import RUNTIME
 from jobcast.pipelines.console import Step
@@ -16,10 +16,17 @@ from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
+from jobcast.pipelines.job_forecasts import (
+    epoch_time_columns,
+    forecast_columns,
+    keep_epoch_times,
+    keep_sizes,
+    keeping_accuracies,
+)
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, simulate
-from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast
+from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
 from jobcast.schedulers.policies import (
@@ -39,7 +46,9 @@ from jobcast.schedulers.policies import (
     PolicySpec,
 )
 from jobcast.schedulers.registry import find_policy
-from jobcast.simulator.recording import Recording
+from jobcast.simulator.elastic.run import alone_s
+from jobcast.simulator.log import Floats
+from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +157,10 @@ def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[Foreca
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scene = experiment.scene(rule.kind)
-    made: list[Recording] = []
+    made: list[Asked] = []
 
-    def recorded(source: ForecastSource) -> ForecastSource:
-        made.append(Recording(source))
+    def asked(source: Any, factor: Callable[[Job], float] | None = None) -> Asked:
+        made.append(Recording(source, factor) if ask.record else Asked(source, factor))
         return made[-1]
 
     ran = simulate(
@@ -164,11 +173,25 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         allow_overlap=ask.allow_overlap,
         degrade=ask.degrade,
         progress=progress,
-        wrap=recorded if ask.record else None,
+        wrap=asked,
     )
     # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
     law = RUNTIME if scene.facts.scaling is None else GOODPUT_LAW
-    return replace(ran, log=replace(ran.log, law=law), recording=made[0] if made else None)
+    ran = replace(ran, log=replace(ran.log, law=law))
+    if not made:
+        return ran
+    (source,) = made
+    job_ids = [job.job_id for job in scene.workload.jobs]
+    horizons_min = source.horizons_min if source.bins() else ()
+    columns = forecast_columns(source.of_jobs, ran.log, job_ids, horizons_min=horizons_min)
+    ran = replace(ran, recording=source if isinstance(source, Recording) else None)
+    return _told(ran, ask, source.of_jobs, columns)
+
+
+def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, Floats]) -> Simulated:
+    """A run with what was forecast of its jobs: columns of the log, and the answers where they are asked for."""
+    log = replace(ran.log, columns={**ran.log.columns, **columns})
+    return replace(ran, log=log, of_jobs=of_jobs if ask.record else None)
 
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
@@ -179,7 +202,12 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
         )
     scene = experiment.scene(ELASTIC)
     ran = simulate_elastic(scene, rule.name, ask.settings, predict=ask.predict, progress=progress)
-    return replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
+    ran = replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
+    if not rule.asks:
+        return ran
+    of_jobs = JobAnswers(ask.record)
+    keep_sizes(of_jobs, scene.job_ids, ran.log.submit_s, alone_s(scene.workload.jobs, scene.workload.jobs.size_s))
+    return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scene.job_ids))
 
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
@@ -195,17 +223,21 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
         if ask.degrade
         else learned_policy(rule.name, spec, scene.trace, **how)
     )
-    return simulate_tasks(
+    of_jobs, final, forecast = JobAnswers(ask.record), last_values(scene.workload.truth.metric), chosen.forecast
+    if rule.asks and forecast is not None:
+        forecast = keeping_accuracies(of_jobs, forecast, scene.job_ids, final)
+    ran = simulate_tasks(
         scene,
         rule.name,
         ask.settings,
-        chosen.forecast,
+        forecast,
         seed=ask.seed,
         learned=learned,
         models=chosen.models,
         told=told,
         progress=progress,
     )
+    return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scene.job_ids, final=final))
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
@@ -220,7 +252,14 @@ def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step |
     believed = believed_times(ask.spec or REGISTRY, scene, known=None if known is None else Path(known), **how)
     ran = simulate_energy(scene, rule.name, ask.settings, believed.epoch_s, seed=ask.seed, progress=progress)
     told = trust(believed.told, believed.models)
-    return replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
+    ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
+    if not rule.asks:
+        return ran
+    of_jobs, true_s = JobAnswers(ask.record), scene.workload.jobs.epoch_s
+    times = (true_s if believed.epoch_s is None else believed.epoch_s, true_s)
+    if ask.record:
+        keep_epoch_times(of_jobs, scene.job_ids, ran.log.submit_s, scene.facts.gpu_types, *times)
+    return _told(ran, ask, of_jobs, epoch_time_columns(*times))
 
 
 _RUNS: Mapping[str, Callable[[Experiment, PolicySpec, Ask, Step | None], Simulated]] = {

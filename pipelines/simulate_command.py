@@ -14,6 +14,7 @@ from jobcast.pipelines.console import Console
 from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
+from jobcast.pipelines.job_forecasts import job_answer_table
 from jobcast.pipelines.job_table import check_job_table, write_job_table
 from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
 from jobcast.pipelines.rounds import has_training
@@ -110,7 +111,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "jobcast": __version__,
     }
     if request.out:
-        _write(request.out, scene, ran, base, result, decide)
+        _write(request.out, scene, ran, base, {**result, **_source_told(rule, ran)}, decide)
         console.note(f"jobs: {request.out}")
     if segments:
         write_segments(scene, ran.log, segments)
@@ -203,5 +204,11 @@ def _write(
     if isinstance(scene.workload, Workload):
         told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
         bins = bin_names(ran.recording, scene.workload)
+    of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scene.job_ids, ran.log)
     write_job_table(ran.log, scene.listed, out, None if base is None else base.log, ran.nodes, bins)
-    write_run_record(out, told, ran.log, ran.recording, ran.replaced)
+    write_run_record(out, told, ran.log, ran.recording, ran.replaced, of_jobs)
+
+
+def _source_told(rule: PolicySpec, ran: Simulated) -> dict[str, Any]:
+    """What a record tells of forecasts beside the figures: what the policy asks of them, and how many were left out."""
+    return {"asks": list(rule.asks), "answers_left_out": 0 if ran.of_jobs is None else ran.of_jobs.left_out}

@@ -13,7 +13,7 @@ import polars as pl
 
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.jobs import Job
 from jobcast.domain.switches import Switches
 from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
@@ -29,10 +29,11 @@ from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
+from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
-from jobcast.simulator.recording import Recording
+from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
@@ -40,7 +41,8 @@ ROUND_COUNT = "rounds"
 TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-Wrap = Callable[[ForecastSource], ForecastSource]
+Wrap = Callable[..., Asked]
+"""From a source of forecasts, and the factors of jobs that lengthen what it says is left of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Simulated:
     replaced : since when which of them were replaced
     forecasts : the source that was asked, None where none was
     future : whether it reads what nobody can know
-    recording : what it answered, where that was kept
+    recording, of_jobs : what it answered about pools, and what was forecast of jobs, where that was kept
     notes : what a reader of the result should know of it
     jobs : `job_table.LISTED` of each job, in the log's order
     """
@@ -76,6 +78,7 @@ class Simulated:
     forecasts: str | None = None
     future: bool = False
     recording: Recording | None = None
+    of_jobs: JobAnswers | None = None
     notes: tuple[str, ...] = ()
     jobs: pl.DataFrame | None = None
 
@@ -95,7 +98,7 @@ def simulate(
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
-    A policy over pools is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
+    A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
@@ -113,7 +116,7 @@ def simulate(
     if rule_of.kind == ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
         work = work_forecasts(scene, spec, **asked) if rule_of.asks else Work(None)
-        return _by_rounds(scene, policy, work, split, progress)
+        return _by_rounds(scene, policy, work, split, wrap, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec) if rule_of.asks else sources.none()
@@ -129,20 +132,26 @@ def simulate(
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
 
 
-def _by_rounds(scene: WholeScene, policy: str, work: Work, split: Split, progress: Step | None) -> Simulated:
+def _by_rounds(
+    scene: WholeScene, policy: str, work: Work, split: Split, wrap: Wrap | None, progress: Step | None
+) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     workload, chosen = round_workload(scene, mechanism.restart_s), work.chosen
     by_gavel = mechanism.mechanism == "gavel"
+    forecasts = (
+        work.forecasts if wrap is None or work.forecasts is None else wrap(work.forecasts, lengthened(split.own))
+    )
+    source = forecasts if isinstance(forecasts, Recording) else chosen.source  # which must know the instant
     rule: Any = (
-        make_rule(policy, work.forecasts, settings)
+        make_rule(policy, forecasts, settings)
         if by_gavel
-        else make_policy(policy, work.forecasts, settings, node_sizes(scene))
+        else make_policy(policy, forecasts, settings, node_sizes(scene))
     )
     wall, cpu = time.perf_counter(), time.process_time()
     if by_gavel:
-        log = replay_gavel(scene, workload, policy, rule, mechanism.round_s, progress)
+        log = replay_gavel(scene, workload, policy, rule, mechanism.round_s, progress, source)
     else:
-        log = replay(workload, rule, chosen.source, chosen.history, progress)
+        log = replay(workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
@@ -152,6 +161,12 @@ def _by_rounds(scene: WholeScene, policy: str, work: Work, split: Split, progres
         log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scene)})
     run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
     return replace(run, trust=work.trust())
+
+
+def lengthened(own: Any) -> Callable[[Job], float] | None:
+    """Factors of jobs by which settings lengthen what is forecast to be left of them, None where they do not."""
+    noise = getattr(own, "noise", 0.0)
+    return (lambda job: noise_factor(job, noise, own.noise_seed)) if noise else None
 
 
 def _trust(chosen: Chosen) -> dict[str, Any]:

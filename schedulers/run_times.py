@@ -60,6 +60,11 @@ class RunTimes:
 
     def _factor(self, job: Job) -> float:
         if job.seq not in self._factors:
-            drawn = np.random.default_rng([self._seed, job.seq]).uniform(-1.0, 1.0)
-            self._factors[job.seq] = max(LEAST_FACTOR, 1.0 + self._noise * float(drawn))
+            self._factors[job.seq] = noise_factor(job, self._noise, self._seed)
         return self._factors[job.seq]
+
+
+def noise_factor(job: Job, noise: float, seed: int) -> float:
+    """What is left of a job as it is told over what was forecast. Shockwave, section 8.10."""
+    drawn = np.random.default_rng([seed, job.seq]).uniform(-1.0, 1.0)
+    return max(LEAST_FACTOR, 1.0 + noise * float(drawn))

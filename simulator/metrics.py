@@ -17,6 +17,8 @@ SLOWED_TOLERANCE_S = 1e-3
 """An instant is later than another, and a due date missed, by more than this: dust of adding floats up differently."""
 SHARE_TOLERANCE = 1e-9
 """The same of shares: accuracies, iterations."""
+ERROR_DUST = 1e-9
+"""Errors of forecasts below it are none, %."""
 UNFAIR_ABOVE = (1.00, 1.05, 1.10)
 """Thresholds of unfair jobs; the published fractions of Shockwave match its own data at the last."""
 URGENT = 8.0
@@ -293,11 +295,49 @@ def errors_pct(log: RunLog) -> Floats:
 @needs("predicted_end_s")
 def forecast_errors(log: RunLog, counted: Bools) -> Figures:
     """`pred_err_*`: of the completions forecast at submission."""
-    errors = errors_pct(log)[counted]
+    return _errors("pred_err", errors_pct(log)[counted])
+
+
+@needs("forecast_duration_s")
+def duration_errors(log: RunLog, counted: Bools) -> Figures:
+    """`duration_err_*`: of the run times first forecast, % of the run time."""
+    off_s = np.abs(log.columns["forecast_duration_s"] - log.duration_s)
+    return _errors(
+        "duration_err", _no_dust(100.0 * off_s / np.where(log.duration_s > 0.0, log.duration_s, np.nan))[counted]
+    )
+
+
+@needs("bins_off")
+def duration_bins(log: RunLog, counted: Bools) -> Figures:
+    """`duration_bin_right_pct`: jobs that end in the bin first forecast; `duration_bin_short_pct`: that outlive it."""
+    off = log.columns["bins_off"][counted]
+    off = off[np.isfinite(off)]
+    return {"duration_bin_right_pct": 100.0 * _mean(off == 0.0), "duration_bin_short_pct": 100.0 * _mean(off > 0.0)}
+
+
+@needs("forecast_accuracy", "final_accuracy")
+def accuracy_errors(log: RunLog, counted: Bools) -> Figures:
+    """`accuracy_err_*`: of the final accuracies first forecast."""
+    off = _no_dust(np.abs(log.columns["forecast_accuracy"] - log.columns["final_accuracy"]))
+    return _errors("accuracy_err", off[counted], "")
+
+
+@needs("epoch_time_err_pct")
+def epoch_time_errors(log: RunLog, counted: Bools) -> Figures:
+    """`epoch_time_err_*`: of the seconds an epoch that were forecast."""
+    return _errors("epoch_time_err", _no_dust(log.columns["epoch_time_err_pct"])[counted])
+
+
+def _no_dust(errors: Floats) -> Floats:
+    """Errors without what adding regimes up differently makes of none."""
+    return np.where(errors < ERROR_DUST, 0.0, errors)
+
+
+def _errors(name: str, errors: Floats, unit: str = "_pct") -> Figures:
     errors = errors[np.isfinite(errors)]
     tails = np.percentile(errors, (50, 90, 99)) if len(errors) else np.full(3, np.nan)
-    named = {f"pred_err_p{level}_pct": float(tail) for level, tail in zip((50, 90, 99), tails, strict=True)}
-    return {"pred_err_mean_pct": _mean(errors)} | named
+    named = {f"{name}_p{level}{unit}": float(tail) for level, tail in zip((50, 90, 99), tails, strict=True)}
+    return {f"{name}_mean{unit}": _mean(errors)} | named
 
 
 # Due dates, accuracy

@@ -1,14 +1,16 @@
 """What a policy asked its forecasts and was told: kept beside a run, so that its decisions can be explained."""
 
 from array import array
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
-from typing import Any
+from math import inf, nan
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime
 from jobcast.simulator.log import Floats, Ints
 
 ARRIVES, LOAD, PROBABILITY, QUANTILE = "arrives", "load", "probability", "quantile"
@@ -18,25 +20,193 @@ Question = tuple[str, str, float, float]
 """(question, pool, horizon in seconds, level of a quantile or 0)."""
 
 
-class Recording:
-    """Implements `domain.forecasts.ForecastSource`: passes every question on and keeps what was answered anew.
+DURATION, LEFT, BIN, LIKELIEST = "duration_s", "left_s", "duration_bin", "likeliest_bin"
+ACCURACY, EPOCH_TIME = "final_accuracy", "epoch_s"
+"""Questions about a job: its run time, what is left of it, its duration bin (the likeliest one where only chances were
+told), its accuracy after all iterations, seconds an epoch."""
+NEWS = 0.01
+"""A forecast of a run time is news where that differs from the last one's by more than this share of it."""
+MOST_A_JOB = 100
+"""Answers that are kept of a job; the others are counted."""
 
-    About pools one row is kept whenever an answer differs from the last one to the same question; about jobs the first
-    answer. Whatever else the source can tell is passed on as it is.
+
+class JobAnswer(NamedTuple):
+    """What was forecast of a job.
+
+    Attributes
+    ----------
+    job_id, question : whose, and one of those above
+    at_s : when, seconds from the epoch; NaN where that is not known
+    of : what the answer is about or made of: epochs seen, batch sizes and epochs, GPUs; may be empty
+    answer, spread : seconds or an accuracy, and its standard deviation, NaN where none was told
+    truth : what it ought to have been, NaN where the run alone tells
+    done_s : seconds of a run time that had passed
+    """
+
+    job_id: str
+    question: str
+    at_s: float
+    of: str
+    answer: float
+    spread: float = nan
+    truth: float = nan
+    done_s: float = 0.0
+
+
+class JobAnswers:
+    """Keeps what was forecast of jobs: the first answer to each question, and where it is full those with news.
+
+    Parameters
+    ----------
+    full : whether rows are kept
+
+    Attributes
+    ----------
+    now_s : the instant, seconds from the epoch; NaN where nobody tells
+    rows : answers, in the order in which they were given
+    left_out : how many more there were
+    """
+
+    def __init__(self, full: bool = False) -> None:
+        self.full = full
+        self.now_s = nan
+        self.rows: list[JobAnswer] = []
+        self.left_out = 0
+        self._first: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self._last: dict[str, float] = {}
+        self._kept: Counter[str] = Counter()
+
+    def first(self, question: str) -> Mapping[str, float]:
+        """The first answer by job id; of what is left of a run time, that run time."""
+        return self._first.get(question, {})
+
+    def lacks(self, question: str, job_id: str) -> bool:
+        """Whether an answer would be looked at."""
+        return self.full or job_id not in self._first[question]
+
+    def keep_first(self, question: str, job_id: str, answer: float) -> None:
+        """Keep an answer that makes no row if it is the first one."""
+        self._first[question].setdefault(job_id, answer)
+
+    def keep(self, told: JobAnswer) -> None:
+        """Keep an answer if it is the first one, or news."""
+        whole = told.answer + told.done_s
+        self._first[told.question].setdefault(told.job_id, whole)
+        if not self.full or (told.question in (DURATION, LEFT) and not self._is_news(told.job_id, whole)):
+            return
+        self._kept[told.job_id] += 1
+        if self._kept[told.job_id] > MOST_A_JOB:
+            self.left_out += 1
+        else:
+            self.rows.append(told)
+
+    def _is_news(self, job_id: str, whole_s: float) -> bool:
+        last_s = self._last.get(job_id)
+        if last_s is not None and abs(whole_s - last_s) <= NEWS * abs(last_s):
+            return False
+        self._last[job_id] = whole_s
+        return True
+
+
+class Asked:
+    """Passes every question on, and keeps what is answered about jobs: what errors of forecasts are told by.
 
     Parameters
     ----------
     source : answers; what it answers is never changed
+    factor : by which the policy is set to take run times that are left for longer, a job
+
+    Attributes
+    ----------
+    of_jobs : what was answered
+    """
+
+    keepers: Mapping[str, str] = MappingProxyType({"duration_probabilities": "_keep_likeliest"})
+    """What only some sources can tell -> the method that keeps it."""
+
+    def __init__(self, source: Any, factor: Callable[[Job], float] | None = None, *, full: bool = False) -> None:
+        self._source, self._factor = source, factor
+        self.of_jobs = JobAnswers(full)
+
+    def duration_s(self, job: Job) -> float:
+        """The source's answer, seconds."""
+        answer: float = self._source.duration_s(job)
+        if self.of_jobs.lacks(DURATION, job.job_id):
+            whole_s = answer * (self._factor(job) if self._factor else 1.0)
+            self.of_jobs.keep(JobAnswer(job.job_id, DURATION, self.of_jobs.now_s, "", whole_s))
+        return answer
+
+    def duration_bin(self, job: Job) -> int:
+        """The source's answer."""
+        answer: int = self._source.duration_bin(job)
+        self.of_jobs.keep_first(BIN, job.job_id, answer)
+        return answer
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """The source's answer."""
+        answer: tuple[Regime, ...] = self._source.regimes(job, progress)
+        if job.training is not None and self.of_jobs.lacks(LEFT, job.job_id):
+            left_s = job.training.run_time_s(answer) * (self._factor(job) if self._factor else 1.0)
+            done_s = job.training.run_time_s(progress.regimes)
+            of = ", ".join(f"{one.batch_size} x {one.epochs:.4g}" for one in answer if one.epochs > 0)
+            told = JobAnswer(job.job_id, LEFT, self.of_jobs.now_s, of, left_s, done_s=done_s)
+            self.of_jobs.keep(told)
+        return answer
+
+    def bins(self) -> dict[str, int]:
+        """The bin forecast for each job by id, the likeliest where only probabilities were asked for."""
+        return {job_id: int(told) for name in (LIKELIEST, BIN) for job_id, told in self.of_jobs.first(name).items()}
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the source can tell, as it is; methods are looked up once."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        told = getattr(self._source, name)
+        keeper = self.keepers.get(name)
+        if keeper is None:
+            if callable(told):
+                self.__dict__[name] = told
+            return told
+        keep = getattr(self, keeper)
+
+        def ask(*asked: Any, **named: Any) -> Any:
+            answer = told(*asked, **named)
+            keep(answer, *asked, **named)
+            return answer
+
+        self.__dict__[name] = ask
+        return ask
+
+    def _keep_likeliest(self, answer: Sequence[float], job: Job) -> None:
+        if self.of_jobs.lacks(LIKELIEST, job.job_id):
+            self.of_jobs.keep_first(LIKELIEST, job.job_id, int(np.argmax(answer)))
+
+
+class Recording(Asked):
+    """Implements `domain.forecasts.ForecastSource`: keeps what was answered about pools too, and all news of jobs.
+
+    About pools one row is kept whenever an answer differs from the last one to the same question. Whatever else the
+    source can tell is passed on as it is.
+
+    Parameters
+    ----------
+    source, factor : as above
 
     Attributes
     ----------
     questions : those that were asked about pools; rows refer to them by position
     """
 
-    def __init__(self, source: ForecastSource) -> None:
-        self._source = source
-        self._ask_arrives, self._ask_load = source.will_jobs_arrive, source.new_load
-        self._ask_bin = source.duration_bin
+    keepers = MappingProxyType(
+        {
+            **Asked.keepers,
+            "arrival_probability": "_keep_probability",
+            "load_quantile": "_keep_quantile",
+        }
+    )
+
+    def __init__(self, source: Any, factor: Callable[[Job], float] | None = None) -> None:
+        super().__init__(source, factor, full=True)
         self._now_s = -inf
         self.questions: list[Question] = []
         self._known: dict[Question, int] = {}
@@ -44,22 +214,22 @@ class Recording:
         self._loads: dict[tuple[str, float], float] = {}
         self._others: dict[Question, float] = {}
         self._at_s, self._question, self._answer = array("d"), array("q"), array("d")
-        self._bins: dict[str, int] = {}
-        self._likeliest: dict[str, int] = {}
 
     @property
     def horizons_min(self) -> Sequence[float]:
         """Horizons of the source, minutes."""
-        return self._source.horizons_min
+        told: Sequence[float] = self._source.horizons_min
+        return told
 
     def advance(self, now_s: float) -> None:
-        """Move to an instant."""
-        self._now_s = now_s
-        self._source.advance(now_s)
+        """Move to an instant, and the source with it where instants matter to it."""
+        self._now_s = self.of_jobs.now_s = now_s
+        if hasattr(self._source, "advance"):
+            self._source.advance(now_s)
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """The source's answer."""
-        answer = self._ask_arrives(pool, horizon_s)
+        answer: bool = self._source.will_jobs_arrive(pool, horizon_s)
         key = (pool, horizon_s)
         if self._arrives.get(key) != answer:
             self._arrives[key] = answer
@@ -68,50 +238,18 @@ class Recording:
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """The source's answer, GPUs."""
-        answer = self._ask_load(pool, horizon_s)
+        answer: float = self._source.new_load(pool, horizon_s)
         key = (pool, horizon_s)
         if self._loads.get(key) != answer:
             self._loads[key] = answer
             self._keep((LOAD, pool, horizon_s, 0.0), answer)
         return answer
 
-    def duration_bin(self, job: Job) -> int:
-        """The source's answer."""
-        answer = self._ask_bin(job)
-        if job.job_id not in self._bins:
-            self._bins[job.job_id] = answer
-        return answer
-
-    def duration_s(self, job: Job) -> float:
-        """The source's answer, seconds."""
-        return self._source.duration_s(job)
-
-    def __getattr__(self, name: str) -> Any:
-        """What only some sources can tell; uncertain answers are kept as well."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        told = getattr(self._source, name)
-        keep = _UNCERTAIN.get(name)
-        if keep is None:
-            return told
-
-        def ask(*asked: Any, **named: Any) -> Any:
-            answer = told(*asked, **named)
-            keep(self, answer, *asked, **named)
-            return answer
-
-        self.__dict__[name] = ask
-        return ask
-
     def _keep_probability(self, answer: float, pool: str, horizon_s: float) -> None:
         self._keep_changed((PROBABILITY, pool, horizon_s, 0.0), answer)
 
     def _keep_quantile(self, answer: float, pool: str, horizon_s: float, level: float) -> None:
         self._keep_changed((QUANTILE, pool, horizon_s, level), answer)
-
-    def _keep_likeliest(self, answer: Sequence[float], job: Job) -> None:
-        if job.job_id not in self._likeliest:
-            self._likeliest[job.job_id] = int(np.argmax(answer))
 
     def _keep_changed(self, question: Question, answer: float) -> None:
         if self._others.get(question) != answer:
@@ -137,14 +275,3 @@ class Recording:
             np.array(self._question, dtype=np.int64),
             np.array(self._answer, dtype=np.float64),
         )
-
-    def bins(self) -> dict[str, int]:
-        """The bin forecast for each job by id, the likeliest where only probabilities were asked for."""
-        return self._likeliest | self._bins
-
-
-_UNCERTAIN: Mapping[str, Callable[..., None]] = {
-    "arrival_probability": Recording._keep_probability,
-    "load_quantile": Recording._keep_quantile,
-    "duration_probabilities": Recording._keep_likeliest,
-}

@@ -14,6 +14,7 @@ from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.slowed import Slowed
 from jobcast.pipelines.explain.waits import Waits, totals
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+from jobcast.simulator.recording import MOST_A_JOB
 
 HELPED, SLOWED, SAME, NEVER, UNKNOWN = "helped", "slowed", "same", "never_ran", "unknown"
 TOLD = ("policy", "forecasts", "seed", "configuration", "inputs", "models", "jobcast")
@@ -37,7 +38,7 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
             "summary": _times(table, job),
             **holdings,
             "run": _run(table, answers, Sharing.UNKNOWN),
-            "notes": list(table.notes),
+            "notes": [*table.notes, *_left_out(table)],
         }
     past = ClusterPast(table)
     windows = table.bins is not None
@@ -56,8 +57,14 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
         "helped": Helped(past, mentions, loans, sharing).told(job) if summary["verdict"] == HELPED else None,
         "slowed": Slowed(past, mentions, loans, sharing).told(job) if summary["verdict"] == SLOWED else None,
         "run": _run(table, answers, sharing),
-        "notes": [*table.notes, *_notes(table, answers, sharing)],
+        "notes": [*table.notes, *_left_out(table), *_notes(table, answers, sharing)],
     }
+
+
+def _left_out(table: RunTable) -> list[str]:
+    """That not all answers about jobs were kept."""
+    count = 0 if table.record is None else table.record.told.get("answers_left_out") or 0
+    return [f"forecasts of jobs: {count:,} answers were not kept, {MOST_A_JOB} a job at most"] if count else []
 
 
 def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.pipelines.explain.job_forecasts import answers_of, tell_answers
 from jobcast.pipelines.explain.mentions import MOST, finite
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.telling_words import Told, gpus_of, instant, length
@@ -97,7 +98,7 @@ class Holdings:
         return [{"name": name, "gpus": share} for name, share in grouped.head(MOST).iter_rows()]
 
     def forecast(self, job: int) -> dict[str, Any]:
-        """What was forecast of the job at its submission, and what came of it; nothing where nothing was."""
+        """What was forecast of the job, and what came of it; nothing where nothing was."""
         table = self._table
         told: dict[str, Any] = {}
         end_s, predicted_s = float(table.end_s[job]), table.seconds("predicted_end_time")
@@ -113,7 +114,7 @@ class Holdings:
             value = table.number(name, job)
             if value is not None:
                 told[name] = value
-        return told
+        return told | answers_of(table, job)
 
 
 def tell_held(told: Told) -> list[str]:
@@ -157,7 +158,9 @@ def tell_forecast(told: Told) -> list[str]:
     if forecast.get("duration_bin"):
         lines.append(f"  forecast to run {forecast['duration_bin']}")
     lines += [f"  {name} {forecast[name]:.6g}" for name in FORECASTS if name in forecast]
-    return ["What was forecast of it, and came", *lines] if lines else []
+    lines += tell_answers(told)
+    source = f" ({forecast['source']})" if forecast.get("source") else ""
+    return [f"What was forecast of it{source}, and came", *lines] if lines else []
 
 
 def _mean(gpus: float) -> str:

@@ -36,8 +36,7 @@ def tell(told: Told) -> str:
         lines += ["Why it was helped", *_helped(told)]
     if told["slowed"] is not None:
         lines += ["Why it was slowed", *_slowed(told)]
-    lines += tell_waiting(told)
-    return "\n".join(lines)
+    return "\n".join([*lines, *tell_waiting(told), *tell_forecast(told)])
 
 
 def _summary(told: Told) -> list[str]:

@@ -4,10 +4,24 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
-from jobcast.simulator.recording import ARRIVES, LOAD, PROBABILITY, QUANTILE, Recording
+from jobcast.simulator.recording import (
+    ARRIVES,
+    DURATION,
+    EPOCH_TIME,
+    LEFT,
+    LOAD,
+    MOST_A_JOB,
+    PROBABILITY,
+    QUANTILE,
+    Asked,
+    JobAnswer,
+    JobAnswers,
+    Recording,
+)
 from jobcast.simulator.workload import Workload
 
 JOBS = [("a1", "a", 100.0, 2), ("a2", "a", 200.0, 1), ("b1", "b", 150.0, 1)]
@@ -121,3 +135,60 @@ def test_a_policy_decides_the_same_with_and_without_a_recording(kind):
     assert (np.diff(at_s) >= 0).all()
     assert len(recording.questions) == len(set(positions.tolist()))
     assert recording.bins().keys() == {job.job_id for job in given.jobs}
+
+
+def test_of_jobs_the_first_answer_is_kept_and_news_where_it_is_full():
+    for full, kept in ((False, []), (True, [100.0, 102.0, 200.0])):
+        told = JobAnswers(full)
+        for answer in (100.0, 100.9, 102.0, 102.5, 200.0):
+            told.keep(JobAnswer("a", DURATION, 0.0, "", answer))
+        assert [one.answer for one in told.rows] == kept
+        assert told.first(DURATION) == {"a": 100.0}
+        assert told.first(LEFT) == {}
+
+
+def test_of_one_job_no_more_than_so_many_answers_are_kept():
+    told = JobAnswers(full=True)
+    for gpus in range(MOST_A_JOB + 5):
+        told.keep(JobAnswer("a", EPOCH_TIME, 0.0, f"v100 x {gpus}", 1.0))
+    told.keep(JobAnswer("b", EPOCH_TIME, 0.0, "v100 x 1", 1.0))
+    assert (len(told.rows), told.left_out) == (MOST_A_JOB + 1, 5)
+
+
+class Script:
+    """Regimes as they are written down; knows neither instants nor pools."""
+
+    def __init__(self, *answers):
+        self._answers = iter(answers)
+
+    def regimes(self, job, progress):
+        return next(self._answers)
+
+
+def test_regimes_are_kept_as_run_times_that_are_left():
+    """60 s an epoch at size 10, 40 s at 20: 4 epochs are 240 s, or 60 + 3 x 40; noise doubles what is left."""
+    job = Job(0, "a", "p", 0.0, 1, training=Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0}))
+    script = [(Regime(10, 4.0),), (Regime(10, 3.0),), (Regime(10, 0.0), Regime(20, 3.0))]
+    recording = Recording(Script(*script))
+    for now_s, done, answer in zip((0.0, 60.0, 70.0), (0.0, 1.0, 1.0), script, strict=True):
+        recording.advance(now_s)
+        assert recording.regimes(job, Progress(done, (Regime(10, done),))) == answer
+    assert [(one.at_s, one.of, one.answer, one.done_s) for one in recording.of_jobs.rows] == [
+        (0.0, "10 x 4", 240.0, 0.0),
+        (70.0, "20 x 3", 120.0, 60.0),
+    ]
+    asked = Asked(Script(*script), lambda job: 2.0)
+    assert asked.regimes(job, Progress(1.0, (Regime(10, 1.0),))) == script[0]
+    assert asked.regimes(job, Progress(0.0, (Regime(10, 0.0),))) == script[1]
+    assert asked.of_jobs.first(LEFT) == {"a": 60.0 + 2.0 * 240.0}
+
+
+def test_without_a_record_questions_about_pools_reach_the_source_itself():
+    source = Oracle(workload())
+    asked = Asked(source)
+    asked.advance(0.0)
+    assert asked.will_jobs_arrive == source.will_jobs_arrive
+    assert asked.new_load("a", 150.0) == 2
+    assert asked.duration_s(source.jobs[1]) == 5000.0
+    assert asked.of_jobs.first(DURATION) == {"b1": 5000.0}
+    assert (asked.of_jobs.rows, hasattr(asked, "nothing_like_it")) == ([], False)

@@ -143,3 +143,33 @@ def test_utilization_over_time_adds_up_to_the_work_done(rows, step_s):
     assert len(begins) == len(shares)
     work = sum(run * gpus for _, _, run, gpus, _ in rows)
     assert shares.sum() * step_s * log.total_gpus == pytest.approx(work)
+
+
+def test_errors_of_forecasts_by_hand():
+    """Run times of 10, 10, 30, 8 s were taken for 15, 10, 27 s, and nobody asked about the last one."""
+    columns = {
+        "forecast_duration_s": np.array([15.0, 10.0 + 1e-12, 27.0, np.nan]),
+        "bins_off": np.array([0.0, 1.0, -1.0, np.nan]),
+        "forecast_accuracy": np.array([0.5, np.nan, np.nan, 0.9]),
+        "final_accuracy": np.array([0.75, 0.5, 0.5, 0.9]),
+        "epoch_time_err_pct": np.array([10.0, 20.0, np.nan, 0.0]),
+    }
+    found = figures(replace(LOG, columns=columns))
+    assert {name: value for name, value in found.items() if "_err_" in name or "_bin_" in name} == {
+        "duration_err_mean_pct": pytest.approx(20.0),
+        "duration_err_p50_pct": pytest.approx(10.0),
+        "duration_err_p90_pct": pytest.approx(42.0),
+        "duration_err_p99_pct": pytest.approx(49.2),
+        "duration_bin_right_pct": pytest.approx(100 / 3),
+        "duration_bin_short_pct": pytest.approx(100 / 3),
+        "accuracy_err_mean": 0.125,
+        "accuracy_err_p50": 0.125,
+        "accuracy_err_p90": pytest.approx(0.225),
+        "accuracy_err_p99": pytest.approx(0.2475),
+        "epoch_time_err_mean_pct": 10.0,
+        "epoch_time_err_p50_pct": 10.0,
+        "epoch_time_err_p90_pct": pytest.approx(18.0),
+        "epoch_time_err_p99_pct": pytest.approx(19.8),
+    }
+    late = figures(replace(LOG, columns=columns), warmup_until_s=10.0)
+    assert (late["duration_err_mean_pct"], late["duration_bin_right_pct"]) == (pytest.approx(10.0), 0.0)

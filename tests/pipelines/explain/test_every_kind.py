@@ -1,0 +1,172 @@
+"""A policy of every kind: what a job held, who held what while it waited, what was forecast of it, beside the truth."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.schedulers.registry import find_policy
+from jobcast.simulator.metrics import ERROR_DUST
+
+HEADER = "job_id,pool,user,submit_time,duration,gpus"
+ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{300 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(9)]
+NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"
+WRONG = ("--forecasts", "noisy:0.5")
+KINDS = {
+    "fcfs": ((), None),
+    "ssf": (WRONG, "duration_s"),
+    "sia": (WRONG, "duration_bin"),
+    "shockwave": (("--forecasts", "greedy"), "left_s"),
+    "srpt": (("--forecasts", "greedy", "--set", "noise=0.4"), "left_s"),
+    "allox": (("--forecasts", "greedy", "--set", "mechanism=gavel"), "left_s"),
+    "las": ((), None),
+    "srsf": (("--predict", "--set", "noise=0.4"), "duration_s"),
+    "elastic_las": (("--predict",), None),
+    "mlf_c": (WRONG, "final_accuracy"),
+    "tiresias": ((), None),
+    "edf": (("--forecasts", "noisy:0.2"), "epoch_s"),
+    "pollux": ((), None),
+}
+"""Policy -> how it is asked, and the question about jobs that it asks."""
+TOLD = {
+    "duration_s": "to run for",
+    "left_s": "left, batch size x epochs:",
+    "final_accuracy": "final accuracy",
+    "epoch_s": "an epoch on v100 x 2",
+    "duration_bin": "forecast to run",
+}
+ERRORS = {
+    "duration_s": "duration_err_mean_pct",
+    "left_s": "duration_err_mean_pct",
+    "final_accuracy": "accuracy_err_mean",
+    "epoch_s": "epoch_time_err_mean_pct",
+    "duration_bin": "duration_bin_right_pct",
+}
+TIMED = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total", "solve_s_max")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """No finished run: the registry is empty."""
+    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kinds")
+
+
+@pytest.fixture
+def words(shell, folder):
+    """What makes a run of a policy."""
+    jobs = folder / "enriched" / "jobs.parquet"
+    if not jobs.exists():
+        (folder / "plain.csv").write_text("\n".join([HEADER, *ROWS]) + "\n")
+        (folder / "nodes.yaml").write_text(NODES)
+        facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
+        shell.works("trace", "enrich", folder / "plain.csv", *facts, "--out", folder / "enriched")
+    place = ("--trace", jobs, "--cluster", folder / "nodes.yaml", "--baseline", "none")
+    return lambda policy: ("simulate", *place, "--policy", policy, *KINDS[policy][0])
+
+
+def explained(shell, job_id):
+    return shell.json("--quiet", "explain", "--out", "log.csv", "--job", job_id)
+
+
+@pytest.mark.parametrize("policy", KINDS)
+def test_what_was_held_and_forecast_is_told(shell, words, policy):
+    question, asks = KINDS[policy][1], list(find_policy(policy).asks)
+    figures = shell.json(*words(policy), "--out", "log.csv")
+    told = {f"j{at}": explained(shell, f"j{at}") for at in range(9)}
+    assert all(one["held"] for one in told.values())
+    waited = [one["while_waiting"] for one in told.values() if one["while_waiting"] is not None]
+    assert waited or policy == "pollux"  # which gives everybody a GPU at once
+    assert all(one["gpus_held"] > 0.0 and one["jobs"] and one["users"] for one in waited)
+    assert all(one["forecast"]["asks"] == asks for one in told.values())
+    answers = [answer for one in told.values() for answer in one["forecast"]["answers"]]
+    assert {answer["question"] for answer in answers} == ({question} - {None, "duration_bin"})
+    assert all(np.isfinite([answer["answer"], answer["truth"]]).all() for answer in answers)
+    text = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
+    assert (TOLD[question] if question else f"{policy} asks for no forecasts") in text
+    assert set(ERRORS.values()) & figures.keys() == ({ERRORS[question]} if question else set())
+    assert ("predicted_end_s" in told["j2"]["forecast"]) == ("--predict" in KINDS[policy][0])
+
+
+@pytest.mark.parametrize("policy", [policy for policy, (_, question) in KINDS.items() if question])
+def test_figures_are_of_the_first_answers_with_a_record_and_without(shell, words, policy):
+    question = KINDS[policy][1]
+    figures = shell.json(*words(policy), "--out", "log.csv")
+    plain = shell.json(*words(policy))
+    assert {name: plain[name] for name in plain if name not in TIMED} == {
+        name: figures[name] for name in figures if name not in TIMED
+    }
+    if question == "duration_bin":
+        assert 0.0 <= figures["duration_bin_short_pct"] <= 100.0 - figures["duration_bin_right_pct"]
+        return
+    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
+    off = (pl.col("answer") - pl.col("truth")).abs()
+    if question == "epoch_s":
+        errors = rows.group_by("job_id").agg((100.0 * off / pl.col("truth")).mean().alias("off"))["off"]
+    else:
+        scale = 1.0 if question == "final_accuracy" else 100.0 / pl.col("truth")
+        errors = rows.group_by("job_id", maintain_order=True).first().with_columns(off=off * scale)["off"]
+    assert errors.mean() > ERROR_DUST
+    assert figures[ERRORS[question]] == pytest.approx(errors.mean())
+
+
+@pytest.mark.parametrize("policy", ["srpt", "allox", "mlf_c"])
+def test_instants_or_epochs_ascend_and_answers_are_the_same_again(shell, words, policy):
+    shell.works(*words(policy), "--out", "log.csv")
+    first = Path("log.csv.run/job_forecasts.parquet").read_bytes()
+    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
+    at = rows["at_s"] if policy != "mlf_c" else rows["of"].str.strip_prefix("epoch ").cast(pl.Int64)
+    assert at.null_count() == 0
+    assert rows.with_columns(at=at).group_by("job_id").agg(pl.col("at").diff().min())["at"].min() >= 0
+    shell.works(*words(policy), "--out", "log.csv")
+    assert Path("log.csv.run/job_forecasts.parquet").read_bytes() == first
+
+
+def test_the_oracle_is_marked_as_the_future_and_never_wrong(shell, words):
+    figures = shell.json(*words("srpt")[:-4], "--forecasts", "oracle", "--out", "log.csv")
+    assert figures["duration_err_mean_pct"] == figures["duration_err_p99_pct"] == 0.0
+    told = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
+    assert "What was forecast of it (the oracle: the future itself, which nobody has), and came" in told
+    shell.works(*words("srsf")[:-3], "--out", "log.csv")
+    told = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
+    assert "What was forecast of it (declared sizes), and came" in told
+
+
+def test_records_without_forecasts_of_jobs_are_read_and_damaged_ones_refused(shell, words):
+    shell.works(*words("ssf"), "--out", "log.csv")
+    place = Path("log.csv.run")
+    shutil.copytree(place, "kept")
+    (place / "job_forecasts.parquet").write_bytes(b"nothing")
+    refused = shell.refuses("explain", "--out", "log.csv", "--job", "j2")
+    assert "job_forecasts.parquet: not a Parquet file that can be read" in refused
+    (place / "job_forecasts.parquet").unlink()
+    told = json.loads((place / "run.json").read_text())
+    del told["asks"], told["answers_left_out"]
+    (place / "run.json").write_text(json.dumps(told))  # as before jobs' forecasts were kept
+    forecast = explained(shell, "j2")["forecast"]
+    assert (forecast["asks"], forecast["answers"]) == (None, [])
+    assert "asks for" not in shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
+
+
+def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
+    """b is submitted 100 s after a's end, which is when the run says: it arrives as the second, whatever the trace."""
+    trace = csv(
+        "a,p,0,1000,2,ann",
+        "c,p,10,500,2,eve",
+        "b,p,1100,300,2,ann",
+        header="job_id,pool,submit_time,duration,gpus,user",
+    )
+    where = ("--gpus", 2, "--policy", "ssf", "--forecasts", "oracle", "--closed-loop", "--baseline", "none")
+    figures = shell.json("simulate", "--trace", trace, *where, "--out", "log.csv")
+    assert figures["duration_err_mean_pct"] == 0.0
+    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
+    assert dict(rows.select("job_id", "answer").iter_rows()) == {"a": 1000.0, "c": 500.0, "b": 300.0}
+    assert rows["answer"].to_list() == rows["truth"].to_list()
