@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jobcast.pipelines.forecast_specs import REGIME_KINDS, ForecastSpec
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import ORACLE, default_spec
 from jobcast.pipelines.simulation import Simulated, simulate
+from jobcast.pipelines.sources import seen_by
 from jobcast.pipelines.tasks.accuracy import accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
@@ -168,14 +170,16 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
     scene: Any = experiment.scene(TASKS)
     spec, told = ask.spec or ORACLE, BadAnswers()
     asked = {"home": ask.home, "seed": ask.seed, "told": told, "job_ids": scene.job_ids, "degrade": ask.degrade}
-    chosen = accuracy_forecast(spec, scene.truth.metric, **asked)
+    chosen = accuracy_forecast(
+        spec, scene.truth.metric, overlaps=partial(seen_by, window=scene.trace, allowed=ask.allow_overlap), **asked
+    )
     how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
         learned_or_missed(rule.name, spec, scene.trace, told=told, **how)
         if ask.degrade
         else learned_policy(rule.name, spec, scene.trace, **how)
     )
-    return simulate_tasks(
+    ran = simulate_tasks(
         scene,
         rule.name,
         ask.settings,
@@ -186,6 +190,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
         told=told,
         progress=progress,
     )
+    return replace(ran, overlap=ran.overlap or chosen.overlap)
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:

@@ -114,7 +114,7 @@ def energy_scene(
     table = read_profiles(profiles)
     epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
     models = tuple(needed(window, "model").to_list())
-    batch_sizes = _batch_sizes(window)
+    batch_sizes = tuple(window.values("batch_size"))
     job_ids = tuple(window.jobs["job_id"].to_list())
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
     scale = _scale(window, table, models, batch_sizes, epochs)
@@ -223,12 +223,6 @@ def _missing(window: Trace) -> list[str]:
         "batch_size": "no batch_size: profiles of any batch size are taken, else those of a model's smallest",
     }
     return [said for name, said in taken.items() if name not in window.jobs.columns]
-
-
-def _batch_sizes(window: Trace) -> tuple[int | None, ...]:
-    if "batch_size" not in window.jobs.columns:
-        return (None,) * len(window)
-    return tuple(window.jobs["batch_size"].to_list())
 
 
 def _weights(window: Trace) -> Floats:
