@@ -14,10 +14,10 @@ from jobcast.domain.laws import EPOCHS, SPEEDUP, TASKS
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
-from jobcast.pipelines.running import Ask, run
+from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.simulation import DAY_S, Simulated, counted_from, figures
 from jobcast.schedulers.policies import FUTURE, POOLS
 from jobcast.schedulers.registry import find_policy
@@ -27,7 +27,6 @@ from jobcast.simulator.metrics import after_warmup
 NOT_REPEATABLE = ("wall_s", "cpu_s")
 """Figures of a run that differ from machine to machine."""
 
-ORACLE = ForecastSpec("oracle")
 LAW_BASELINES: Mapping[str, str] = {SPEEDUP: "elastic_fifo", TASKS: "gandiva", EPOCHS: "energy_fifo"}
 """What rows of a law are compared with where the baseline has another: whoever came first."""
 NAMES = ("policy", "forecasts", "law")
@@ -110,6 +109,12 @@ class Lacking:
     why: str
 
 
+def same_run(a: Cell, b: Cell) -> bool:
+    """Whether two cells are one simulation, whatever they are called: a policy that asks nothing has no forecasts."""
+    asked = b.spec if find_policy(a.policy).asks else a.spec
+    return replace(a, label="") == replace(b, label="", spec=asked)
+
+
 def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:
     """How a cell is called in tables: the policy, and the forecasts where it uses any.
 
@@ -132,7 +137,7 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     """
     unique: dict[str, tuple[str, ForecastSpec]] = {}
     for policy, spec, label in pairs:
-        unique.setdefault(label, (policy, spec if find_policy(policy).asks else ORACLE))
+        unique.setdefault(label, (policy, spec if find_policy(policy).asks else REGISTRY))
     return [
         Cell(policy, spec, label, window, base + seed)
         for label, (policy, spec) in unique.items()
@@ -141,38 +146,44 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
     ]
 
 
-def baselines_of(cells: Sequence[Cell], baseline: str) -> dict[str, str]:
+def baselines_of(
+    cells: Sequence[Cell], baseline: str, experiment: Experiment, sources: Sequence[ForecastSpec] = ()
+) -> dict[str, Cell]:
     """What the rows of each law are compared with, by law: the baseline, and `LAW_BASELINES` of other laws.
 
-    >>> baselines_of([Cell("pcs", ORACLE, "pcs"), Cell("pollux", ORACLE, "pollux")], "fcfs")
-    {'runtime': 'fcfs', 'speedup': 'elastic_fifo'}
+    One that asks for forecasts goes by the first of `sources` that tells what it asks, else by its default.
     """
     laws = dict.fromkeys(find_policy(cell.policy).law for cell in cells)
-    others = {law: LAW_BASELINES[law] for law in laws if law in LAW_BASELINES}
-    return {find_policy(baseline).law: baseline} | {
-        law: name for law, name in others.items() if law != find_policy(baseline).law
-    }
+    names = {find_policy(baseline).law: baseline}
+    names |= {law: LAW_BASELINES[law] for law in laws if law in LAW_BASELINES and law not in names}
+    return {law: _base(name, experiment, sources) for law, name in names.items()}
 
 
-def with_baseline(cells: Sequence[Cell], baseline: str) -> list[Cell]:
+def _base(name: str, experiment: Experiment, sources: Sequence[ForecastSpec]) -> Cell:
+    rule = find_policy(name)
+    found = sources_for(experiment, rule, sources) if rule.asks else []
+    spec = found[0] if found else REGISTRY
+    return Cell(name, spec, label_of(name, spec))
+
+
+def with_baseline(cells: Sequence[Cell], bases: Mapping[str, Cell]) -> list[Cell]:
     """The cells, and before them the baselines of each window that are none of them.
 
-    >>> [cell.label for cell in with_baseline([Cell("sia", ORACLE, "sia oracle")], "fcfs")]
-    ['fcfs', 'sia oracle']
+    >>> fcfs = Cell("fcfs", REGISTRY, "fcfs")
+    >>> [cell.label for cell in with_baseline([Cell("sia", REGISTRY, "sia registry")], {"runtime": fcfs})]
+    ['fcfs', 'sia registry']
     """
     windows = dict.fromkeys(cell.window for cell in cells)
-    wanted = [(name, window) for name in baselines_of(cells, baseline).values() for window in windows]
-    there = {(name, cell.window) for name, _ in wanted for cell in cells if _is_baseline(cell, name)}
-    lacking = [one for one in wanted if one not in there]
-    return [*(Cell(name, ORACLE, label_of(name, ORACLE), window) for name, window in lacking), *cells]
+    wanted = [replace(base, window=window) for base in bases.values() for window in windows]
+    return [*(base for base in wanted if not any(same_run(cell, base) for cell in cells)), *cells]
 
 
 def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: bool = False) -> list[Cell]:
     """The cells, and after each one whose policy knows some of the settings, `local` on servers, the same with those.
 
-    >>> plain = [Cell("fcfs", ORACLE, "fcfs"), Cell("sia", ORACLE, "sia oracle")]
+    >>> plain = [Cell("fcfs", REGISTRY, "fcfs"), Cell("sia", REGISTRY, "sia registry")]
     >>> [cell.label for cell in with_settings(plain, {"switches": "off.csv"})]
-    ['fcfs', 'sia oracle', 'sia oracle, switches=off.csv']
+    ['fcfs', 'sia registry', 'sia registry, switches=off.csv']
     """
     found: list[Cell] = []
     for cell in cells:
@@ -189,7 +200,7 @@ def run_matrix(
     cells: Sequence[Cell],
     *,
     home: Path,
-    baseline: str = "fcfs",
+    bases: Mapping[str, Cell] | None = None,
     jobs: int = 1,
     engine: str = "local",
     allow_overlap: bool = False,
@@ -200,21 +211,22 @@ def run_matrix(
 ) -> list[CellResult]:
     """Replay all cells, `jobs` at a time; results in the order of the cells.
 
-    The baseline, which is given the oracle where it asks for forecasts, and that of each other law are replayed once a
-    window, whether or not they are cells themselves. What cannot run goes into `lacking` where that is given, else what
+    The baselines of `baselines_of`, None for those of fcfs, are replayed once a window, whether or not they are cells
+    themselves. What cannot run goes into `lacking` where that is given, else what
     it lacks is raised. Raises OverlapError for a model that has seen the window, ConfigError when the warm-up leaves no
     job of a window.
     """
     counted_s = [counted_from(*one.stretch_s, warmup_days) for one in experiments]
-    names = baselines_of(cells, baseline)
-    bases = {(law, at): Cell(name, ORACLE, name, at) for law, name in names.items() for at in range(len(experiments))}
-    todo = [*bases.values(), *(cell for cell in cells if not any(_is_baseline(cell, name) for name in names.values()))]
+    named = baselines_of(cells, "fcfs", experiments[0]) if bases is None else bases
+    windows = range(len(experiments))
+    at = {(law, window): replace(base, window=window) for law, base in named.items() for window in windows}
+    todo = [*at.values(), *(cell for cell in cells if not any(same_run(cell, base) for base in at.values()))]
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
     done = dict(zip(todo, _replay_all(experiments, todo, trust, jobs, engine, progress), strict=True))
     found: list[CellResult] = []
     for cell in cells:
-        base = bases.get((find_policy(cell.policy).law, cell.window))
-        ran = done.get(cell) or done[bases[find_policy(cell.policy).law, cell.window]]
+        base = at.get((find_policy(cell.policy).law, cell.window))
+        ran = done[cell] if base is None or not same_run(cell, base) else done[base]
         if isinstance(ran, JobcastError):
             if lacking is None:
                 raise ran
@@ -224,11 +236,6 @@ def run_matrix(
         base_run = known if isinstance(known, Simulated) else None
         found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
     return found
-
-
-def _is_baseline(cell: Cell, baseline: str) -> bool:
-    plain = cell.spec == ORACLE or not find_policy(baseline).asks
-    return cell.policy == baseline and not cell.settings and plain
 
 
 def _replay_all(

@@ -15,6 +15,7 @@ from jobcast.pipelines.backtest import (
     Cell,
     CellResult,
     Lacking,
+    baselines_of,
     label_of,
     matrix,
     run_matrix,
@@ -32,11 +33,10 @@ from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_settings
-from jobcast.pipelines.rounds import ORACLE, RESTATEMENT
-from jobcast.pipelines.running import answers
+from jobcast.pipelines.running import sources_for
 from jobcast.pipelines.scenes import LOOP_NOTE
 from jobcast.pipelines.simulation import trust_lines
-from jobcast.schedulers.policies import ELASTIC, KINDS, POOLS, ROUNDS, PolicySpec
+from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.table import Trace
@@ -85,8 +85,7 @@ def run_backtest(
         check_locality(policy, request.baseline)
     facts, own = _apart(request.settings, rules, local)
     if request.max_think_s is not None:
-        asked = [(policy, spec) for policy in request.policies for spec in request.forecasts]
-        check_loop(asked, request.baseline, request.settings)
+        check_loop(request.policies, request.forecasts, request.baseline, request.settings)
     experiments = _experiments(request, trace, facts)
     skipped: list[dict[str, str]] = []
     pairs = _pairs(request, rules[:-1], experiments[0], skipped)
@@ -94,7 +93,8 @@ def run_backtest(
     if not wanted:
         lacks = "; ".join(f"{one['policy']}: {one['lacks']}" for one in skipped)
         raise ConfigError(lacks or "--policies: nothing named; write --policies mmfs,sia")
-    cells = with_baseline(wanted, request.baseline)
+    bases = baselines_of(wanted, request.baseline, experiments[0], request.forecasts)
+    cells = with_baseline(wanted, bases)
     against = _against(request.against, cells)
     lacking: list[Lacking] = []
     with console.progress("backtest") as step:
@@ -102,7 +102,7 @@ def run_backtest(
             experiments,
             cells,
             home=home,
-            baseline=request.baseline,
+            bases=bases,
             jobs=request.jobs or joblib.cpu_count(),
             engine=request.engine,
             allow_overlap=request.allow_overlap,
@@ -117,9 +117,7 @@ def run_backtest(
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
     assumptions = sentences(rests_on) if rests_on else ()
-    told = results_of(
-        results, baseline=request.baseline, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped
-    )
+    told = results_of(results, bases=bases, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped)
     result: dict[str, Any] = {
         **told,
         "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
@@ -181,10 +179,7 @@ def _pairs(
     """
     found = []
     for rule in rules:
-        training = rule.kind == ROUNDS and "throughputs" in experiment.files(ROUNDS)
-        specs = [spec for spec in request.forecasts if answers(spec, rule, training)]
-        if not specs and (rule.kind == ELASTIC or training):
-            specs = [ORACLE if rule.kind == ELASTIC else RESTATEMENT]
+        specs = sources_for(experiment, rule, request.forecasts)
         if not specs:
             asked = ", ".join(spec.label for spec in request.forecasts)
             skipped.append(

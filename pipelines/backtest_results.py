@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import ORACLE, CellResult, baselines_of, label_of
+from jobcast.pipelines.backtest import Cell, CellResult, same_run
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.wording import counted, listed
@@ -30,7 +30,7 @@ AGAIN = "run the backtest again"
 def results_of(
     results: Sequence[CellResult],
     *,
-    baseline: str,
+    bases: Mapping[str, Cell],
     draws: int,
     against: Sequence[str] = (),
     skipped: Sequence[Mapping[str, str]] = (),
@@ -40,22 +40,25 @@ def results_of(
 
     Parameters
     ----------
-    baseline : policy that all rows are compared with
+    bases : what rows of each law are compared with; the first is the baseline
     against : labels of rows that they are compared with too
     draws : of the bootstrap
     skipped : `policy` and, in words, what it `lacks`, of those that cannot run
     assumptions : what the trace rests on, in sentences
     """
-    label = label_of(baseline, ORACLE)
-    others = [name for name in baselines_of([one.cell for one in results], baseline).values() if name != baseline]
-    bases = [label, *(label_of(name, ORACLE) for name in others)]
+    named = [_label(base, results) for base in bases.values()]
     return {
-        "baseline": label,
+        "baseline": named[0],
         "rows": [result.row() for result in results],
-        "gains": gains_between(results, [*bases, *against], draws=draws),
+        "gains": gains_between(results, [*named, *against], draws=draws),
         "skipped": list(skipped),
         "assumptions": list(assumptions),
     }
+
+
+def _label(base: Cell, results: Sequence[CellResult]) -> str:
+    """What a baseline is called among the rows."""
+    return next((one.cell.label for one in results if same_run(one.cell, base)), base.label)
 
 
 def remarks(told: Mapping[str, Any]) -> list[str]:

@@ -1,13 +1,12 @@
 """Closed-loop replays: what they refuse, and what they tell beside the usual figures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.forecast_specs import PARTS, ForecastSpec
-from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.forecast_specs import PARTS, REGISTRY, ForecastSpec
 from jobcast.pipelines.scenes import Scene
 from jobcast.schedulers.policies import ARRIVALS, LOADS, POOLS, TrainingFiles
 from jobcast.schedulers.registry import BUILT_IN, find_policy
@@ -15,13 +14,16 @@ from jobcast.simulator.closed_forecasts import NO_ARRIVALS
 from jobcast.simulator.log import RunLog
 
 
-def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, settings: Mapping[str, str]) -> None:
+def check_loop(
+    policies: Sequence[str], sources: Sequence[ForecastSpec], baseline: str | None, settings: Mapping[str, str]
+) -> None:
     """Refuse a command that cannot be carried out in a closed loop, before anything is read.
 
     Parameters
     ----------
-    pairs : policies with their forecasts
-    baseline : policy to compare with, which is given the oracle
+    policies : by name
+    sources : of forecasts; none for the default
+    baseline : policy to compare with
     settings : `--set`
 
     Raises
@@ -32,13 +34,14 @@ def check_loop(pairs: Iterable[tuple[str, ForecastSpec]], baseline: str | None, 
     tables = [name for name in TrainingFiles.model_fields if name in settings]
     if tables:
         raise ConfigError(f"--closed-loop --set {tables[0]}: training jobs are replayed as they came; leave one out")
-    for policy, spec in pairs:
-        check_closed(policy, spec)
-    if baseline is not None:
-        try:
-            check_closed(baseline, ORACLE)
-        except ConfigError as error:
-            raise ConfigError(f"--baseline {baseline}, which is given the oracle: {error}") from None
+    for spec in sources or (REGISTRY,):
+        for policy in policies:
+            check_closed(policy, spec)
+        if baseline is not None:
+            try:
+                check_closed(baseline, spec)
+            except ConfigError as error:
+                raise ConfigError(f"--baseline {baseline}: {error}") from None
 
 
 def check_policy(policy: str) -> None:

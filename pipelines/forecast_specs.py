@@ -88,6 +88,9 @@ class ForecastSpec:
         return f"noisy:{self.probability:g}" if self.kind == "noisy" else self.kind
 
 
+ORACLE, REGISTRY, RESTATEMENT = ForecastSpec("oracle"), ForecastSpec("registry"), ForecastSpec("restatement")
+
+
 def parse_forecasts(text: str) -> ForecastSpec:
     """One source; ConfigError lists the kinds when it is none.
 

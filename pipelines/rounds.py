@@ -16,8 +16,6 @@ from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.workload import Workload
 
-RESTATEMENT = ForecastSpec("restatement")
-ORACLE = ForecastSpec("oracle")
 MOST_NODES = 100_000
 """Each start looks at all nodes; more than that is a slip of the pen."""
 
@@ -54,11 +52,6 @@ class Work:
     def trust(self) -> dict[str, Any]:
         """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
         return self.chosen.trust() or trust(self.told, self.chosen.models)
-
-
-def default_spec(scene: Scene) -> ForecastSpec:
-    """Shockwave's restatement rule where jobs train, else what the trace declares."""
-    return RESTATEMENT if has_training(scene) else ORACLE
 
 
 def has_training(scene: Scene) -> bool:

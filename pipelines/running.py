@@ -1,13 +1,13 @@
 """The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
 from jobcast.domain.laws import RUNTIME
@@ -16,12 +16,12 @@ from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.believing import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import REGIME_KINDS, ForecastSpec
+from jobcast.pipelines.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.registered import trust
-from jobcast.pipelines.rounds import ORACLE, default_spec
+from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, simulate
 from jobcast.pipelines.sources import seen_by
-from jobcast.pipelines.tasks.accuracy import accuracy_forecast
+from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
 from jobcast.schedulers.policies import (
@@ -85,7 +85,14 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
             "lists them"
         )
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
-    made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
+    try:
+        made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
+    except RegistryError as error:
+        if ask.spec is not None:
+            raise
+        raise RegistryError(
+            f"{error}; or name another source, as --forecasts oracle, which reads the future"
+        ) from error
     listed = experiment.scene(rule.kind).listed()
     return replace(made, forecasts=spec.label if rule.asks else None, jobs=listed)
 
@@ -126,8 +133,20 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
 
 
 def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
-    """Where forecasts come from that nobody named."""
-    return default_spec(experiment.scene(rule.kind)) if rule.kind == ROUNDS else ORACLE
+    """Where forecasts come from that nobody named: sizes as declared, batch sizes by Shockwave's rule, else models."""
+    if rule.kind == ELASTIC:
+        return ORACLE
+    return RESTATEMENT if rule.kind == ROUNDS and has_training(experiment.scene(ROUNDS)) else REGISTRY
+
+
+def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[ForecastSpec]) -> list[ForecastSpec]:
+    """Those of the sources that were asked for that tell what a policy asks.
+
+    Where none does, its default: only if nothing was asked for or it needs no model, else there is none.
+    """
+    default = default_forecasts(experiment, rule)
+    found = [spec for spec in asked if answers(spec, rule, training=default == RESTATEMENT)]
+    return found or ([default] if not asked or default != REGISTRY else [])
 
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
@@ -141,7 +160,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
     ran = simulate(
         scene,
         rule.name,
-        ask.spec,
+        ask.spec or REGISTRY,
         home=ask.home,
         seed=ask.seed,
         settings=ask.settings,
@@ -168,11 +187,11 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scene: Any = experiment.scene(TASKS)
-    spec, told = ask.spec or ORACLE, BadAnswers()
-    asked = {"home": ask.home, "seed": ask.seed, "told": told, "job_ids": scene.job_ids, "degrade": ask.degrade}
-    chosen = accuracy_forecast(
-        spec, scene.truth.metric, overlaps=partial(seen_by, window=scene.trace, allowed=ask.allow_overlap), **asked
-    )
+    spec, told = ask.spec or REGISTRY, BadAnswers()
+    asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
+    asked |= {"told": told, "job_ids": scene.job_ids}
+    asked["overlaps"] = partial(seen_by, window=scene.trace, allowed=ask.allow_overlap)
+    chosen = accuracy_forecast(spec, scene.truth.metric, **asked) if rule.asks else ChosenAccuracy(None)
     how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
         learned_or_missed(rule.name, spec, scene.trace, told=told, **how)
@@ -202,7 +221,7 @@ def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step |
         "allow_overlap": ask.allow_overlap,
         "degrade": ask.degrade,
     }
-    believed = believed_times(ask.spec or ORACLE, scene, known=None if known is None else Path(known), **how)
+    believed = believed_times(ask.spec or REGISTRY, scene, known=None if known is None else Path(known), **how)
     ran = simulate_energy(scene, rule.name, ask.settings, believed.epoch_s, seed=ask.seed, progress=progress)
     told = trust(believed.told, believed.models)
     return replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)

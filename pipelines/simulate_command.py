@@ -13,12 +13,12 @@ from jobcast.pipelines.commands.options import check_places, dropped_lines, tabl
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
 from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.job_table import check_job_table, write_job_table
 from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
-from jobcast.pipelines.rounds import ORACLE, has_training
+from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, write_run_record
-from jobcast.pipelines.running import Ask, run
+from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
 from jobcast.schedulers.policies import GOODPUT, KINDS, POOLS, ROUNDS, PolicySpec, split_settings
@@ -151,11 +151,12 @@ def check_request(request: SimulateRequest, max_think_s: float | None) -> None:
     policies_meant(request.policy if known else DEFAULT_BASELINE, base, request.settings, None)
     if request.out:
         check_job_table(request.out)
-    spec, baseline = request.spec or ORACLE, (request.baseline or DEFAULT_BASELINE)
+    baseline = request.baseline or DEFAULT_BASELINE
     if max_think_s is not None:
-        check_loop([(request.policy, spec)], None if baseline == "none" else baseline, request.settings)
+        sources = () if request.spec is None else (request.spec,)
+        check_loop((request.policy,), sources, None if baseline == "none" else baseline, request.settings)
     if known:
-        check_forecasts(request.policy, spec)
+        check_forecasts(request.policy, request.spec or REGISTRY)
     if asks_for_locality(request.settings):
         check_locality(request.policy, None if baseline == "none" else baseline)
 
@@ -179,10 +180,11 @@ def _has_default(rule: PolicySpec, scene: Any) -> bool:
 
 
 def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySpec, ran: Simulated) -> Simulated:
-    """The baseline in the same world; of whole jobs it is told the truth, so that a forecast is seen beside it."""
+    """The baseline in the same world, with the policy's forecasts where these tell what it asks, else its default."""
     mechanism = rule.parts()["mechanism"].model_fields if base.kind == rule.kind else {}
     settings = {name: value for name, value in ask.settings.items() if name in mechanism}
-    spec = ORACLE if base.kind in (POOLS, ROUNDS, GOODPUT) else ask.spec if base.kind == rule.kind else None
+    told = sources_for(experiment, base, [] if ask.spec is None else [ask.spec]) if base.asks else []
+    spec = told[0] if told else None
     alike = replace(ask, policy=base.name, settings=settings, spec=spec, predict=False, record=False)
     same = base.name == rule.name and settings == ask.settings and (not base.asks or ask.spec in (None, spec))
     return ran if same else run(experiment, alike)

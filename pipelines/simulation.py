@@ -23,7 +23,7 @@ from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
-from jobcast.pipelines.rounds import ORACLE, Work, default_spec, node_sizes, round_workload, work_forecasts
+from jobcast.pipelines.rounds import Work, node_sizes, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.sources import Chosen, Sources
@@ -81,7 +81,7 @@ class Simulated:
 def simulate(
     scene: Scene,
     policy: str,
-    spec: ForecastSpec | None,
+    spec: ForecastSpec,
     *,
     home: Path,
     seed: int = 0,
@@ -93,16 +93,15 @@ def simulate(
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
-    Without a spec a policy of rounds takes `rounds.default_spec`, any other the oracle. A policy over pools is given
-    what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
+    A policy over pools is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
     read = loaded(settings or {})
     rule_of = find_of_kind(policy, POOLS, ROUNDS, GOODPUT)
-    check_forecasts(policy, spec or ORACLE)
+    check_forecasts(policy, spec)
     if scene.closed:
-        check_closed(policy, spec or ORACLE)
+        check_closed(policy, spec)
     if scene.workload.servers:
         check_locality(policy)
     on_cells = bool(scene.workload.servers)
@@ -110,12 +109,11 @@ def simulate(
     if rule_of.kind == GOODPUT:
         return _by_goodput(scene, policy, split, progress)
     if rule_of.kind == ROUNDS:
-        spec = spec or default_spec(scene)
         work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
         return _by_rounds(scene, policy, work, split, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec or ORACLE) if rule_of.asks else sources.none()
+    chosen = sources.make(spec) if rule_of.asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
     rule = make_local(policy, source, read, scene.cells) if on_cells else make_policy(policy, source, read)
     if isinstance(read.get("switches"), Switches) and source is not None:

@@ -31,7 +31,7 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored.")
 @click.option("--policies", required=True, metavar="A,B", help="Policies between commas, or all.")
 @click.option(
-    "--forecasts", default="oracle", show_default=True, metavar="K1,K2", help=f"Sources between commas: {HELP}."
+    "--forecasts", metavar="K1,K2", help=f"Sources between commas: {HELP}; default: as of simulate, for each policy."
 )
 @window_options
 @click.option("--windows", type=click.IntRange(min=1), default=1, show_default=True, help="Split the window in N.")
@@ -57,7 +57,7 @@ def command(
     cluster_path: Path | None,
     gpus: int | None,
     policies: str,
-    forecasts: str,
+    forecasts: str | None,
     from_s: float | None,
     until_s: float | None,
     windows: int,
@@ -96,7 +96,7 @@ def command(
     check_places(json_to, (trace_path, pools_path, cluster_path), folders={"--out": out})
     request = BacktestRequest(
         policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
-        forecasts=tuple(split_forecasts(forecasts)),
+        forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
         pools=pools_path,
         cluster=cluster_path,
         gpus=gpus,

@@ -38,8 +38,8 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option(
     "--forecasts",
     metavar="KIND",
-    help=f"{HELP}; default oracle, restatement for training jobs in rounds. SOURCE is one of the first ones; parts of "
-    "mixed that are not named are the oracle's.",
+    help=f"{HELP}; default registry, restatement for training jobs in rounds, declared sizes for elastic ones. SOURCE "
+    "is one of the first ones; parts of mixed that are not named are the oracle's.",
 )
 @window_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")

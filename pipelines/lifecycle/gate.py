@@ -1,13 +1,13 @@
 """The gate before a trio of predictors becomes champion: what `sia` with them did to the test window's jobs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.backtest import Cell, CellResult
+from jobcast.pipelines.backtest import Cell, CellResult, same_run
 from jobcast.pipelines.backtest_results import BOOTSTRAP_SEED
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import paired_gains
@@ -88,11 +88,6 @@ def gate_cells(versions: Mapping[str, ModelVersion], windows: int) -> list[Cell]
     """The simulations that the gate compares."""
     specs = {TRIO: trio_spec(versions), NOTHING: ForecastSpec("conservative")}
     return [Cell(POLICY, spec, label, window) for label, spec in specs.items() for window in range(windows)]
-
-
-def same_run(a: Cell, b: Cell) -> bool:
-    """Whether two cells are one simulation, whatever they are called."""
-    return replace(a, label="") == replace(b, label="")
 
 
 def evidence(results: Sequence[CellResult], cells: Sequence[Cell], draws: int) -> dict[str, Any]:

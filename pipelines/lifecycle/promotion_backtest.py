@@ -47,7 +47,6 @@ def replay_both(
         [experiment],
         cells,
         home=home,
-        baseline=BASELINE,
         jobs=min(len(cells), joblib.cpu_count()),
         allow_overlap=window.allow_overlap,
         progress=progress,

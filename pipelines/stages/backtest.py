@@ -1,6 +1,6 @@
 """Stage backtest: what the trained versions are worth to schedulers, on the test window."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import joblib
@@ -12,9 +12,11 @@ from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.pipelines.backtest import (
     Cell,
     CellResult,
+    baselines_of,
     label_of,
     matrix,
     run_matrix,
+    same_run,
     windows_of,
     with_baseline,
     with_settings,
@@ -24,7 +26,7 @@ from jobcast.pipelines.config import Cells
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
-from jobcast.pipelines.lifecycle.gate import evidence, gate_cells, same_run
+from jobcast.pipelines.lifecycle.gate import evidence, gate_cells
 from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.stages.context import Context
@@ -49,12 +51,13 @@ def work(context: Context, item: str = "") -> None:
     windows = test_windows(context)
     versions = registered(context)
     asked = _with_settings(matrix(_pairs(context, versions), len(windows), params.seeds), params.cells)
-    cells = with_baseline(asked, params.baseline)
+    bases = baselines_of(asked, params.baseline, windows[0])
+    cells = with_baseline(asked, bases)
     gate = gate_cells(firsts(versions), len(windows))
     lacking = [cell for cell in gate if not any(same_run(cell, one) for one in cells)]
-    every = replayed(context, windows, [*cells, *lacking])
+    every = replayed(context, windows, [*cells, *lacking], bases)
     results = every[: len(cells)]
-    told = results_of(results, baseline=params.baseline, draws=params.draws)
+    told = results_of(results, bases=bases, draws=params.draws)
     write_results(context.root / "processed/backtest", told, results)
     write_json(context.root / "processed/gate.json", evidence(every, gate, params.draws))
     write_json(context.root / "processed/metrics/backtest.json", _headlines(told["rows"]))
@@ -85,7 +88,9 @@ def test_windows(context: Context) -> list[Experiment]:
     ]
 
 
-def replayed(context: Context, windows: Sequence[Experiment], cells: Sequence[Cell]) -> list[CellResult]:
+def replayed(
+    context: Context, windows: Sequence[Experiment], cells: Sequence[Cell], bases: Mapping[str, Cell] | None = None
+) -> list[CellResult]:
     """Results of cells on the test window, in their order."""
     params = context.params.backtest
     with context.console.progress("backtest") as step:
@@ -93,7 +98,7 @@ def replayed(context: Context, windows: Sequence[Experiment], cells: Sequence[Ce
             windows,
             cells,
             home=context.home,
-            baseline=params.baseline,
+            bases=bases,
             jobs=joblib.cpu_count(),
             warmup_days=params.warmup_days,
             progress=step,
