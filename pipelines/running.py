@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from jobcast.pipelines.job_forecasts import (
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, simulate
+from jobcast.pipelines.sources import seen_by
 from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
@@ -213,17 +215,18 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scene = experiment.scene(TASKS)
     spec, told = ask.spec or REGISTRY, BadAnswers()
-    how: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
-    chosen = ChosenAccuracy(None)
-    if rule.asks:
-        chosen = accuracy_forecast(spec, scene.workload.truth.metric, told=told, job_ids=scene.job_ids, **how)
-    how = {"home": ask.home, "allow_overlap": ask.allow_overlap}
+    asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
+    asked |= {"told": told, "job_ids": scene.job_ids}
+    asked["overlaps"] = partial(seen_by, window=scene.trace, allowed=ask.allow_overlap)
+    metric = scene.workload.truth.metric
+    chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else ChosenAccuracy(None)
+    how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
     learned = (
         learned_or_missed(rule.name, spec, scene.trace, told=told, **how)
         if ask.degrade
         else learned_policy(rule.name, spec, scene.trace, **how)
     )
-    of_jobs, final, forecast = JobAnswers(ask.record), last_values(scene.workload.truth.metric), chosen.forecast
+    of_jobs, final, forecast = JobAnswers(ask.record), last_values(metric), chosen.forecast
     if rule.asks and forecast is not None:
         forecast = keeping_accuracies(of_jobs, forecast, scene.job_ids, final)
     ran = simulate_tasks(
@@ -237,6 +240,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
         told=told,
         progress=progress,
     )
+    ran = replace(ran, overlap=ran.overlap or chosen.overlap)
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scene.job_ids, final=final))
 
 

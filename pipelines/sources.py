@@ -24,6 +24,7 @@ from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.mixed import Mixed
 from jobcast.simulator.workload import Workload
+from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
     from jobcast.models.forecasts import RegistryForecasts
@@ -284,6 +285,11 @@ def refuse_overlap(
             "choose another version or a later --from, or pass --allow-overlap"
         )
     return bool(reaches)
+
+
+def seen_by(version: Any, window: Trace, allowed: bool) -> bool:
+    """`refuse_overlap` of the jobs of a window."""
+    return refuse_overlap(version, float(window.submit_s[0]), None, allowed, window.source.sha256)
 
 
 def apart_in_time(version: Any, from_s: float, trace_sha256: str | None) -> bool:

@@ -41,6 +41,13 @@ class JobCurves:
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_of", {name: row for row, name in enumerate(self.job_ids)})
 
+    def of_job(self, job_id: str) -> Floats:
+        """Metric of a job from epoch 0 on. Raises TraceError for a job without a curve."""
+        known = self.row_of.get(job_id)
+        if known is None:
+            raise TraceError(f"{self.path}: no curve of job {job_id}; add rows {', '.join(COLUMNS)} of it")
+        return self.metric[self.begin[known] : self.begin[known + 1]]
+
     def padded(self, job_ids: Sequence[str], epochs: Ints) -> Floats:
         """(n_jobs, longest + 1) metrics of these jobs by epoch, NaN after each job's last.
 
@@ -56,16 +63,13 @@ class JobCurves:
         """
         table = np.full((len(job_ids), int(epochs.max()) + 1), np.nan)
         for row, (job_id, count) in enumerate(zip(job_ids, epochs.tolist(), strict=True)):
-            known = self.row_of.get(job_id)
-            if known is None:
-                raise TraceError(f"{self.path}: no curve of job {job_id}; add rows {', '.join(COLUMNS)} of it")
-            first, after = int(self.begin[known]), int(self.begin[known + 1])
-            if after - first < count + 1:
+            metric = self.of_job(job_id)
+            if len(metric) < count + 1:
                 raise TraceError(
-                    f"{self.path}: the curve of job {job_id} ends at epoch {after - first - 1}, the job trains for "
+                    f"{self.path}: the curve of job {job_id} ends at epoch {len(metric) - 1}, the job trains for "
                     f"{count}; add the epochs or lower the job's"
                 )
-            table[row, : count + 1] = self.metric[first : first + count + 1]
+            table[row, : count + 1] = metric[: count + 1]
         return table
 
 

@@ -14,8 +14,9 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
+from jobcast.traces.job_curves import JobCurves
 from jobcast.traces.parquet import is_parquet
-from jobcast.traces.table import Floats
+from jobcast.traces.table import Floats, Trace
 from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
 Ints = NDArray[np.int64]
@@ -90,6 +91,7 @@ class CurveTable:
     curves : one a pair of app and batch size
     epochs : (n_curves,) epochs that each run is to have in all, None where the file does not say
     notes : what a reader of results should know
+    from_s, until_s : the window whose jobs they are of, seconds from the epoch; 0 where curves have no calendar
     """
 
     path: str
@@ -98,6 +100,8 @@ class CurveTable:
     curves: tuple[LearningCurve, ...]
     epochs: tuple[int | None, ...]
     notes: tuple[str, ...] = ()
+    from_s: float = 0.0
+    until_s: float = 0.0
 
 
 def read_learning_curves(path: PathLike) -> CurveTable:
@@ -113,11 +117,31 @@ def read_learning_curves(path: PathLike) -> CurveTable:
     """
     file = read_file(path)
     if is_parquet(file.data):
-        raise TraceError(f"{file.path}: is a Parquet file; give training curves as CSV ({', '.join(NEEDED)})")
+        raise TraceError(
+            f"{file.path}: is a Parquet file; give training curves as CSV ({', '.join(NEEDED)}), or a trace of "
+            "jobs with their curves: `jobcast trace enrich --facts tasks` writes one, --set curves=FILE names them"
+        )
     frame, place = read_csv(file)
     _require_columns(frame, place)
     table, notes = _typed(frame, place)
     return _table(file, table, place, notes)
+
+
+def curves_of_jobs(trace: Trace, curves: JobCurves) -> CurveTable:
+    """Curves of a trace's jobs from their first epoch on, as a file of learning curves would tell them.
+
+    A job's application is its `model`, its batch size that at its start, 1 where the trace does not say.
+
+    Raises TraceError for a job without a curve.
+    """
+    found = []
+    columns = (trace.values(name) for name in ("job_id", "model", "batch_size"))
+    for job_id, model, batch_size in zip(*columns, strict=True):
+        metric = curves.of_job(job_id)[1:]
+        if len(metric):
+            found.append(LearningCurve(model or "", int(batch_size or 1), np.arange(1, len(metric) + 1), metric))
+    source = trace.source
+    return CurveTable(source.path, source.sha256, source.rows, tuple(found), tuple(map(len, found)), trace.notes)
 
 
 def _require_columns(frame: pl.DataFrame, place: Place) -> None:

@@ -43,12 +43,15 @@ class ProfileTable:
     sha256 : of its bytes, in hex; empty for a table that was made
     frame : `PROFILE_COLUMNS`, typed, one row a key; no batch size: any
     notes : what a user should know of it
+    from_s, until_s : the window whose jobs were profiled, seconds from the epoch; 0 where profiles have no calendar
     """
 
     path: str
     sha256: str
     frame: pl.DataFrame
     notes: tuple[str, ...] = ()
+    from_s: float = 0.0
+    until_s: float = 0.0
 
     def __len__(self) -> int:
         return self.frame.height
@@ -67,6 +70,12 @@ class ProfileTable:
     def gpu_types(self) -> tuple[str, ...]:
         """Names, in the table's order."""
         return tuple(self.frame["gpu_type"].unique(maintain_order=True).to_list())
+
+    def of_jobs(self, models: Sequence[str], batch_sizes: Sequence[int | None]) -> pl.DataFrame:
+        """The rows that some jobs go by, in the table's order; see `epoch_s`."""
+        pairs = dict.fromkeys(zip(models, batch_sizes, strict=True))
+        its = [_rows_of(self.frame.filter(pl.col("model") == model), batch_size) for model, batch_size in pairs]
+        return self.frame.join(pl.concat([self.frame.clear(), *its]), on=KEY, how="semi", nulls_equal=True)
 
     def gpu_types_of(self, model: str, batch_size: int | None) -> tuple[str, ...]:
         """Types that a job of a model and batch size is profiled on, in the table's order; see `epoch_s`."""

@@ -1,7 +1,7 @@
 """Windows of a trace: what a predictor is trained on, and what comes after it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from jobcast.domain.errors import ConfigError, TrainingError
@@ -126,3 +126,16 @@ def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
             f"busiest has {most}; bring a longer trace or lower --min-jobs"
         )
     return tuple(names)
+
+
+def finished_jobs(trace: Trace, from_s: float | None, until_s: float | None) -> tuple[Trace, float, float]:
+    """The jobs of a window that were over when it ended, its beginning and its end, seconds from the epoch.
+
+    By default the whole trace, until its last job was over. Raises TrainingError where no job is left.
+    """
+    window = trace.between(from_s, until_s)
+    over = window if until_s is None else replace(window, jobs=window.jobs.filter(window.end_s <= until_s))
+    if not len(over):
+        raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
+    begin_s = float(over.submit_s[0]) if from_s is None else from_s
+    return over, begin_s, float(over.end_s.max()) if until_s is None else until_s

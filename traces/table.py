@@ -144,6 +144,10 @@ class Trace:
         last = len(self) if until_s is None else int(np.searchsorted(submit_s, until_s, side="left"))
         return replace(self, jobs=self.jobs.slice(first, max(0, last - first)))
 
+    def values(self, name: str) -> list[Any]:
+        """What a column says of each job; None of all where there is no such column."""
+        return self.jobs[name].to_list() if name in self.jobs.columns else [None] * len(self)
+
     def to_jobs(self) -> tuple[list[Job], Floats]:
         """Jobs as anybody may see them (`seq` = position in the table) and, apart, their run times in seconds."""
         columns: list[list[Any]] = [

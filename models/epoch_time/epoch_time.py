@@ -55,9 +55,7 @@ class EpochTime:
     def __init__(self, seed: int = 0, residual: Residual | None = None) -> None:
         self.seed, self.residual = seed, residual or Residual()
 
-    def fit(
-        self, table: ProfileTable, from_s: float = 0.0, until_s: float = 0.0, tick: Tick = lambda done, total: None
-    ) -> Self:
+    def fit(self, table: ProfileTable, tick: Tick = lambda done, total: None) -> Self:
         """Learn from the profiles of several applications. Raises TrainingError where there are fewer than two."""
         if len(table.models) < 2:
             raise TrainingError(f"{table.path}: profiles of one model only; {self.name} learns from two or more")
@@ -67,7 +65,7 @@ class EpochTime:
         self.validation_ = {plan: mape(found) for plan, found in tried.items()}
         self.plan_ = DEFAULT_PLAN
         self.widening_ = widening(tried[self.plan_])
-        self.trained_, self.trained_from_s_, self.trained_until_s_ = table.frame, from_s, until_s
+        self.trained_, self.trained_from_s_, self.trained_until_s_ = table.frame, table.from_s, table.until_s
         return self
 
     @classmethod

@@ -3,14 +3,17 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.pipelines.commands.options import Command, Finite, check_places, console_of, table_or_json
-from jobcast.pipelines.commands.predictor_options import refuse_others
+from jobcast.pipelines.commands.predictor_options import OF_JOBS, refuse_others, table_of_jobs
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.predictor_names import CURVES
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.finished_jobs import Window
 
 PREFIX = 0.2
 """Share of the epochs that `evaluate` shows, where nothing else is asked for."""
@@ -54,38 +57,55 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
-def train_curves(ctx: click.Context, trace_path: Path, algorithm: str | None, seed: int, json_to: str | None) -> None:
+def train_curves(
+    ctx: click.Context,
+    trace_path: Path,
+    window: "Window",
+    algorithm: str | None,
+    pairs: tuple[str, ...],
+    seed: int,
+    json_to: str | None,
+) -> None:
     """`jobcast train accuracy-curve`."""
-    refuse_others(ctx, CURVES, ("algorithm", "seed"), WHY)
+    curves = table_of_jobs("curves", trace_path, pairs)
+    refuse_others(ctx, CURVES, ("algorithm", "seed", *(OF_JOBS if curves else ())), WHY)
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.finished_jobs import read_curves
     from jobcast.pipelines.learning_curves.tables import training_table
     from jobcast.pipelines.learning_curves.training import train_and_register_curves
     from jobcast.pipelines.tidying import tidy_home
-    from jobcast.traces.learning_curves import read_learning_curves
 
     console, home = console_of(ctx), find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     tidy_home(console)
-    table = read_learning_curves(trace_path)
+    table = read_curves(trace_path, curves, window)
     with console.progress(f"train {CURVES}") as step:
         result = train_and_register_curves(table, algorithm, seed, home=home, progress=step)
     _tell(result, json_to, training_table(result), console)
 
 
 def evaluate_curves(
-    ctx: click.Context, reference: str, trace_path: Path, prefix: float | None, allowed: bool, json_to: str | None
+    ctx: click.Context,
+    reference: str,
+    trace_path: Path,
+    window: "Window",
+    prefix: float | None,
+    pairs: tuple[str, ...],
+    allowed: bool,
+    json_to: str | None,
 ) -> None:
     """`jobcast evaluate accuracy-curve`."""
-    refuse_others(ctx, CURVES, ("prefix", "allow_overlap", "seed"), WHY)
+    curves = table_of_jobs("curves", trace_path, pairs)
+    refuse_others(ctx, CURVES, ("prefix", "allow_overlap", "seed", *(OF_JOBS if curves else ())), WHY)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.finished_jobs import read_curves
     from jobcast.pipelines.learning_curves.evaluating import score_version
     from jobcast.pipelines.learning_curves.tables import evaluation_table
-    from jobcast.traces.learning_curves import read_learning_curves
 
     console, parsed = console_of(ctx), parse_reference(reference)
     check_places(json_to, (trace_path,))
-    table = read_learning_curves(trace_path)
+    table = read_curves(trace_path, curves, window)
     share = PREFIX if prefix is None else prefix
     result = score_version(parsed, table, share, home=find_home(), allow_overlap=allowed)
     _tell(result, json_to, evaluation_table(result), console)

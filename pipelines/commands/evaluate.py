@@ -90,7 +90,7 @@ def command(
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
     if means(predictor, CURVES):
-        evaluate_curves(ctx, predictor, trace_path, prefix, allow_overlap, json_to)
+        evaluate_curves(ctx, predictor, trace_path, (from_s, until_s), prefix, pairs, allow_overlap, json_to)
         return
     refuse_foreign(CURVES, predictor, {"prefix": prefix})
     if means(predictor, EPOCH_TIME):

@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands.options import settings_of
 
+OF_JOBS = ("from_s", "until_s", "pairs")
+"""Parameters that go with a predictor of other tables, too, where these are of a trace's jobs."""
 COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
 """Parameters that go with every predictor."""
 
@@ -20,6 +24,20 @@ def means(reference: str, predictor: str) -> bool:
     (True, False)
     """
     return re.split("[@:]", reference, maxsplit=1)[0] == predictor
+
+
+def table_of_jobs(name: str, trace_path: Path, pairs: tuple[str, ...]) -> Path | None:
+    """The table of a trace's jobs that `--set` names, else that beside an enriched trace; None for other traces.
+
+    Raises ConfigError for another setting.
+    """
+    from jobcast.traces.facts import facts_beside
+
+    settings = settings_of(pairs)
+    for key in settings:
+        if key != name:
+            raise ConfigError(f"--set {key}: only {name}=FILE is read here, of the jobs of --trace; leave it out")
+    return Path(settings[name]) if name in settings else facts_beside(trace_path, (name,)).get(name)
 
 
 def refuse_others(

@@ -1,14 +1,19 @@
 """Options of the predictor `epoch-time`, and which of a command's others go with it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.pipelines.commands.options import Command, check_places, console_of, settings_of, table_or_json
-from jobcast.pipelines.commands.predictor_options import refuse_others
+from jobcast.pipelines.commands.predictor_options import OF_JOBS, refuse_others, table_of_jobs
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.forecast_specs import EPOCH_TIME
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.finished_jobs import Window
+
+NO_CALENDAR = dict.fromkeys(("from_s", "until_s"), "profiles have no calendar, a trace of jobs with profiles has one")
 
 
 def points_option(command: Command) -> Command:
@@ -25,18 +30,21 @@ def completed_option(command: Command) -> Command:
     )(command)
 
 
-def train_epoch_time(ctx: click.Context, trace_path: Path, seed: int, json_to: str | None) -> None:
+def train_epoch_time(
+    ctx: click.Context, trace_path: Path, window: "Window", pairs: tuple[str, ...], seed: int, json_to: str | None
+) -> None:
     """`jobcast train epoch-time`."""
-    refuse_others(ctx, EPOCH_TIME, ("seed",))
+    profiles = table_of_jobs("profiles", trace_path, pairs)
+    refuse_others(ctx, EPOCH_TIME, ("seed", *(OF_JOBS if profiles else ())), NO_CALENDAR)
     from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.finished_jobs import profiles_of
     from jobcast.pipelines.profiles.training import train_and_register_epoch_time, training_table
     from jobcast.pipelines.tidying import tidy_home
-    from jobcast.traces.profiles import read_profiles
 
     console, home = console_of(ctx), find_home()
     check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     tidy_home(console)
-    table = read_profiles(trace_path)
+    table = profiles_of(trace_path, profiles, window)
     with console.progress(f"train {EPOCH_TIME}") as step:
         result = train_and_register_epoch_time(table, seed, home=home, progress=step)
     _tell(result, json_to, training_table(result), console)

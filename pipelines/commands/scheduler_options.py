@@ -31,8 +31,10 @@ def train_scheduler(
     """`jobcast train mlf-policy` and `jobcast train device-rl`."""
     refuse_others(ctx, name, ALLOWED)
     settings = _known(settings_of(pairs), name)
-    from jobcast.models.registry.home import find_home
     from jobcast.models.scheduling.learner import need_torch
+
+    need_torch()
+    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
@@ -41,8 +43,8 @@ def train_scheduler(
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.schedulers.policies import TASKS
     from jobcast.traces.readers import read_trace
+    from jobcast.traces.splits import finished_jobs
 
-    need_torch()
     console, home = console_of(ctx), find_home()
     files = {name: settings[name] for name in FILES if name in settings}
     check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
@@ -50,10 +52,9 @@ def train_scheduler(
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
     gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
     given = {name: path for name, path in files.items() if name != "cluster"}
-    trace = read_trace(trace_path)
+    trace, _, _ = finished_jobs(read_trace(trace_path), *window)
     place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
-    one = Experiment(trace=trace, cluster=place, given=given, from_s=window[0], until_s=window[1])
-    scene = one.scene(TASKS)
+    scene = Experiment(trace=trace, cluster=place, given=given).scene(TASKS)
     counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
     folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()

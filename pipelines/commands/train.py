@@ -118,23 +118,28 @@ def command(
 
     epoch-time learns from a table of profiles, as `jobcast profiles import` writes it: all of it.
 
+    Both learn as well from a trace of jobs, of those that were over at --until: --set curves=FILE, --set profiles=FILE.
+
     mlf-policy and device-rl are schedulers that learn from replays of jobs of tasks: --set tasks=FILE, --set
     curves=FILE, --set gpus=N or cluster=FILE, --set iterations=N; they need the extra rl.
+
+    Tables that `jobcast trace enrich` wrote beside the trace need no --set.
 
     \b
     Example:
       jobcast train will-jobs-arrive --trace jobs.parquet --until 2017-11-06 --tune 30
       jobcast train regime --trace jobs.parquet --set throughputs=t.csv --set regimes=r.csv
       jobcast train accuracy-curve --trace curves.csv
+      jobcast train accuracy-curve --trace enriched/jobs.parquet --until 2017-11-06
       jobcast train epoch-time --trace profiles.sqlite
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
     if means(predictor, CURVES):
-        train_curves(ctx, trace_path, algorithm, seed, json_to)
+        train_curves(ctx, trace_path, (from_s, until_s), algorithm, pairs, seed, json_to)
         return
     if means(predictor, EPOCH_TIME):
-        train_epoch_time(ctx, trace_path, seed, json_to)
+        train_epoch_time(ctx, trace_path, (from_s, until_s), pairs, seed, json_to)
         return
     if predictor in SCHEDULERS:
         train_scheduler(ctx, predictor, trace_path, (from_s, until_s), tune, pairs, seed, json_to)

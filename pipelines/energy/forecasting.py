@@ -15,6 +15,7 @@ from jobcast.pipelines.energy.believing import Believed
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, ForecastSpec
 from jobcast.pipelines.registered import registered
+from jobcast.pipelines.sources import seen_by
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 
@@ -52,9 +53,10 @@ def registered_times(
     if overlap and not allow_overlap:
         raise OverlapError(
             f"{EPOCH_TIME} version {version.version} was trained on {profiles.path} and knows its models, "
-            f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles, or pass "
-            "--allow-overlap"
+            f"{', '.join(sorted(names.intersection(model.models_)))} among them; train it on other profiles or, by "
+            "`jobcast train epoch-time --trace FILE --until TIME`, on jobs before the window, or pass --allow-overlap"
         )
+    overlap |= seen_by(version, scene.trace, allow_overlap)
     points = _points(scene, model, known)
     _refuse_unknown(points, names)
     epoch_s = guarded_epoch_s(lambda: _as_in_scene(model, points, scene), profiled_s, told, scene.job_ids)

@@ -64,7 +64,7 @@ def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
     cluster, gpu_types = energy_cluster(place)
     table = read_profiles(profiles)
     epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
-    models, batch_sizes = tuple(needed(window, "model").to_list()), _batch_sizes(window)
+    models, batch_sizes = tuple(needed(window, "model").to_list()), tuple(window.values("batch_size"))
     facts = EnergyFacts(table, _scale(window, table, models, batch_sizes, epochs), models, batch_sizes, gpu_types)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * facts.scale[:, None, None])
@@ -156,12 +156,6 @@ def _missing(window: Trace) -> list[str]:
         "batch_size": "no batch_size: profiles of any batch size are taken, else those of a model's smallest",
     }
     return [said for name, said in taken.items() if name not in window.jobs.columns]
-
-
-def _batch_sizes(window: Trace) -> tuple[int | None, ...]:
-    if "batch_size" not in window.jobs.columns:
-        return (None,) * len(window)
-    return tuple(window.jobs["batch_size"].to_list())
 
 
 def _weights(window: Trace) -> Floats:

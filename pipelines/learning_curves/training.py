@@ -35,6 +35,7 @@ def train_and_register_curves(
         raise ConfigError(f"--algorithm {chosen}: {AccuracyCurve.name} knows {', '.join(ALGORITHMS)}")
     try:
         model = fitted(chosen, table.curves, seed, part_of(progress, 0, 2))
+        model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
     except TrainingError as error:
         raise TrainingError(f"{table.path}: {error}") from error
     twins = held_out(table.curves, lambda curves, step: fitted(chosen, curves, seed, step), part_of(progress, 1, 2))

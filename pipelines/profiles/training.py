@@ -23,6 +23,8 @@ def train_and_register_epoch_time(
 ) -> dict[str, Any]:
     """Learn from a table of profiles and register a new version; what to tell the user.
 
+    A table of a window's jobs says so in what is registered: a run of jobs before its end is refused.
+
     Raises TrainingError for profiles of one model only, RegistryError for a store that cannot be used.
     """
     model = EpochTime(seed).fit(table, tick=progress or (lambda done, total: None))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.pipelines.training_jobs import TABLE_SETTINGS, read_tables
 from jobcast.traces.facts import facts_beside
+from jobcast.traces.splits import finished_jobs
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import STATIC, trainings_of
 
@@ -43,14 +43,8 @@ def regime_data(trace: Trace, from_s: float | None, until_s: float | None, min_j
     TrainingError
         No job is left.
     """
-    window = trace.between(from_s, until_s)
-    end_s = window.end_s
-    over = window if until_s is None else replace(window, jobs=window.jobs.filter(end_s <= until_s))
-    if not len(over):
-        raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
-    begin = float(over.submit_s[0]) if from_s is None else from_s
-    end = float(end_s.max()) if until_s is None else until_s
-    return TrainingData(over, begin, end, tuple(over.pools))
+    over, begin_s, end_s = finished_jobs(trace, from_s, until_s)
+    return TrainingData(over, begin_s, end_s, tuple(over.pools))
 
 
 def train_regimes(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:

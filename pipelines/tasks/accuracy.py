@@ -1,9 +1,9 @@
 """Where forecasts of a job's final accuracy come from: the truth, a registered model, a draw, or nowhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,10 +26,11 @@ NO_INTERVAL = -1.0
 
 @dataclass(frozen=True, slots=True)
 class ChosenAccuracy:
-    """A source of forecasts, None where nothing is forecast, and the concrete versions behind it."""
+    """A source of forecasts, None where nothing is forecast, versions behind it, and whether these saw the window."""
 
     forecast: AccuracyForecast | None
     models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
 
 
 def accuracy_forecast(
@@ -41,6 +42,7 @@ def accuracy_forecast(
     told: BadAnswers | None = None,
     job_ids: Sequence[str] = (),
     degrade: bool | None = None,
+    overlaps: Callable[[Any], bool] = lambda version: False,
 ) -> ChosenAccuracy:
     """The source of a spec; where a registered model answers what cannot be, nothing is forecast of that job.
 
@@ -51,6 +53,7 @@ def accuracy_forecast(
     seed : of draws
     told : where bad answers are counted, by names of jobs where these are given
     degrade : whether nothing is forecast where there is no registered model
+    overlaps : whether a version has seen the window; raises OverlapError where that is not allowed
 
     Raises ConfigError for a source that tells nothing of accuracies, RegistryError for a model that is not there.
     """
@@ -62,7 +65,7 @@ def accuracy_forecast(
     if spec.kind in ("random", "noisy"):
         return ChosenAccuracy(_drawn(final, 1.0 if spec.kind == "random" else spec.probability, seed))
     if spec.kind == "registry":
-        return _registered(spec, home, BadAnswers() if told is None else told, job_ids, degrade)
+        return _registered(spec, home, BadAnswers() if told is None else told, job_ids, degrade, overlaps)
     raise ConfigError(
         f"--forecasts {spec.label}: forecasts regimes, not accuracies; choose oracle, registry, conservative, random "
         "or noisy:P"
@@ -93,15 +96,21 @@ def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
 
 
 def _registered(
-    spec: ForecastSpec, home: Path, told: BadAnswers, job_ids: Sequence[str], degrade: bool | None
+    spec: ForecastSpec,
+    home: Path,
+    told: BadAnswers,
+    job_ids: Sequence[str],
+    degrade: bool | None,
+    overlaps: Callable[[Any], bool],
 ) -> ChosenAccuracy:
     from jobcast.models.curves.guarded import guarded_accuracies
 
     asked = registered(ACCURACY_CURVE, spec, home, told, CURVES, degrade)
     if asked is None:
         return ChosenAccuracy(None)
+    overlap = overlaps(asked.version)
     forecast = guarded_accuracies(by_model(asked.model), told, job_ids)
-    return ChosenAccuracy(forecast, {ACCURACY_CURVE: asked.version.version})
+    return ChosenAccuracy(forecast, {ACCURACY_CURVE: asked.version.version}, overlap)
 
 
 def by_model(model: "AccuracyCurve") -> AccuracyForecast:

@@ -67,8 +67,8 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
         if alone:
             return Learned()
         raise RegistryError(
-            f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --set tasks=FILE "
-            "--set curves=FILE`"
+            f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --until TIME`, "
+            "on jobs with --set tasks=FILE and curves=FILE or as `jobcast trace enrich --facts tasks` writes them"
         )
     version = registry.resolve(name, dict(spec.versions).get(name, spec.alias))
     model = loaded_version(home, name, version.version)
