@@ -366,7 +366,7 @@ REAL: Mapping[str, Topic] = {
         {
             "andreas": "--policy andreas --forecasts oracle",
             "andreas thorough": "--policy andreas --forecasts oracle --set thorough=true --set max_iterations=200",
-            "edf": "--policy edf",
+            "edf": "--policy edf --forecasts oracle",
         },
         (ANDREAS_LARGE,),
         slow=True,
