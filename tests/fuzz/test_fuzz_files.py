@@ -61,10 +61,12 @@ class Kind:
 
 
 ELASTIC = "simulate --trace elastic.csv --baseline none --predict"
-ROUNDS = "simulate --trace training.csv --gpus 1 --baseline none --set round_s=600"
-TASKED = "simulate --trace tasks.jobs.parquet --gpus 4 --baseline none --set round_s=120"
-TIMED = "simulate --trace energy.jobs.parquet --cluster energy.yaml --baseline none --set period_s=3600"
-PROFILED = "simulate --trace energy.jobs.parquet --set profiles=profiles.csv --baseline none"
+ROUNDS = "simulate --trace training.csv --forecasts oracle --gpus 1 --baseline none --set round_s=600"
+TASKED = "simulate --trace tasks.jobs.parquet --forecasts oracle --gpus 4 --baseline none --set round_s=120"
+TIMED = (
+    "simulate --trace energy.jobs.parquet --forecasts oracle --cluster energy.yaml --baseline none --set period_s=3600"
+)
+PROFILED = "simulate --trace energy.jobs.parquet --forecasts oracle --set profiles=profiles.csv --baseline none"
 SEARCH = (
     "--quiet search pcs --trace elastic.csv --gpus 4 --evaluations 4 --samples 1 --test-samples 1 --sample-jobs 5 "
     "--jobs 1 --algorithm optuna-tpe --out {}"
@@ -74,9 +76,9 @@ KINDS = {
         "cluster.yaml",
         (
             "simulate --trace jobs.csv --policy fcfs --cluster {}",
-            "simulate --trace jobs.csv --policy sia --set locality=true --cluster {}",
+            "simulate --trace jobs.csv --policy sia --forecasts oracle --set locality=true --cluster {}",
             f"{ELASTIC} --policy srsf --cluster {{}}",
-            "simulate --trace jobs.csv --policy srpt --baseline none --cluster {}",
+            "simulate --trace jobs.csv --policy srpt --forecasts oracle --baseline none --cluster {}",
             "simulate --trace tasks.jobs.parquet --policy tiresias --baseline none --set tasks=tasks.parquet "
             "--set curves=curves.parquet --cluster {}",
             f"{PROFILED} --policy ps --cluster {{}}",
@@ -94,7 +96,7 @@ KINDS = {
         "pools.csv",
         (
             "simulate --trace jobs.csv --policy fcfs --pools {}",
-            "simulate --trace jobs.csv --policy sia --set locality=true --pools {}",
+            "simulate --trace jobs.csv --policy sia --forecasts oracle --set locality=true --pools {}",
             "trace describe jobs.csv --pools {}",
             f"{ELASTIC} --policy fifo --pools {{}}",
         ),
@@ -111,7 +113,10 @@ KINDS = {
     "datasets": Kind(
         "datasets.csv", (f"{ROUNDS} --policy srpt --set throughputs=throughputs.csv --set datasets={{}}",)
     ),
-    "switches": Kind("switches.csv", ("simulate --trace jobs.csv --pools pools.csv --policy sia --set switches={}",)),
+    "switches": Kind(
+        "switches.csv",
+        ("simulate --trace jobs.csv --pools pools.csv --policy sia --forecasts oracle --set switches={}",),
+    ),
     "front": Kind("front.parquet", ("search apply {} --pick 0", "search check {} --trace elastic.csv")),
     "profiles csv": Kind("profiles.csv", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),
     "profiles parquet": Kind("profiles.parquet", (f"{TIMED} --policy fifo --set profiles={{}}", "profiles show {}")),

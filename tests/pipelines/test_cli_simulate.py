@@ -84,11 +84,11 @@ def test_results_name_what_they_come_from(shell, small):
 def test_jobs_come_as_csv_with_seconds_from_the_epoch(shell, small):
     shell.works(*small, "ssf", "--out", "jobs.out.csv")
     assert Path("jobs.out.csv").read_text() == (
-        "job_id,pool,submit_time,start_time,end_time,gpus,duration,preemptions,dedicated,waited_s,slowed,"
+        "job_id,pool,submit_time,start_time,end_time,gpus,duration,preemptions,dedicated,waited_s,forecast_duration_s,slowed,"
         "baseline_end_time\n"
-        "01,a,0.000000,0.000000,100.000000,4,100.000000,0,true,0.000000,false,100.000000\n"
-        "02,a,10.000000,110.000000,160.000000,4,50.000000,0,true,100.000000,true,150.000000\n"
-        "03,a,20.000000,100.000000,110.000000,2,10.000000,0,true,80.000000,false,160.000000\n"
+        "01,a,0.000000,0.000000,100.000000,4,100.000000,0,true,0.000000,100.000000,false,100.000000\n"
+        "02,a,10.000000,110.000000,160.000000,4,50.000000,0,true,100.000000,50.000000,true,150.000000\n"
+        "03,a,20.000000,100.000000,110.000000,2,10.000000,0,true,80.000000,10.000000,false,160.000000\n"
     )
 
 

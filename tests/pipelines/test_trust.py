@@ -236,7 +236,10 @@ def _page(shell, out, window):
 def test_a_backtest_degrades_too(shell, run, tmp_path):
     words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, *BACKTEST)
     shell.home = tmp_path / "nowhere"
-    assert "--degrade" in shell.refuses(*words)
+    without = json.loads(shell.works(*words, "--json", "-").out)
+    assert [row["label"] for row in without["rows"]] == ["fcfs", "sia conservative"]
+    assert "--degrade" in without["skipped"][0]["lacks"]
+    assert "--degrade" in shell.refuses(*words, "--policies", "sia", "--forecasts", "registry")
     answer = shell.works(*words, "--degrade", "--json", "-")
     registry, conservative = (row["figures"] for row in json.loads(answer.out)["rows"] if row["policy"] == "sia")
     assert registry["degraded"]

@@ -31,7 +31,7 @@ def test_a_file_that_cannot_be_read(shell, csv, header, row, said, words):
         (("--until", "0"), "--until: does not go with the predictor accuracy-curve (curves have no calendar)"),
         (("--retrain", "weekly"), "--retrain: does not go with"),
         (("--tune", "3"), "--tune: does not go with the predictor accuracy-curve (it has no settings to search)"),
-        (("--set", "a=b"), "--set: does not go with"),
+        (("--set", "a=b"), "--set a: only curves=FILE is read here"),
         (("--horizons", "5"), "--horizons: does not go with the predictor accuracy-curve; leave it out"),
         (("--min-jobs", "5"), "--min-jobs: does not go with"),
         (("--algorithm", "guess"), "--algorithm guess: accuracy-curve knows combination"),
