@@ -14,11 +14,9 @@ the objective falls, even where there is room for it; and running jobs are not h
 
 Equation 1 is about one call, and a lower objective at each call is not a lower cost in the end. On 200 instances of one
 call (`benchmarks/bench_andreas_exact.py`) `thorough` is 0.3 % above the optimum in the mean and the default 1,049 %,
-median 7 %. In replays of the generated campaign, seeds 300 to 303 of both scenarios with 20 nodes, the total cost of
-all is 195 EUR with the default, 632 with `thorough`, 208 with `caps` alone, and 1,907 with FIFO, 1,097 with EDF, 1,064
-with PS. `caps` alone has gaps of 38 % and suits small clusters: with seeds 300 to 305 the sums are 68 EUR against 93 of
-the default with 3 nodes, 165 against 180 with 10, but with 50 nodes, seeds 300 and 301 of the first scenario, 107
-against 94.
+median 7 %. In replays of the generated campaign it is the other way round: there `thorough` costs several times as much
+as the default, though less than FIFO, and `caps` alone, whose gaps are 38 %, is about as good (`effects` in
+docs/andreas.md; each of these sums moves by some ten per cent with the draws). `caps` suits small clusters.
 """
 
 from dataclasses import dataclass, field
