@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.rounds import RoundState
 
 Floats = NDArray[np.float64]
+_FLOATS = types.Array(types.float64, 1, "C")
 CENTRE, WATER = "centre", "water"
 TIGHT = 1e-9  # shares and GPUs closer to a bound than this are taken to be at it
 HALVINGS = 60  # of an interval: below the spacing of floats near 1
@@ -108,15 +111,19 @@ def _between(floors: Floats, widths: Floats, spare: float) -> Floats:
     return _central(floors, widths / high)
 
 
+@numba.njit(_FLOATS(_FLOATS, _FLOATS), cache=True, error_model="numpy")
 def _central(floors: Floats, prices: Floats) -> Floats:
     """Shares at which the pull of their own bounds balances a price, (n,), by halving."""
-    low, high = floors.copy(), np.ones(len(floors))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        with np.errstate(divide="ignore"):
-            rising = 1.0 / (middle - floors) + 1.0 / middle - 1.0 / (1.0 - middle) > prices
-        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    central: Floats = 0.5 * (low + high)
+    central = np.empty(len(floors))
+    for job in range(len(floors)):
+        floor, low, high = floors[job], floors[job], 1.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if 1.0 / (middle - floor) + 1.0 / middle - 1.0 / (1.0 - middle) > prices[job]:
+                low = middle
+            else:
+                high = middle
+        central[job] = 0.5 * (low + high)
     return central
 
 

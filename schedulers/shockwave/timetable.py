@@ -1,9 +1,21 @@
-"""Rounds for jobs: from how many to which ones, in few pieces."""
+"""Rounds for jobs: from how many to which ones, in few pieces. Compiled.
 
+Importing numba takes a second, so only what computes imports this file.
+"""
+
+from typing import Any
+
+import numba
 import numpy as np
+from numba import types
 
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
+
+njit: Any = numba.njit
+_BOOLS, _BOOLS_2D = types.Array(types.bool_, 1, "C"), types.Array(types.bool_, 2, "C")
+_INTS = types.Array(types.int64, 1, "C")
+_FLOATS, _FLOATS_2D = types.Array(types.float64, 1, "C"), types.Array(types.float64, 2, "C")
 
 
 def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floats, hold: float) -> Bools:
@@ -22,61 +34,93 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     hold : how many times as urgent as a job that runs another must be to be served before it where not all can wait
     """
     rounds = programme.rounds
-    runs = np.zeros((programme.jobs, rounds), dtype=np.bool_)
-    owed, running = counts.astype(np.int64), programme.running
     useful = np.minimum(rounds, np.ceil(programme.cautious_s / programme.round_s).astype(np.int64) + 1)
-    for column in range(rounds):
-        order = _by_urgency(urgency, running, hold)
-        order = order[owed[order] > 0]
-        must = _must(order, owed, programme.widths, programme.gpus, rounds - column - 1)
-        order = order[np.lexsort((-programme.widths[order] * (must > 0), ~running[order], -must))]
-        chosen, free = _first_fit(order, programme.widths, programme.gpus)
-        if free > 0:
-            given = runs.sum(axis=1)
-            given[chosen] = useful[chosen]
-            spare = np.flatnonzero(given < useful)
-            worth = fillers[spare, given[spare]]
-            chosen += _first_fit(spare[np.lexsort((-worth, ~running[spare]))], programme.widths, free)[0]
-        runs[chosen, column] = True
-        owed[chosen] = np.maximum(0, owed[chosen] - 1)
-        running = runs[:, column]
+    owed, fillers = counts.astype(np.int64), np.ascontiguousarray(fillers)
+    runs: Bools = _filled(owed, urgency, fillers, hold, programme.running, useful, programme.widths, programme.gpus)
     return runs
 
 
-def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
-    """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
-    if hold == np.inf:
-        return np.lexsort((-urgency, ~running))
-    return np.argsort(-urgency * np.where(running, hold, 1.0), kind="stable")
+@njit(_INTS(_INTS, _FLOATS), cache=True)
+def _sorted_by(order: Ints, keys: Floats) -> Ints:
+    """The same indexes by their keys, the smallest first; equal ones keep their order."""
+    return order[np.argsort(keys[order], kind="mergesort")]
 
 
-def _first_fit(order: Ints, widths: Ints, free: int) -> tuple[list[int], int]:
-    """Those that fit in order, some passed over, and the GPUs that stay free."""
-    chosen = []
-    for index, width in zip(order.tolist(), widths[order].tolist(), strict=True):
-        if free == 0:
-            break
-        if width <= free:
-            chosen.append(index)
-            free -= width
-    return chosen, free
-
-
+@njit(_INTS(_INTS, _INTS, _INTS, types.int64, types.int64), cache=True)
 def _must(order: Ints, owed: Ints, widths: Ints, gpus: int, later: int) -> Ints:
-    """Which jobs, of those in order, run now lest rounds owed do not fit into those that come later, (m,).
+    """Which jobs, of those in order, run now lest rounds owed do not fit into those that come later, (n,).
 
     Later rounds hold all that is owed only if for each k the rounds owed beyond the k-th of each job fit into all but k
     of them (Gale and Ryser): what does not must run now, first the jobs that are owed the most.
     """
-    owes, wide = owed[order], widths[order]
-    must = np.zeros(len(order), dtype=np.int64)
+    must = np.zeros(len(owed), dtype=np.int64)
+    bound = 0  # GPUs of those that must run
     for level in range(later, -1, -1):
-        deep = owes > level
-        lacking = int((wide * np.maximum(0, owes - level)).sum()) - gpus * (later - level)
-        lacking -= int(wide[must > 0].sum())
-        if lacking <= 0:
-            continue
-        rest = np.flatnonzero(deep & (must == 0))
-        before = np.cumsum(wide[rest]) - wide[rest]
-        must[rest[before < lacking]] = level + 1
+        lacking = -gpus * (later - level) - bound
+        for job in order:
+            lacking += widths[job] * max(0, owed[job] - level)
+        for job in order:
+            if lacking <= 0:
+                break
+            if owed[job] > level and must[job] == 0:
+                must[job] = level + 1
+                lacking -= widths[job]
+                bound += widths[job]
     return must
+
+
+@njit(types.int64(_INTS, _INTS, types.int64, _BOOLS), cache=True)
+def _first_fit(order: Ints, widths: Ints, free: int, chosen: Bools) -> int:
+    """Choose those that fit in order, some passed over; the GPUs that stay free."""
+    for job in order:
+        if widths[job] <= free:
+            chosen[job] = True
+            free -= widths[job]
+    return free
+
+
+@njit(_INTS(_FLOATS, _BOOLS, types.float64), cache=True)
+def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
+    """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
+    everybody = np.arange(len(urgency))
+    if hold == np.inf:
+        return _sorted_by(_sorted_by(everybody, -urgency), np.where(running, 0.0, 1.0))
+    return _sorted_by(everybody, -urgency * np.where(running, hold, 1.0))
+
+
+@njit(types.void(_FLOATS_2D, _INTS, _INTS, _INTS, types.int64, _BOOLS, _BOOLS), cache=True)
+def _fill_up(
+    fillers: Floats, given: Ints, useful: Ints, widths: Ints, free: int, running: Bools, chosen: Bools
+) -> None:
+    """Choose jobs beyond their counts for GPUs that stay idle, of those that have had `given` rounds."""
+    spare = np.flatnonzero(~chosen & (given < useful))
+    worth = np.zeros(len(given))
+    for job in spare:
+        worth[job] = fillers[job, given[job]]
+    spare = _sorted_by(_sorted_by(spare, -worth), np.where(running, 0.0, 1.0))
+    _first_fit(spare, widths, free, chosen)
+
+
+@njit(_BOOLS_2D(_INTS, _FLOATS, _FLOATS_2D, types.float64, _BOOLS, _INTS, _INTS, types.int64), cache=True)
+def _filled(
+    owed: Ints, urgency: Floats, fillers: Floats, hold: float, running: Bools, useful: Ints, widths: Ints, gpus: int
+) -> Bools:
+    """A timetable; `owed`, rounds that each job is still to run, changes."""
+    jobs, rounds = fillers.shape
+    runs, given = np.zeros((jobs, rounds), dtype=np.bool_), np.zeros(jobs, dtype=np.int64)
+    for column in range(rounds):
+        order = _by_urgency(urgency, running, hold)
+        order = order[owed[order] > 0]
+        must = _must(order, owed, widths, gpus, rounds - column - 1)
+        order = _sorted_by(order, np.where(must > 0, -widths, 0).astype(np.float64))
+        order = _sorted_by(order, np.where(running, 0.0, 1.0))
+        order = _sorted_by(order, -must.astype(np.float64))
+        chosen = np.zeros(jobs, dtype=np.bool_)
+        free = _first_fit(order, widths, gpus, chosen)
+        if free > 0:
+            _fill_up(fillers, given, useful, widths, free, running, chosen)
+        runs[:, column] = chosen
+        given += chosen
+        owed = np.maximum(0, owed - chosen)
+        running = chosen
+    return runs
