@@ -64,8 +64,8 @@ def _label(base: Cell, results: Sequence[CellResult]) -> str:
 def remarks(told: Mapping[str, Any]) -> list[str]:
     """What one should know of the gains in results.json: what was not compared, what has no interval."""
     laws = {row["label"]: row["law"] for row in told["rows"]}
-    home = laws[told["baseline"]]
-    strangers = [f"{label} ({law})" for label, law in laws.items() if law != home]
+    home = laws.get(told["baseline"])
+    strangers = [f"{label} ({law})" for label, law in laws.items() if home and law != home]
     jobs = max((gain["left_out"] for gain in told["gains"]), default=0)
     lines = {
         f"not compared with {told['baseline']}, under which jobs progress by {home}: {listed(strangers)}": strangers,
