@@ -18,7 +18,7 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
@@ -109,7 +109,8 @@ def simulate(
     if rule_of.kind == GOODPUT:
         return _by_goodput(scene, policy, split, progress)
     if rule_of.kind == ROUNDS:
-        work = work_forecasts(scene, spec, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
+        asked = spec if rule_of.asks else ORACLE  # who asks nothing needs no model
+        work = work_forecasts(scene, asked, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
         return _by_rounds(scene, policy, work, split, progress)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)

@@ -55,10 +55,12 @@ def enriched(shell, folder):
 @pytest.fixture
 def trained(shell, folder, enriched):
     """Two versions of each, from the trace and the tables beside it alone."""
-    if not shell.home.exists():
+    done = folder / "trained"
+    if not done.exists():
         for name, days in TRAINED.items():
             for day in days:
                 shell.works("train", name, *enriched[:2], "--until", DAY.format(day))
+        done.touch()
     return enriched
 
 
@@ -134,6 +136,17 @@ def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, trained)
     assert "jobcast train will-jobs-arrive" in lacks["sia"]
     assert "jobcast train mlf-policy" in lacks["mlf_rl"]
     assert lacks["sia_vc"] == "asks every job's future, which registry does not tell; add oracle to --forecasts"
+
+
+def test_who_asks_nothing_needs_no_version(shell, enriched):
+    told = shell.json("backtest", *enriched, "--policies", "las,mlf_h", "--forecasts", "registry", "--jobs", 1)
+    assert {row["label"]: row["versions"] for row in told["rows"]} == {
+        "fcfs": {},
+        "gandiva": {},
+        "las": {},
+        "mlf_h": {},
+    }
+    assert told["skipped"] == []
 
 
 def test_tables_of_jobs_are_named_by_set_where_none_lie_beside(shell, folder, enriched):
