@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import DecisionError, JobcastError, OverlapError
+from jobcast.domain.errors import DecisionError, JobcastError
 from jobcast.domain.laws import EPOCHS, SPEEDUP, TASKS
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
@@ -212,9 +212,8 @@ def run_matrix(
     """Replay all cells, `jobs` at a time; results in the order of the cells.
 
     The baselines of `baselines_of`, None for those of fcfs, are replayed once a window, whether or not they are cells
-    themselves. What cannot run goes into `lacking` where that is given, else what
-    it lacks is raised. Raises OverlapError for a model that has seen the window, ConfigError when the warm-up leaves no
-    job of a window.
+    themselves. What cannot run, a model that has seen the window among it, goes into `lacking` where that is given,
+    else what it lacks is raised. Raises ConfigError when the warm-up leaves no job of a window.
     """
     counted_s = [counted_from(*one.stretch_s, warmup_days) for one in experiments]
     named = baselines_of(cells, "fcfs", experiments[0]) if bases is None else bases
@@ -271,7 +270,7 @@ def _replay(
     ask = Ask(policy=cell.policy, spec=cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
     try:
         return number, replace(run(experiment, ask), replaced=())  # nobody explains a backtest
-    except (OverlapError, DecisionError):
+    except DecisionError:
         raise
     except JobcastError as error:
         return number, error

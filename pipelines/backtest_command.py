@@ -33,12 +33,12 @@ from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.policy_settings import check_settings
-from jobcast.pipelines.running import sources_for
+from jobcast.pipelines.running import lacking_source, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.summaries import by_lack
 from jobcast.pipelines.whole_jobs import LOOP_NOTE
-from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
+from jobcast.schedulers.policies import KINDS, POOLS, ROUNDS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.table import Trace
@@ -114,7 +114,10 @@ def run_backtest(
             progress=step,
         )
     asked_for = {cell.label for cell in wanted}
-    skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in lacking if one.cell.label in asked_for]
+    # A baseline that nobody asked for is missed where others ran under its law.
+    met = {one.log.law for one in results}
+    missed = [one for one in lacking if one.cell.label in asked_for or find_policy(one.cell.policy).law in met]
+    skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
     if asked_for.isdisjoint(one.cell.label for one in results):
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
     rests_on = assumptions_beside(trace.source.path)
@@ -183,10 +186,8 @@ def _pairs(
     for rule in rules:
         specs = sources_for(experiment, rule, request.forecasts)
         if not specs:
-            asked = ", ".join(spec.label for spec in request.forecasts)
-            skipped.append(
-                {"policy": rule.name, "lacks": f"a source that tells {' and '.join(rule.asks)}, not {asked}"}
-            )
+            training = rule.kind == ROUNDS and "throughputs" in experiment.files(ROUNDS)
+            skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts, training)})
         found += [(rule.name, spec, label_of(rule.name, spec)) for spec in specs]
     return found
 

@@ -66,9 +66,9 @@ def _label(base: Cell, results: Sequence[CellResult]) -> str:
 def remarks(told: Mapping[str, Any]) -> list[str]:
     """What one should know of the gains in results.json: what was not compared, what has no interval."""
     laws = {row["label"]: row["law"] for row in told["rows"]}
-    home = laws[told["baseline"]]
+    home = laws.get(told["baseline"])
     others = {law: label for law, label in told["baselines"].items() if law != home and law in laws.values()}
-    strangers = [f"{label} ({law})" for label, law in laws.items() if law != home and law not in others]
+    strangers = [f"{label} ({law})" for label, law in laws.items() if home and law != home and law not in others]
     jobs = max((gain["left_out"] for gain in told["gains"]), default=0)
     lines = {
         f"compared within each way that jobs progress: by {home} with {told['baseline']}, "

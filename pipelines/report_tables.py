@@ -131,6 +131,28 @@ def skipped_table(skipped: Sequence[Mapping[str, str]]) -> Table | None:
     return Table("Policies that cannot run here", ("policies", "what they lack"), rows, words=2) if rows else None
 
 
+def matrix_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -> Table | None:
+    """What each version and source is worth to each policy: times as fast as the baseline of the policy's law."""
+    policies, cells = {one.label: one.policy for one in known}, dict[str, dict[str, str]]()
+    for one in known:
+        over = (gain for gain in gains if gain["label"] == one.label and policies[gain["against"]] != one.policy)
+        gain = next(over, None)
+        if one.forecasts and gain and gain["ratio"]:
+            cells.setdefault(one.policy, {})[one.forecasts] = _with_interval(gain)
+    several = {policy: told for policy, told in cells.items() if len(told) > 1}
+    if not several:
+        return None
+    sources = list(dict.fromkeys(source for told in several.values() for source in told))
+    lines = [(policy, *(told.get(source, UNKNOWN) for source in sources)) for policy, told in several.items()]
+    note = "Times as fast as the baseline of the policy's law, geometric mean, with 95 % interval."
+    return Table("Versions and sources by policy", ("policy", *sources), lines, note=note)
+
+
+def _with_interval(gain: Mapping[str, Any]) -> str:
+    interval = between(gain["low"], gain["high"])
+    return number(gain["ratio"]) + ("" if interval == UNKNOWN else f" ({interval})")
+
+
 def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -> Table | None:
     """Forecasts against one another, a row a policy: what each version is worth to each."""
     rows, policies = {one.label: one for one in known}, {one.label: one.policy for one in known}
@@ -139,9 +161,7 @@ def versions_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]])
         a, b = gain["label"], gain["against"]
         if policies[a] == policies[b] and gain["ratio"]:
             pair = f"{rows[a].forecasts or 'plain'} over {rows[b].forecasts or 'plain'}"
-            interval = between(gain["low"], gain["high"])
-            told = number(gain["ratio"]) + ("" if interval == UNKNOWN else f" ({interval})")
-            cells.setdefault(policies[a], {})[pair] = told
+            cells.setdefault(policies[a], {})[pair] = _with_interval(gain)
     pairs = list(dict.fromkeys(pair for told in cells.values() for pair in told))
     if len(cells) < 2:
         return None  # of one policy the list of gains tells more

@@ -127,10 +127,10 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
 
     `training`: whether jobs report epochs, so that policies of rounds ask for regimes.
     """
-    if spec.versions:
-        asked = {PREDICTORS_OF.get(one, "") for one in rule.asks} | {rule.learned}
-        if asked.isdisjoint(name for name, _ in spec.versions):
-            return False
+    if not rule.asks:
+        return True
+    if spec.versions and _predictors(rule).isdisjoint(name for name, _ in spec.versions):
+        return False
     if FUTURE in rule.asks:
         return spec.kind == "oracle"
     if rule.kind in ANSWERED_BY:
@@ -153,8 +153,24 @@ def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[Foreca
     Where none does, its default: only if nothing was asked for or it needs no model, else there is none.
     """
     default = default_forecasts(experiment, rule)
-    found = [spec for spec in asked if answers(spec, rule, training=default == RESTATEMENT)]
-    return found or ([default] if not asked or default != REGISTRY else [])
+    found = [pinned(spec, rule) for spec in asked if answers(spec, rule, training=default == RESTATEMENT)]
+    return list(dict.fromkeys(found)) or ([default] if not asked or default != REGISTRY else [])
+
+
+def pinned(spec: ForecastSpec, rule: PolicySpec) -> ForecastSpec:
+    """A source with those pins alone that are of predictors that a policy asks."""
+    return replace(spec, versions=tuple(one for one in spec.versions if one[0] in _predictors(rule)))
+
+
+def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec], training: bool) -> str:
+    """What to say where none of the sources tells what a policy asks: which do."""
+    able = [one.label for one in (REGISTRY, RESTATEMENT, ORACLE) if answers(one, rule, training)]
+    known = ", ".join(spec.label for spec in asked)
+    return f"asks {' and '.join(rule.asks)}, which {known} does not tell; add {' or '.join(able)} to --forecasts"
+
+
+def _predictors(rule: PolicySpec) -> set[str]:
+    return {PREDICTORS_OF[one] for one in rule.asks if one in PREDICTORS_OF} | {rule.learned} - {""}
 
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:

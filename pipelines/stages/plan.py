@@ -117,7 +117,7 @@ STAGES: tuple[Stage, ...] = (
             "pipelines/forecast_plugins.py",
             "pipelines/forecast_specs.py",
             "pipelines/job_forecasts.py",
-    "pipelines/job_table.py",
+            "pipelines/job_table.py",
             "pipelines/predictor_names.py",
             "pipelines/recipes",
             "pipelines/scaling_jobs.py",

@@ -106,7 +106,6 @@ def test_a_window_and_a_limit(shell, words):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--forecasts", "bayes"), "forecasts regimes, not accuracies"),
         (("--pools", "p.csv"), "--pools and --gpus exclude each other; give one"),
         (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
         (("--set", "nosuch=2"), "policy mlf_h: setting nosuch: not known"),
@@ -117,6 +116,11 @@ def test_a_window_and_a_limit(shell, words):
 )
 def test_mistakes_get_one_line(shell, words, more, told):
     assert told in shell.refuses(*words("mlf_h", *more))
+
+
+def test_a_source_that_tells_nothing_of_accuracies_is_refused_by_who_asks(shell, words):
+    assert "forecasts regimes, not accuracies" in shell.refuses(*words("mlf_c", "--forecasts", "bayes"))
+    assert shell.json(*words("mlf_h", "--forecasts", "bayes", "--limit", "3"))["forecasts"] is None
 
 
 def test_a_missing_file_is_named(shell, folder):
