@@ -80,6 +80,7 @@ def run_backtest(
 
     Raises ConfigError for unknown policies, and whatever scenes and sources refuse, before anything is written.
     """
+    asked_by_name = set(request.policies)
     request = replace(request, policies=_named(request.policies))
     rules = [*_rules(request.policies), find_policy(request.baseline)]
     local = asks_for_locality(request.settings)
@@ -90,7 +91,8 @@ def run_backtest(
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
     experiments = _experiments(request, trace, facts)
     skipped: list[dict[str, str]] = []
-    pairs = _pairs(request, rules[:-1], experiments[0], skipped)
+    able = _quick(rules[:-1], asked_by_name, experiments, skipped)
+    pairs = _pairs(request, able, experiments[0], skipped)
     wanted = with_settings(matrix(pairs, len(experiments), request.seeds), own, local)
     if not wanted:
         lacks = "; ".join(f"{one['policy']}: {one['lacks']}" for one in skipped)
@@ -173,6 +175,18 @@ def _apart(
     own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
     check_settings(tuple(rule.name for rule in rules), {n: v for n, v in settings.items() if n not in facts}, local)
     return facts, own
+
+
+def _quick(
+    rules: Sequence[PolicySpec], by_name: set[str], experiments: Sequence[Experiment], skipped: list[dict[str, str]]
+) -> list[PolicySpec]:
+    """Policies that were asked for by name, and of the others those for so many jobs; the rest is skipped."""
+    most = max(len(one.window) for one in experiments)
+    slow = [rule for rule in rules if rule.most_jobs is not None and rule.most_jobs < most and rule.name not in by_name]
+    for rule in slow:
+        why = f"fewer jobs: it is for at most {rule.most_jobs:,}, of {most:,}"
+        skipped.append({"policy": rule.name, "lacks": f"{why}; --policies {ALL},{rule.name} runs it all the same"})
+    return [rule for rule in rules if rule not in slow]
 
 
 def _pairs(

@@ -196,6 +196,7 @@ class PolicySpec:
     preempts : whether it stops running jobs, or changes what they hold
     learned, instead : predictor that it runs, and the policy whose place that takes; itself where it runs without too
     local : how it places jobs on servers, where it can
+    most_jobs : of a trace on which it answers within minutes, None where there is no such bound
     """
 
     name: str
@@ -211,6 +212,7 @@ class PolicySpec:
     learned: str = ""
     instead: str = ""
     local: Local | None = None
+    most_jobs: int | None = None
 
     @property
     def law(self) -> str:

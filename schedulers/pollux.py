@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 
+import numba
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.goodput import ScalableJob
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
+_FLOATS_2D = types.Array(types.float64, 2, "C")
+_STEP = types.Tuple((types.float64, types.int64))  # type: ignore[no-untyped-call]
 P = -1.0  # Pollux (OSDI 2021): its default
 RESTART_S = 30.0  # Pollux: what it assumes a change of GPUs to cost
 LEAST_SPEEDUP = 0.01
@@ -44,7 +50,11 @@ class Pollux:
         worth = [self._worth(job, fair, total_gpus) for job in jobs]
         held = [min(job.held_gpus, len(values) - 1) for job, values in zip(jobs, worth, strict=True)]
         starts = [[0] * len(jobs)] if sum(held) > total_gpus else [held, [0] * len(jobs)]
-        plans = [_greedy(worth, start, total_gpus) for start in starts]
+        most = np.array([len(values) - 1 for values in worth])
+        table = np.zeros((len(jobs), int(most.max()) + 1))
+        for row, values in zip(table, worth, strict=True):
+            row[: len(values)] = values
+        plans = [_greedy(table, most, np.array(start), total_gpus - sum(start)).tolist() for start in starts]
         return max(plans, key=lambda plan: sum(values[gpus] for values, gpus in zip(worth, plan, strict=True)))
 
     def fitness(self, speedups: Sequence[float]) -> float:
@@ -68,29 +78,33 @@ class Pollux:
         return powers if self._p > 0 else -powers
 
 
-def _greedy(worth: Sequence[Floats], start: Sequence[int], total_gpus: int) -> list[int]:
-    """Allocation reached from a start by steps of the greatest gain a GPU; ties go by position."""
-    gpus, free = list(start), total_gpus - sum(start)
-    steps = [_best_step(values, now, free) for values, now in zip(worth, gpus, strict=True)]
+@numba.njit(_STEP(_FLOATS, types.int64, types.int64), cache=True)
+def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
+    """Greatest gain a GPU of going up from so many GPUs to `most` at most, and by how many; nothing where no way up."""
+    best, step = 0.0, 0
+    for up in range(1, most - now + 1):
+        gain = (values[now + up] - values[now]) / up
+        if up == 1 or gain > best:
+            best, step = gain, up
+    return best, step
+
+
+@numba.njit(_INTS(_FLOATS_2D, _INTS, _INTS, types.int64), cache=True)
+def _greedy(worth: Floats, most: Ints, start: Ints, free: int) -> Ints:
+    """Allocation reached from a start by steps of the greatest gain a GPU; ties go by position.
+
+    `worth` is (n_jobs, n) by GPUs, of which each job can use `most`; `free`: GPUs that the start leaves.
+    """
+    gpus, gains, steps = start.copy(), np.zeros(len(start)), np.zeros(len(start), dtype=np.int64)
+    for job in range(len(start)):
+        gains[job], steps[job] = _best_step(worth[job], gpus[job], min(most[job], gpus[job] + free))
     while free > 0:
-        gains = [gain for gain, _ in steps]
-        index = int(np.argmax(gains))
-        gain, step = steps[index]
-        if gain <= 0.0:
+        index = np.argmax(gains)
+        if gains[index] <= 0.0:
             break
-        gpus[index] += step
-        free -= step
-        for other, (_, planned) in enumerate(steps):
-            if other == index or planned > free:
-                steps[other] = _best_step(worth[other], gpus[other], free)
+        gpus[index] += steps[index]
+        free -= steps[index]
+        for job in range(len(start)):
+            if job == index or steps[job] > free:
+                gains[job], steps[job] = _best_step(worth[job], gpus[job], min(most[job], gpus[job] + free))
     return gpus
-
-
-def _best_step(values: Floats, now: int, free: int) -> tuple[float, int]:
-    """Greatest gain a GPU of going up from so many GPUs, and by how many; nothing where there is no way up."""
-    ahead = values[now + 1 : now + free + 1]
-    if not len(ahead):
-        return 0.0, 0
-    gains = (ahead - values[now]) / np.arange(1, len(ahead) + 1)
-    step = int(np.argmax(gains))
-    return float(gains[step]), step + 1

@@ -49,7 +49,7 @@ class ShockwaveSettings(NoiseSettings):
     mode: Literal["reactive", "lazy"] = Field(
         default="reactive", description="plan anew when a batch size changes, or not"
     )
-    time_limit_s: Seconds = Field(default=2.0, description="of the solver, a guard")
+    time_limit_s: Seconds = Field(default=60.0, description="of the solver, a guard")
 
 
 class OsspSettings(NoiseSettings):

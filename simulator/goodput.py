@@ -101,8 +101,12 @@ def replay_goodput(
     """
     accounts, total_gpus = [_Account() for _ in works], pool.quota
     now_s = works[0].submit_s if works else 0.0
-    while any(account.end_s == inf for account in accounts):
-        active = [seq for seq, work in enumerate(works) if work.submit_s <= now_s and accounts[seq].end_s == inf]
+    active: list[int] = []
+    arrived = 0
+    while active or arrived < len(works):
+        while arrived < len(works) and works[arrived].submit_s <= now_s:
+            active.append(arrived)
+            arrived += 1
         if active:
             jobs = [_seen(seq, works[seq], accounts[seq], now_s) for seq in active]
             gpus = policy.allocate(jobs, total_gpus)
@@ -110,8 +114,9 @@ def replay_goodput(
             for seq, count in zip(active, gpus, strict=True):
                 _apply(accounts[seq], count, now_s, restart_s)
                 _run(accounts[seq], works[seq], now_s, now_s + round_s)
+            active = [seq for seq in active if accounts[seq].end_s == inf]
             if progress is not None:
-                progress(sum(account.end_s < inf for account in accounts), len(accounts))
+                progress(arrived - len(active), len(accounts))
         now_s += round_s
     return _log(pool, works, accounts), [account.stretches for account in accounts]
 

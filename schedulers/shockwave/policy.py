@@ -35,7 +35,7 @@ FLOOR = 3.0
 never steep: a new job has no claim to a round at once, which costs a restart, and one near its end is not forsaken. On
 the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time more and treated more jobs unfairly.
 """
-TIME_LIMIT_S = 2.0
+TIME_LIMIT_S = 60.0
 MOST_WEIGHT = 1e100
 """Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers."""
 REACTIVE, LAZY = "reactive", "lazy"

@@ -35,7 +35,7 @@ class Limits:
     gap: float = 0.005
     cells: int = 400
     nodes: int = 20
-    time_limit_s: float = 2.0
+    time_limit_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Schedulers of every kind meet in one table: each row is what `simulate` tells of the policy alone."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,18 @@ def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, folder, enri
     assert [one["policy"] for one in told["skipped"]] == ["mlf_h", "edf"]
     assert all("jobcast trace enrich --facts" in one["lacks"] or "--cluster" in one["lacks"] for one in told["skipped"])
     assert "trace enrich --facts tasks" in shell.refuses(*words[:-3], "mlf_h")
+
+
+def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(shell, enriched, monkeypatch):
+    known = {name: find_policy(name) for name in ("fcfs", "energy_fifo")}
+    few = {"exact": replace(find_policy("exact"), most_jobs=13)}
+    monkeypatch.setattr("jobcast.schedulers.registry.BUILT_IN", known | few)
+    words = ("backtest", *enriched, "--forecasts", "oracle", "--jobs", 1, "--policies")
+    told = shell.json(*words, "all")
+    assert [row["policy"] for row in told["rows"]] == ["fcfs", "energy_fifo"]
+    lacks = "fewer jobs: it is for at most 13, of 14; --policies all,exact runs it all the same"
+    assert told["skipped"] == [{"policy": "exact", "lacks": lacks}]
+    assert "exact" in {row["policy"] for row in shell.json(*words, "all,exact")["rows"]}
 
 
 def test_who_answers_whom():
