@@ -14,9 +14,9 @@ the objective falls, even where there is room for it; and running jobs are not h
 
 Equation 1 is about one call, and a lower objective at each call is not a lower cost in the end. On 200 instances of one
 call (`benchmarks/bench_andreas_exact.py`) `thorough` is 0.3 % above the optimum in the mean and the default 1,049 %,
-median 7 %. In replays of the first scenario with 20 nodes, seeds 0 to 4, a run costs 29 EUR in the mean with the default
-(19 to 38 by seed), 198 with `thorough` (139 to 271), 28 with `caps` alone, whose gaps are 38 %, and 182 with FIFO, 116
-with EDF, 121 with PS (`python -m papers.andreas effects`).
+median 7 %. In replays of the first scenario with 20 nodes, seeds 0 to 4, a run costs 29 EUR in the mean with the
+default (19 to 38 by seed), 198 with `thorough` (139 to 271), 28 with `caps` alone, whose gaps are 38 %, and 182 with
+FIFO, 116 with EDF, 121 with PS (`python -m papers.andreas effects`).
 """
 
 from dataclasses import dataclass, field
