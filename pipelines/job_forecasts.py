@@ -9,11 +9,9 @@ from jobcast.domain.tasks import AccuracyForecast, Ints
 from jobcast.simulator.log import Floats, RunLog
 from jobcast.simulator.recording import (
     ACCURACY,
-    BIN,
     DURATION,
     EPOCH_TIME,
     LEFT,
-    LIKELIEST,
     JobAnswer,
     JobAnswers,
 )
@@ -39,7 +37,7 @@ def forecast_columns(
     columns: dict[str, Floats] = {}
     if run_times := {**told.first(DURATION), **told.first(LEFT)}:
         columns["forecast_duration_s"] = _column(run_times, job_ids)
-    if bins := {**told.first(LIKELIEST), **told.first(BIN)}:
+    if bins := told.bins():
         right = np.searchsorted(60.0 * np.asarray(horizons_min), log.duration_s)
         columns["bins_off"] = right - _column(bins, job_ids)
     if (accuracies := told.first(ACCURACY)) and final is not None:

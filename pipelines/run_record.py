@@ -43,8 +43,6 @@ COPIED = (
     "overlap_allowed",
     "jobcast",
     "bad_forecasts",
-    "asks",
-    "answers_left_out",
 )
 """What the record takes over from the figures of `simulate --json`."""
 REPLACED_COLUMNS = {

@@ -111,7 +111,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "jobcast": __version__,
     }
     if request.out:
-        _write(request.out, scene, ran, base, {**result, **_source_told(rule, ran)}, decide)
+        _write(request.out, scene, ran, base, result, decide)
         console.note(f"jobs: {request.out}")
     if segments:
         write_segments(scene, ran.log, segments)
@@ -204,11 +204,8 @@ def _write(
     if isinstance(scene.workload, Workload):
         told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
         bins = bin_names(ran.recording, scene.workload)
+    left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
+    told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out}
     of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scene.job_ids, ran.log)
     write_job_table(ran.log, scene.listed, out, None if base is None else base.log, ran.nodes, bins)
     write_run_record(out, told, ran.log, ran.recording, ran.replaced, of_jobs)
-
-
-def _source_told(rule: PolicySpec, ran: Simulated) -> dict[str, Any]:
-    """What a record tells of forecasts beside the figures: what the policy asks of them, and how many were left out."""
-    return {"asks": list(rule.asks), "answers_left_out": 0 if ran.of_jobs is None else ran.of_jobs.left_out}

@@ -3,8 +3,8 @@
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, nan
-from types import MappingProxyType
+from functools import partial
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,14 @@ from jobcast.domain.training import Progress, Regime
 from jobcast.simulator.log import Floats, Ints
 
 ARRIVES, LOAD, PROBABILITY, QUANTILE = "arrives", "load", "probability", "quantile"
-"""Questions about a pool and a horizon: the methods of `domain.forecasts.Forecasts` and `UncertainForecasts`."""
+"""Questions about a pool and a horizon."""
+OF_POOLS = {
+    "will_jobs_arrive": ARRIVES,
+    "new_load": LOAD,
+    "arrival_probability": PROBABILITY,
+    "load_quantile": QUANTILE,
+}
+"""Methods of `domain.forecasts.Forecasts` and `UncertainForecasts` -> the question that they ask."""
 
 Question = tuple[str, str, float, float]
 """(question, pool, horizon in seconds, level of a quantile or 0)."""
@@ -80,6 +87,10 @@ class JobAnswers:
         """The first answer by job id; of what is left of a run time, that run time."""
         return self._first.get(question, {})
 
+    def bins(self) -> dict[str, float]:
+        """The first duration bin by job id, the likeliest where only chances were told."""
+        return {**self.first(LIKELIEST), **self.first(BIN)}
+
     def lacks(self, question: str, job_id: str) -> bool:
         """Whether an answer would be looked at."""
         return self.full or job_id not in self._first[question]
@@ -111,6 +122,8 @@ class JobAnswers:
 class Asked:
     """Passes every question on, and keeps what is answered about jobs: what errors of forecasts are told by.
 
+    It can tell what its source can, and no more.
+
     Parameters
     ----------
     source : answers; what it answers is never changed
@@ -121,72 +134,64 @@ class Asked:
     of_jobs : what was answered
     """
 
-    keepers: Mapping[str, str] = MappingProxyType({"duration_probabilities": "_keep_likeliest"})
-    """What only some sources can tell -> the method that keeps it."""
-
     def __init__(self, source: Any, factor: Callable[[Job], float] | None = None, *, full: bool = False) -> None:
         self._source, self._factor = source, factor
         self.of_jobs = JobAnswers(full)
-
-    def duration_s(self, job: Job) -> float:
-        """The source's answer, seconds."""
-        answer: float = self._source.duration_s(job)
-        if self.of_jobs.lacks(DURATION, job.job_id):
-            whole_s = answer * (self._factor(job) if self._factor else 1.0)
-            self.of_jobs.keep(JobAnswer(job.job_id, DURATION, self.of_jobs.now_s, "", whole_s))
-        return answer
-
-    def duration_bin(self, job: Job) -> int:
-        """The source's answer."""
-        answer: int = self._source.duration_bin(job)
-        self.of_jobs.keep_first(BIN, job.job_id, answer)
-        return answer
-
-    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
-        """The source's answer."""
-        answer: tuple[Regime, ...] = self._source.regimes(job, progress)
-        if job.training is not None and self.of_jobs.lacks(LEFT, job.job_id):
-            left_s = job.training.run_time_s(answer) * (self._factor(job) if self._factor else 1.0)
-            done_s = job.training.run_time_s(progress.regimes)
-            of = ", ".join(f"{one.batch_size} x {one.epochs:.4g}" for one in answer if one.epochs > 0)
-            told = JobAnswer(job.job_id, LEFT, self.of_jobs.now_s, of, left_s, done_s=done_s)
-            self.of_jobs.keep(told)
-        return answer
+        self._keepers: dict[str, Callable[..., None]] = {
+            "duration_s": self._keep_duration,
+            "duration_bin": self._keep_bin,
+            "duration_probabilities": self._keep_likeliest,
+            "regimes": self._keep_regimes,
+        }
 
     def bins(self) -> dict[str, int]:
         """The bin forecast for each job by id, the likeliest where only probabilities were asked for."""
-        return {job_id: int(told) for name in (LIKELIEST, BIN) for job_id, told in self.of_jobs.first(name).items()}
+        return {job_id: int(told) for job_id, told in self.of_jobs.bins().items()}
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the source can tell, as it is; methods are looked up once."""
+        """What the source can tell; methods are looked up once."""
         if name.startswith("_"):
             raise AttributeError(name)
         told = getattr(self._source, name)
-        keeper = self.keepers.get(name)
-        if keeper is None:
-            if callable(told):
-                self.__dict__[name] = told
+        if not callable(told):
             return told
-        keep = getattr(self, keeper)
+        keep = self._keepers.get(name)
 
         def ask(*asked: Any, **named: Any) -> Any:
             answer = told(*asked, **named)
-            keep(answer, *asked, **named)
+            keep(answer, *asked, **named)  # type: ignore[misc]
             return answer
 
-        self.__dict__[name] = ask
-        return ask
+        self.__dict__[name] = told if keep is None else ask
+        return self.__dict__[name]
+
+    def _keep_duration(self, answer: float, job: Job) -> None:
+        if self.of_jobs.lacks(DURATION, job.job_id):
+            self.of_jobs.keep(JobAnswer(job.job_id, DURATION, self.of_jobs.now_s, "", answer * self._lengthened(job)))
+
+    def _keep_bin(self, answer: int, job: Job) -> None:
+        self.of_jobs.keep_first(BIN, job.job_id, answer)
 
     def _keep_likeliest(self, answer: Sequence[float], job: Job) -> None:
         if self.of_jobs.lacks(LIKELIEST, job.job_id):
             self.of_jobs.keep_first(LIKELIEST, job.job_id, int(np.argmax(answer)))
 
+    def _keep_regimes(self, answer: Sequence[Regime], job: Job, progress: Progress) -> None:
+        if job.training is None or not self.of_jobs.lacks(LEFT, job.job_id):
+            return
+        left_s = job.training.run_time_s(tuple(answer)) * self._lengthened(job)
+        done_s = job.training.run_time_s(progress.regimes)
+        of = ", ".join(f"{one.batch_size} x {one.epochs:.4g}" for one in answer if one.epochs > 0)
+        self.of_jobs.keep(JobAnswer(job.job_id, LEFT, self.of_jobs.now_s, of, left_s, done_s=done_s))
+
+    def _lengthened(self, job: Job) -> float:
+        return 1.0 if self._factor is None else self._factor(job)
+
 
 class Recording(Asked):
-    """Implements `domain.forecasts.ForecastSource`: keeps what was answered about pools too, and all news of jobs.
+    """Keeps what was answered about pools too, and all news of jobs.
 
-    About pools one row is kept whenever an answer differs from the last one to the same question. Whatever else the
-    source can tell is passed on as it is.
+    About pools one row is kept whenever an answer differs from the last one to the same question.
 
     Parameters
     ----------
@@ -197,72 +202,31 @@ class Recording(Asked):
     questions : those that were asked about pools; rows refer to them by position
     """
 
-    keepers = MappingProxyType(
-        {
-            **Asked.keepers,
-            "arrival_probability": "_keep_probability",
-            "load_quantile": "_keep_quantile",
-        }
-    )
-
     def __init__(self, source: Any, factor: Callable[[Job], float] | None = None) -> None:
         super().__init__(source, factor, full=True)
-        self._now_s = -inf
+        of_pools = {name: partial(self._keep_changed, question) for name, question in OF_POOLS.items()}
+        self._keepers |= of_pools
         self.questions: list[Question] = []
         self._known: dict[Question, int] = {}
-        self._arrives: dict[tuple[str, float], bool] = {}
-        self._loads: dict[tuple[str, float], float] = {}
-        self._others: dict[Question, float] = {}
+        self._last: dict[Question, float] = {}
         self._at_s, self._question, self._answer = array("d"), array("q"), array("d")
-
-    @property
-    def horizons_min(self) -> Sequence[float]:
-        """Horizons of the source, minutes."""
-        told: Sequence[float] = self._source.horizons_min
-        return told
 
     def advance(self, now_s: float) -> None:
         """Move to an instant, and the source with it where instants matter to it."""
-        self._now_s = self.of_jobs.now_s = now_s
+        self.of_jobs.now_s = now_s
         if hasattr(self._source, "advance"):
             self._source.advance(now_s)
 
-    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
-        """The source's answer."""
-        answer: bool = self._source.will_jobs_arrive(pool, horizon_s)
-        key = (pool, horizon_s)
-        if self._arrives.get(key) != answer:
-            self._arrives[key] = answer
-            self._keep((ARRIVES, pool, horizon_s, 0.0), float(answer))
-        return answer
-
-    def new_load(self, pool: str, horizon_s: float) -> float:
-        """The source's answer, GPUs."""
-        answer: float = self._source.new_load(pool, horizon_s)
-        key = (pool, horizon_s)
-        if self._loads.get(key) != answer:
-            self._loads[key] = answer
-            self._keep((LOAD, pool, horizon_s, 0.0), answer)
-        return answer
-
-    def _keep_probability(self, answer: float, pool: str, horizon_s: float) -> None:
-        self._keep_changed((PROBABILITY, pool, horizon_s, 0.0), answer)
-
-    def _keep_quantile(self, answer: float, pool: str, horizon_s: float, level: float) -> None:
-        self._keep_changed((QUANTILE, pool, horizon_s, level), answer)
-
-    def _keep_changed(self, question: Question, answer: float) -> None:
-        if self._others.get(question) != answer:
-            self._others[question] = answer
-            self._keep(question, answer)
-
-    def _keep(self, question: Question, answer: float) -> None:
-        position = self._known.get(question)
-        if position is None:
-            position = self._known[question] = len(self.questions)
+    def _keep_changed(self, name: str, answer: float, pool: str, horizon_s: float, level: float = 0.0) -> None:
+        question = (name, pool, horizon_s, level)
+        if self._last.get(question) == answer:
+            return
+        self._last[question] = answer
+        if question not in self._known:
+            self._known[question] = len(self.questions)
             self.questions.append(question)
-        self._at_s.append(self._now_s)
-        self._question.append(position)
+        self._at_s.append(self.of_jobs.now_s)
+        self._question.append(self._known[question])
         self._answer.append(answer)
 
     def answers(self) -> tuple[Floats, Ints, Floats]:
