@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
@@ -136,6 +137,28 @@ class Trace:
     def end_s(self) -> Floats:
         """When jobs ended, seconds from the epoch: `end_time`, else start + duration, shape (n_jobs,)."""
         return self._time_or("end_time", self.start_s + self.duration_s)
+
+    @property
+    def due_s(self) -> Floats:
+        """Due dates, seconds from the epoch: `deadline`, infinite where there is none, shape (n_jobs,)."""
+        return self._time_or("deadline", np.full(len(self), np.inf))
+
+    def numbers(self, column: str, otherwise: float) -> Floats:
+        """A column of numbers, shape (n_jobs,), or where it is missing or empty the same number."""
+        if column not in self.jobs.columns:
+            return np.full(len(self), otherwise)
+        return self.jobs[column].cast(pl.Float64).fill_null(otherwise).to_numpy()
+
+    def needed(self, column: str, by: str) -> pl.Series:
+        """A column that each job must fill, for what needs it. Raises TraceError that names the first that does not."""
+        path = self.source.path
+        if column not in self.jobs.columns:
+            raise TraceError(f"{path}: column {column} missing, which {by} need; add it")
+        known = self.jobs[column]
+        if known.null_count():
+            job_id = self.jobs["job_id"][int(known.is_null().arg_true()[0])]
+            raise TraceError(f"{path}: job {job_id} names no {column}; fill the column {column}")
+        return known
 
     def between(self, from_s: float | None, until_s: float | None) -> "Trace":
         """Jobs submitted in [from_s, until_s); None leaves a side open."""

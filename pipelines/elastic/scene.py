@@ -78,9 +78,7 @@ def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0,
 
 def models_of(trace: Trace) -> tuple[str, ...]:
     """(n_jobs,) models by name, empty where none is told."""
-    if "model" not in trace.jobs.columns:
-        return ("",) * len(trace)
-    return tuple(trace.jobs["model"].cast(pl.String).fill_null("").to_list())
+    return tuple(str(name or "") for name in trace.values("model"))
 
 
 def model_rows(scene: ElasticScene) -> dict[str, int]:

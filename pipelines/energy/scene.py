@@ -14,10 +14,12 @@ from jobcast.pipelines.clusters import assumed_power, energy_cluster
 from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
 from jobcast.traces.profiles import ProfileTable, read_profiles
-from jobcast.traces.table import MICROSECONDS, Trace
+from jobcast.traces.table import Trace
 
 DEFAULT_WEIGHT = 1.0
 """EUR an hour of tardiness, of a job without a weight."""
+WHO = "schedulers of energy"
+"""Who needs columns, in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +65,13 @@ def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
     place, window = cut.place, cut.trace
     cluster, gpu_types = energy_cluster(place)
     table = read_profiles(profiles)
-    epochs = needed(window, "epochs").cast(pl.Float64).to_numpy()
-    models, batch_sizes = tuple(needed(window, "model").to_list()), tuple(window.values("batch_size"))
+    epochs = window.needed("epochs", WHO).cast(pl.Float64).to_numpy()
+    models, batch_sizes = tuple(window.needed("model", WHO).to_list()), tuple(window.values("batch_size"))
     facts = EnergyFacts(table, _scale(window, table, models, batch_sizes, epochs), models, batch_sizes, gpu_types)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * facts.scale[:, None, None])
     _refuse_homeless(epoch_s, window, facts)
-    jobs = EnergyJobs(window.submit_s, _due_s(window), _weights(window), epochs, epoch_s)
+    jobs = EnergyJobs(window.submit_s, window.due_s, window.numbers("weight", DEFAULT_WEIGHT), epochs, epoch_s)
     workload = EnergyWorkload(jobs, EnergyTruth(epoch_s), cluster, cut.job_ids, window.gpus, window.duration_s)
     workload.check()
     notes = (place.origin, *assumed_power(place), *table.notes, *_missing(window))
@@ -119,18 +121,6 @@ def _scale(
     return np.where(bound, window.duration_s / (epochs * profiled), 1.0)
 
 
-def needed(window: Trace, name: str) -> pl.Series:
-    """A column that each job must fill. Raises TraceError that names the first that does not."""
-    path = window.source.path
-    if name not in window.jobs.columns:
-        raise TraceError(f"{path}: column {name} missing, which schedulers of energy need; add it")
-    known = window.jobs[name]
-    if known.null_count():
-        job_id = window.jobs["job_id"][int(known.is_null().arg_true()[0])]
-        raise TraceError(f"{path}: job {job_id} has no {name}; fill the column {name}")
-    return known
-
-
 def _refuse_homeless(epoch_s: Floats, window: Trace, facts: EnergyFacts) -> None:
     homeless = np.flatnonzero(~np.isfinite(epoch_s).any(axis=(1, 2)))
     if not len(homeless):
@@ -156,17 +146,3 @@ def _missing(window: Trace) -> list[str]:
         "batch_size": "no batch_size: profiles of any batch size are taken, else those of a model's smallest",
     }
     return [said for name, said in taken.items() if name not in window.jobs.columns]
-
-
-def _weights(window: Trace) -> Floats:
-    if "weight" not in window.jobs.columns:
-        return np.full(len(window), DEFAULT_WEIGHT)
-    return window.jobs["weight"].cast(pl.Float64).fill_null(DEFAULT_WEIGHT).to_numpy()
-
-
-def _due_s(window: Trace) -> Floats:
-    """(n_jobs,) seconds from the epoch, infinite where there is none."""
-    if "deadline" not in window.jobs.columns:
-        return np.full(len(window), np.inf)
-    at_us = window.jobs["deadline"].dt.timestamp("us").cast(pl.Float64)
-    return (at_us / MICROSECONDS).fill_null(np.inf).to_numpy()

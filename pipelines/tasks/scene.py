@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.tasks import Floats, Ints, TaskJobs
+from jobcast.domain.tasks import Ints, TaskJobs
 from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
 from jobcast.traces.job_curves import JobCurves, read_job_curves
-from jobcast.traces.table import MICROSECONDS, Trace
+from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable, read_tasks
 
 DEFAULT_URGENCY = 1.0
@@ -34,7 +33,7 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
     window = cut.trace
     all_tasks, all_curves = read_tasks(tasks), read_job_curves(curves)
     _refuse_strangers(all_tasks, cut.whole)
-    epochs = _epochs(window)
+    epochs = window.needed("epochs", "jobs of tasks").to_numpy()
     mine = all_tasks.of_jobs(cut.job_ids)
     _refuse_widths(mine, window)
     truth = TaskTruth(all_curves.padded(cut.job_ids, epochs), mine.model_mb)
@@ -57,16 +56,6 @@ def _missing(window: Trace) -> list[str]:
         "target_accuracy": "no target_accuracy: no accuracy is required",
     }
     return [said for name, said in taken.items() if name not in window.jobs.columns]
-
-
-def _epochs(window: Trace) -> Ints:
-    if "epochs" not in window.jobs.columns:
-        raise TraceError(f"{window.source.path}: column epochs missing, which jobs of tasks need; add it")
-    known = window.jobs["epochs"]
-    if known.null_count():
-        job_id = window.jobs["job_id"][int(known.is_null().arg_true()[0])]
-        raise TraceError(f"{window.source.path}: job {job_id} names no epochs; fill the column epochs")
-    return known.to_numpy()
 
 
 def _refuse_strangers(tasks: TaskTable, trace: Trace) -> None:
@@ -99,29 +88,13 @@ def _algorithms(window: Trace) -> Ints:
     return np.unique(named, return_inverse=True)[1].astype(np.int64)
 
 
-def _numbers(window: Trace, name: str, otherwise: float) -> Floats:
-    """A column of the trace, or the same number for all."""
-    if name not in window.jobs.columns:
-        return np.full(len(window), otherwise)
-    return window.jobs[name].cast(pl.Float64).fill_null(otherwise).to_numpy()
-
-
-def _deadlines_s(window: Trace) -> Floats:
-    """(n_jobs,) seconds from the epoch, infinite where there is none."""
-    if "deadline" not in window.jobs.columns:
-        return np.full(len(window), np.inf)
-    known = window.jobs["deadline"]
-    at_s = known.dt.timestamp("us").cast(pl.Float64).fill_null(np.inf).to_numpy() / MICROSECONDS
-    return np.where(known.is_null().to_numpy(), np.inf, at_s)
-
-
 def _jobs(window: Trace, tasks: TaskTable, epochs: Ints) -> TaskJobs:
     epoch_iterations = tasks.epoch_iterations.astype(np.float64)
     return TaskJobs(
         submit_s=window.submit_s,
-        deadline_s=_deadlines_s(window),
-        urgency=_numbers(window, "weight", DEFAULT_URGENCY),
-        target=_numbers(window, "target_accuracy", np.nan),
+        deadline_s=window.due_s,
+        urgency=window.numbers("weight", DEFAULT_URGENCY),
+        target=window.numbers("target_accuracy", np.nan),
         iterations=epochs * epoch_iterations,
         epoch_iterations=epoch_iterations,
         iteration_s=tasks.iteration_s,

@@ -131,7 +131,7 @@ def test_with_locality_jobs_fit_cells_of_their_pools(philly, monkeypatch):
         assert found["b"] in (16, 24)
         assert found["c"] == 8
         assert scene.workload.servers == (8,) * ceil(sum(found.values()) / 8)
-        assert scene.cells["b"] == (8,) * (found["b"] // 8)
+        assert scene.facts.cells["b"] == (8,) * (found["b"] // 8)
     monkeypatch.setattr(workloads, "TWO_WEEKS", ("2017-10-02", "2017-11-20"))
     loose, tight = (PoolDraw(3, locality).scene(0, philly) for locality in (False, True))
     assert {job.gpus for job in loose.workload.jobs} == {1, 2, 3, 8}

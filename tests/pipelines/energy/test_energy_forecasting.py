@@ -61,7 +61,7 @@ def test_forecasts_go_by_three_points_a_model_and_type(scene, registered, tmp_pa
 
 def test_points_that_are_named_are_believed_as_they_are(scene, registered, tmp_path):
     registered()
-    frame = scene.profiles.frame.with_columns(epoch_s=pl.col("epoch_s") * 3.0)
+    frame = scene.facts.profiles.frame.with_columns(epoch_s=pl.col("epoch_s") * 3.0)
     write_profiles(frame, tmp_path / "known.csv")
     told = believed(scene, tmp_path, known=tmp_path / "known.csv")
     runs = np.isfinite(scene.workload.jobs.epoch_s)
@@ -70,15 +70,15 @@ def test_points_that_are_named_are_believed_as_they_are(scene, registered, tmp_p
 
 def test_a_model_without_a_point_is_named(scene, registered, tmp_path):
     registered()
-    write_profiles(scene.profiles.frame.filter(pl.col("model") != "ConvNet"), tmp_path / "known.csv")
+    write_profiles(scene.facts.profiles.frame.filter(pl.col("model") != "ConvNet"), tmp_path / "known.csv")
     with pytest.raises(TraceError, match="model ConvNet has no known point"):
         believed(scene, tmp_path, known=tmp_path / "known.csv")
 
 
 def test_a_version_of_the_same_profiles_is_refused_unless_it_is_allowed(scene, registered, tmp_path):
-    registered(scene.profiles.sha256, ("LSTM-big", "other"))
+    registered(scene.facts.profiles.sha256, ("LSTM-big", "other"))
     with pytest.raises(OverlapError, match=r"version 7 was trained on .*knows its models, LSTM-big among them"):
         believed(scene, tmp_path)
     assert believed(scene, tmp_path, allow_overlap=True).overlap
-    registered(scene.profiles.sha256, ("other",))
+    registered(scene.facts.profiles.sha256, ("other",))
     assert not believed(scene, tmp_path).overlap

@@ -99,7 +99,7 @@ def test_a_window_and_a_limit(nodes, jobs, profiles):
     [
         ("a,p,0,10,1,m", "job_id,pool,submit_time,duration,gpus,model", "column epochs missing"),
         ("a,p,0,10,1,7", "job_id,pool,submit_time,duration,gpus,epochs", "column model missing"),
-        ("a,p,0,10,1,,7", "job_id,pool,submit_time,duration,gpus,model,epochs", "job a has no model"),
+        ("a,p,0,10,1,,7", "job_id,pool,submit_time,duration,gpus,model,epochs", "job a names no model"),
     ],
 )
 def test_a_trace_without_what_is_needed_is_refused(nodes, jobs, profiles, row, columns, line):
