@@ -173,7 +173,9 @@ def _apart(
         if any(name in (*kind.files.model_fields, *kind.site.model_fields) for kind in kinds)
     }
     own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
-    check_settings(tuple(rule.name for rule in rules), {n: v for n, v in settings.items() if n not in facts}, local)
+    check_settings(
+        tuple(dict.fromkeys(rule.name for rule in rules)), {n: v for n, v in settings.items() if n not in facts}, local
+    )
     return facts, own
 
 

@@ -36,7 +36,7 @@ def cluster(tmp_path):
 @pytest.fixture
 def words(csv):
     """A line that lacks its cluster and policy."""
-    return ("simulate", "--trace", csv(*HALVES, header=HEADER), "--baseline", "none")
+    return ("simulate", "--trace", csv(*HALVES, header=HEADER), "--forecasts", "oracle", "--baseline", "none")
 
 
 @pytest.mark.parametrize("policy", names_of(ROUNDS))
@@ -52,8 +52,8 @@ def test_one_job_is_moved_so_that_another_gets_a_node(shell, words, cluster, pol
 
 def test_jobs_that_may_not_be_stopped_are_spread_around(shell, csv, cluster):
     trace = csv(*(f"{row},false" for row in HALVES), header=f"{HEADER},preemptible")
-    words = ("simulate", "--trace", trace, "--cluster", cluster(TWO), "--policy", "srpt", "--out", "jobs.parquet")
-    found = shell.json(*words)
+    words = ("simulate", "--trace", trace, "--cluster", cluster(TWO), "--policy", "srpt")
+    found = shell.json(*words, "--forecasts", "oracle", "--out", "jobs.parquet")
     assert (found["moves"], found["spread_pct"]) == (0.0, 20.0)
     assert pl.read_parquet("jobs.parquet")["nodes"].to_list()[4] == "0+1"
 
@@ -80,7 +80,7 @@ def test_pools_of_a_cluster_share_its_nodes(shell, words, cluster):
 def test_planned_beside(shell, csv):
     """The first ends at 70 s; the plan for 120 s was made with it at 0 s, so that `gavel` brings the third at 240 s."""
     trace = csv("1,a,0,50,1", "2,a,0,300,1", "3,a,10,50,1", header=HEADER)
-    words = ("simulate", "--trace", trace, "--gpus", "2", "--out", "done.csv", "--baseline", "none")
+    words = ("simulate", "--trace", trace, "--gpus", "2", "--out", "done.csv", "--forecasts", "oracle")
     started = {}
     for policy, how in (("ossp", "before"), ("ossp", "beside"), ("las", "beside")):
         shell.json(*words, "--policy", policy, "--set", f"solve={how}")
