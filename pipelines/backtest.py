@@ -44,6 +44,12 @@ class Cell:
     seed: int = 0
     settings: Settings = ()
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The simulation that it is, whatever it is called: a policy that asks nothing has no forecasts."""
+        spec = self.spec if find_policy(self.policy).asks else None
+        return self.policy, spec, self.window, self.seed, self.settings
+
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
@@ -109,12 +115,6 @@ class Lacking:
     why: str
 
 
-def same_run(a: Cell, b: Cell) -> bool:
-    """Whether two cells are one simulation, whatever they are called: a policy that asks nothing has no forecasts."""
-    asked = b.spec if find_policy(a.policy).asks else a.spec
-    return replace(a, label="") == replace(b, label="", spec=asked)
-
-
 def label_of(policy: str, spec: ForecastSpec, registry_label: str | None = None) -> str:
     """How a cell is called in tables: the policy, and the forecasts where it uses any.
 
@@ -175,7 +175,8 @@ def with_baseline(cells: Sequence[Cell], bases: Mapping[str, Cell]) -> list[Cell
     """
     windows = dict.fromkeys(cell.window for cell in cells)
     wanted = [replace(base, window=window) for base in bases.values() for window in windows]
-    return [*(base for base in wanted if not any(same_run(cell, base) for cell in cells)), *cells]
+    there = {cell.identity for cell in cells}
+    return [*(base for base in wanted if base.identity not in there), *cells]
 
 
 def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: bool = False) -> list[Cell]:
@@ -219,19 +220,20 @@ def run_matrix(
     named = baselines_of(cells, "fcfs", experiments[0]) if bases is None else bases
     windows = range(len(experiments))
     at = {(law, window): replace(base, window=window) for law, base in named.items() for window in windows}
-    todo = [*at.values(), *(cell for cell in cells if not any(same_run(cell, base) for base in at.values()))]
+    todo = {cell.identity: cell for cell in (*at.values(), *cells)}
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
-    done = dict(zip(todo, _replay_all(experiments, todo, trust, jobs, engine, progress), strict=True))
+    ran_all = _replay_all(experiments, list(todo.values()), trust, jobs, engine, progress)
+    done = dict(zip(todo, ran_all, strict=True))
     found: list[CellResult] = []
     for cell in cells:
         base = at.get((find_policy(cell.policy).law, cell.window))
-        ran = done[cell] if base is None or not same_run(cell, base) else done[base]
+        ran = done[cell.identity]
         if isinstance(ran, JobcastError):
             if lacking is None:
                 raise ran
             lacking.append(Lacking(cell, str(ran)))
             continue
-        known = None if base is None else done[base]
+        known = None if base is None else done[base.identity]
         base_run = known if isinstance(known, Simulated) else None
         found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
     return found

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import Cell, CellResult, same_run
+from jobcast.pipelines.backtest import Cell, CellResult
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.wording import counted, listed
@@ -60,7 +60,7 @@ def results_of(
 
 def _label(base: Cell, results: Sequence[CellResult]) -> str:
     """What a baseline is called among the rows."""
-    return next((one.cell.label for one in results if same_run(one.cell, base)), base.label)
+    return next((one.cell.label for one in results if one.cell.identity == base.identity), base.label)
 
 
 def remarks(told: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.backtest import Cell, CellResult, same_run
+from jobcast.pipelines.backtest import Cell, CellResult
 from jobcast.pipelines.backtest_results import BOOTSTRAP_SEED
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import paired_gains
@@ -96,7 +96,7 @@ def evidence(results: Sequence[CellResult], cells: Sequence[Cell], draws: int) -
     `speedup`, `slowed_pct` (the share of jobs that end later) and `mean_jct_change_s` with their intervals; see
     `gains.Gains`.
     """
-    found = {cell: next(one for one in results if same_run(one.cell, cell)) for cell in cells}
+    found = {cell: next(one for one in results if one.cell.identity == cell.identity) for cell in cells}
     trio, nothing = ([one for cell, one in found.items() if cell.label == label] for label in (TRIO, NOTHING))
     return paired([(one.log, other.log, one.counted) for one, other in zip(trio, nothing, strict=True)], draws)
 

@@ -16,7 +16,6 @@ from jobcast.pipelines.backtest import (
     label_of,
     matrix,
     run_matrix,
-    same_run,
     windows_of,
     with_baseline,
     with_settings,
@@ -54,7 +53,8 @@ def work(context: Context, item: str = "") -> None:
     bases = baselines_of(asked, params.baseline, windows[0])
     cells = with_baseline(asked, bases)
     gate = gate_cells(firsts(versions), len(windows))
-    lacking = [cell for cell in gate if not any(same_run(cell, one) for one in cells)]
+    there = {cell.identity for cell in cells}
+    lacking = [cell for cell in gate if cell.identity not in there]
     every = replayed(context, windows, [*cells, *lacking], bases)
     results = every[: len(cells)]
     told = results_of(results, bases=bases, draws=params.draws)
