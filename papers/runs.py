@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 import click
 import numpy as np
 
-from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.rounds import RESTATEMENT
+from jobcast.pipelines.forecast_specs import RESTATEMENT, ForecastSpec
 from jobcast.pipelines.simulation import simulate
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator import metrics

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
 from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.goodput import replay_goodput
 from jobcast.simulator.log import RunLog

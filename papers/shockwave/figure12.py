@@ -9,8 +9,9 @@ import numpy as np
 
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime
+from jobcast.pipelines.forecast_specs import RESTATEMENT
 from jobcast.pipelines.plots import PALETTE
-from jobcast.pipelines.rounds import RESTATEMENT, work_forecasts
+from jobcast.pipelines.rounds import work_forecasts
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.forecast_specs import ORACLE
 from jobcast.pipelines.times import iso
 from papers.plotting import bars
 from papers.runs import BASELINES, FAIR, SHOCKWAVE, SIMPLE, Task, means, ratio, run_all

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundState
 from jobcast.domain.training import Progress, Regime
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.plots import legend_beside, styles
-from jobcast.pipelines.rounds import ORACLE, RESTATEMENT, Declared, round_workload, work_forecasts
+from jobcast.pipelines.rounds import Declared, round_workload, work_forecasts
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds

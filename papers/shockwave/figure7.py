@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.forecast_specs import ORACLE
 from jobcast.simulator.metrics import finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save
 from papers.runs import (

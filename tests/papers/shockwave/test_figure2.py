@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.pipelines.rounds import ORACLE
+from jobcast.pipelines.forecast_specs import ORACLE
 from papers.runs import GREEDY
 from papers.shockwave.figure2 import AGNOSTIC, Agnostic, Watched, doubling_job, watch
 from papers.shockwave.workloads import TACC, published
