@@ -47,7 +47,7 @@ def check_forecasts(policy: str, spec: ForecastSpec) -> None:
     """ConfigError for a source that cannot tell what a policy must know; before any model is loaded."""
     if find_policy(policy).needs_every_job and spec.kind != "oracle":
         raise ConfigError(
-            f"policy {policy} needs every single job's future, which {spec.label} does not tell; "
+            f"policy {policy} needs every single job's future, which --forecasts {spec.label} does not tell; "
             "pass --forecasts oracle"
         )
 
