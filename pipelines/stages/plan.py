@@ -60,6 +60,7 @@ REPLAYS = (
     "pipelines/gains.py",
     "pipelines/gavel_mechanism.py",
     "pipelines/goodput_runs.py",
+    "pipelines/job_forecasts.py",
     "pipelines/job_table.py",
     "pipelines/lifecycle/gate.py",
     "pipelines/lifecycle/switches_file.py",
