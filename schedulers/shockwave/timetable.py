@@ -84,8 +84,10 @@ def _by_urgency(urgency: Floats, running: Bools, hold: float) -> Ints:
     """Indexes, most urgent first; those that run count `hold` times, all before the others if it is infinite."""
     everybody = np.arange(len(urgency))
     if hold == np.inf:
-        return _sorted_by(_sorted_by(everybody, -urgency), np.where(running, 0.0, 1.0))
-    return _sorted_by(everybody, -urgency * np.where(running, hold, 1.0))
+        order: Ints = _sorted_by(_sorted_by(everybody, -urgency), np.where(running, 0.0, 1.0))
+    else:
+        order = _sorted_by(everybody, -urgency * np.where(running, hold, 1.0))
+    return order
 
 
 @njit(types.void(_FLOATS_2D, _INTS, _INTS, _INTS, types.int64, _BOOLS, _BOOLS), cache=True)
