@@ -1,16 +1,17 @@
 """Pollux: GPUs shared out such that the generalised mean of speedups is greatest."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numba
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.goodput import ScalableJob
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+types: Any = numba.types
 _FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
 _FLOATS_2D = types.Array(types.float64, 2, "C")
 _STEP = types.Tuple((types.float64, types.int64))  # type: ignore[no-untyped-call]
