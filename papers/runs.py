@@ -40,7 +40,7 @@ class Task:
     case: str
     scene: WholeScene
     policy: str
-    spec: ForecastSpec | None = RESTATEMENT
+    spec: ForecastSpec = RESTATEMENT
     settings: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
 

@@ -164,7 +164,7 @@ def _apart(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Settings that say what is replayed, and those that policies decide by; one may be both, of different kinds.
 
-    Raises ConfigError for one that nobody knows.
+    The last of the rules is the baseline, which is run without settings. Raises ConfigError for one that nobody knows.
     """
     kinds = {KINDS[rule.kind] for rule in rules}
     facts = {
@@ -173,9 +173,8 @@ def _apart(
         if any(name in (*kind.files.model_fields, *kind.site.model_fields) for kind in kinds)
     }
     own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
-    check_settings(
-        tuple(dict.fromkeys(rule.name for rule in rules)), {n: v for n, v in settings.items() if n not in facts}, local
-    )
+    names = tuple(rule.name for rule in rules[:-1])
+    check_settings(names, {name: value for name, value in settings.items() if name not in facts}, local)
     return facts, own
 
 

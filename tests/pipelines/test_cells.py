@@ -77,14 +77,15 @@ def apart(csv):
 
 def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
     told = shell.json(
-        "backtest", *apart, "--policies", "fcfs,sia,hived", "--set", "locality=true", "--set", "apart=none", "--jobs", 1
+        *("backtest", *apart, "--policies", "fcfs,sia,hived", "--forecasts", "oracle", "--jobs", 1),
+        *("--set", "locality=true", "--set", "apart=none"),
     )
     rows = {row["label"]: row for row in told["rows"]}
     assert list(rows) == ["fcfs", "sia oracle", "sia oracle, apart=none", "hived"]
     assert told["configuration"] == {"settings": {"locality": "true", "apart": "none"}}
     assert told["inputs"][0]["notes"][-1] == "locality: 1 servers of 8 GPUs"
     for policy, label in (("fcfs", "fcfs"), ("sia", "sia oracle"), ("hived", "hived")):
-        alone = shell.json("simulate", *apart, "--policy", policy, "--set", "locality=true")
+        alone = shell.json("simulate", *apart, "--policy", policy, "--forecasts", "oracle", "--set", "locality=true")
         assert (alone["mean_jct_s"], alone["speedup_gmean"]) == (
             rows[label]["figures"]["mean_jct_s"],
             rows[label]["figures"]["speedup_gmean"],
