@@ -97,7 +97,8 @@ def test_the_report_is_written_again_from_the_files(shell, run, tmp_path):
     assert b">CPU (s)</th>" not in page.read_bytes()
     results = copy / "processed/backtest/results.json"
     told = json.loads(results.read_text())
-    results.write_text(json.dumps({**told, "rows": [row | row.pop("figures") for row in told["rows"]]}))
+    del told["baselines"]
+    results.write_text(json.dumps(told))
     assert shell.refuses("report", copy) == f"{results}: was written by an older jobcast; run the backtest again"
     (copy / "processed/evaluation.json").unlink()
     assert "holds no finished run or backtest" in shell.refuses("report", copy)

@@ -61,7 +61,7 @@ def test_seeds_are_averaged_and_jobs_pooled():
 
 
 def test_declared_sizes_may_be_wrong_while_work_is_not():
-    right, wrong = automl(3, 30), automl(3, 30, noise=0.4)
+    right, wrong = automl(3, 30).workload, automl(3, 30, noise=0.4).workload
     assert np.array_equal(right.size_s, wrong.size_s)
     ratio = wrong.jobs.size_s / right.size_s
     assert ((ratio >= 0.6) & (ratio <= 1.4)).all()
@@ -69,7 +69,7 @@ def test_declared_sizes_may_be_wrong_while_work_is_not():
 
 
 def test_run_times_at_a_jobs_width_are_more_work():
-    narrow, wide = gavel(0, 50, at_width=False), gavel(0, 50)
+    narrow, wide = gavel(0, 50, at_width=False).workload, gavel(0, 50).workload
     assert wide.size_s == pytest.approx(narrow.size_s * narrow.jobs.most, rel=1e-6)  # linear speedup
 
 
