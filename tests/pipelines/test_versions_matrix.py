@@ -119,7 +119,7 @@ def test_results_and_report_hold_the_matrix(folder, matrix):
 def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, trained):
     words = ("--policies", "fcfs,srpt,mlf_c,edf", "--forecasts", PINS, "--from", DAY.format(3), "--jobs", 1)
     told = shell.json("backtest", *trained, *words)
-    assert [row["label"] for row in told["rows"]][1:] == [
+    assert [row["label"] for row in told["rows"] if row["policy"] in ("srpt", "mlf_c", "edf")] == [
         "srpt registry:regime=1", "mlf_c registry:accuracy-curve=1", "edf registry:epoch-time=1"
     ]  # fmt: skip
     assert [one["policy"] for one in told["skipped"]] == ["srpt", "mlf_c", "edf"]

@@ -59,7 +59,7 @@ def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
     other, blurred = run_unit(Unit(few_jobs, 1, off), tmp_path)
     assert key != other
     assert sharp.figures["jobs"] == blurred.figures["jobs"] == 6
-    first, again = (read_workload(few_jobs, 1, tmp_path).jobs for _ in range(2))
+    first, again = (read_workload(few_jobs, 1, tmp_path).workload.jobs for _ in range(2))
     assert first.submit_s.tolist() == again.submit_s.tolist()
     assert sharp.figures["total_eur"] != blurred.figures["total_eur"]
 
@@ -113,7 +113,7 @@ def test_openb_with_and_without_rare_nodes(few, tmp_path, monkeypatch):
     cases = [Workload(one.name, FEW, openb=True, least=least) for one, least in ((openb.WHOLE, 1), (openb.LARGEST, 2))]
     monkeypatch.setattr(openb, "WHOLE", cases[0])
     monkeypatch.setattr(openb, "LARGEST", cases[1])
-    types = [read_workload(case, 0, tmp_path / "data").gpu_types for case in cases]
+    types = [read_workload(case, 0, tmp_path / "data").facts.gpu_types for case in cases]
     assert types == [("T4", "A10", "G2"), ("T4",)]
     answer = run("openb", "--out", tmp_path / "out", "--seeds", 1, "--jobs", 1)
     assert answer.exit_code == 0, answer.output

@@ -108,8 +108,8 @@ def test_aims_by_hindsight_are_those_of_the_first_window():
 def test_windows_of_a_trace_follow_one_another(data):
     whole, second = published(data, "0e4a51", jobs=400), published(data, "0e4a51", 301, 99)
     assert second.job_ids == whole.job_ids[301:]
-    assert second.size_s == pytest.approx(whole.size_s[301:])
-    assert second.jobs.submit_s[0] == 0.0
+    assert second.workload.size_s == pytest.approx(whole.workload.size_s[301:])
+    assert second.workload.jobs.submit_s[0] == 0.0
 
 
 def test_published_runs_come_out_to_the_millisecond(data):
