@@ -89,11 +89,12 @@ def test_predictors_are_trained_where_a_missing_run_asks_them(made, trained, tmp
 
 def test_what_the_registry_lacks_is_trained_on_the_weeks_before(monkeypatch, tmp_path):
     asked, known = [], [SimpleNamespace(name=PREDICTORS[0])]
-    monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: SimpleNamespace(list=lambda: known))
-    monkeypatch.setattr("jobcast.traces.readers.read_trace", lambda path, format: (path, format))
+    # The module that trains first: one that is imported later would keep what stands in for the registry.
     monkeypatch.setattr(
         "jobcast.pipelines.training.train_and_register", lambda name, *words, **more: asked.append((name, words, more))
     )
+    monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: SimpleNamespace(list=lambda: known))
+    monkeypatch.setattr("jobcast.traces.readers.read_trace", lambda path, format: (path, format))
     home = tmp_path / "home"
     train_predictors(Path("traces"), home)
     assert [name for name, _, _ in asked] == list(PREDICTORS[1:])
