@@ -517,12 +517,16 @@ def test_a_refusal_is_one_line_though_the_zone_is_missing_too(shell, csv):
 @pytest.mark.parametrize("kind", ["registry", "random", "mixed:arrivals=oracle"])
 def test_who_needs_every_single_job_is_given_the_oracle_alone_and_loads_no_model(shell, csv, policy, kind):
     trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
-    for words in (("simulate", "--policy", policy), ("backtest", "--policies", f"fcfs,{policy}")):
-        line = shell.refuses(*words, "--trace", trace, "--forecasts", kind)
-        assert line == (
-            f"policy {policy} needs every single job's future, which --forecasts {kind} does not tell; "
-            "pass --forecasts oracle"
-        )
+    words = ("--trace", trace, "--forecasts", kind)
+    assert shell.refuses("simulate", "--policy", policy, *words) == (
+        f"policy {policy} needs every single job's future, which --forecasts {kind} does not tell; "
+        "pass --forecasts oracle"
+    )
+    lacks = f"asks every job's future, which {kind} does not tell; add oracle to --forecasts"
+    assert lacks in shell.refuses("backtest", "--policies", policy, *words)
+    told = shell.json("backtest", "--policies", f"fcfs,{policy}", *words, "--jobs", 1)
+    assert [row["label"] for row in told["rows"]] == ["fcfs"]
+    assert told["skipped"] == [{"policy": policy, "lacks": lacks}]
 
 
 def test_an_empty_name_is_no_default(shell, csv):

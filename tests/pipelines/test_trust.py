@@ -43,6 +43,9 @@ def package(tmp_path, monkeypatch):
         rows = [f"{name} = theirs_jobcast:{value}" for name, value in points.items()]
         (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *rows, ""]))
         monkeypatch.syspath_prepend(folder)
+        monkeypatch.setattr(
+            sys, "dont_write_bytecode", True
+        )  # what an import leaves behind is none of a command's files
         forget()
 
     def forget():
