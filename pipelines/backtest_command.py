@@ -38,7 +38,7 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.summaries import by_lack
 from jobcast.pipelines.whole_jobs import LOOP_NOTE
-from jobcast.schedulers.policies import KINDS, POOLS, ROUNDS, PolicySpec
+from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
 from jobcast.traces.table import Trace
@@ -201,8 +201,7 @@ def _pairs(
     for rule in rules:
         specs = sources_for(experiment, rule, request.forecasts)
         if not specs:
-            training = rule.kind == ROUNDS and "throughputs" in experiment.files(ROUNDS)
-            skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts, training)})
+            skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts)})
         found += [(rule.name, spec, label_of(rule.name, spec)) for spec in specs]
     return found
 

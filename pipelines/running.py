@@ -162,9 +162,9 @@ def pinned(spec: ForecastSpec, rule: PolicySpec) -> ForecastSpec:
     return replace(spec, versions=tuple(one for one in spec.versions if one[0] in _predictors(rule)))
 
 
-def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec], training: bool) -> str:
-    """What to say where none of the sources tells what a policy asks: which do."""
-    able = [one.label for one in (REGISTRY, RESTATEMENT, ORACLE) if answers(one, rule, training)]
+def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec]) -> str:
+    """What to say where none of the sources tells what a policy asks and it has no default: which do."""
+    able = [one.label for one in (REGISTRY, ORACLE) if answers(one, rule)]
     known = ", ".join(spec.label for spec in asked)
     return f"asks {' and '.join(rule.asks)}, which {known} does not tell; add {' or '.join(able)} to --forecasts"
 

@@ -13,6 +13,7 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.readers import read_trace
+from tests.enriching import enriched_once
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{600 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(14)]
@@ -33,13 +34,8 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def enriched(shell, folder):
     """A plain trace of 14 jobs with all facts, and two nodes."""
-    jobs, nodes = folder / "enriched" / "jobs.parquet", folder / "nodes.yaml"
-    if not jobs.exists():
-        (folder / "plain.csv").write_text("\n".join([HEADER, *ROWS]) + "\n")
-        nodes.write_text(NODES)
-        facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
-        shell.works("trace", "enrich", folder / "plain.csv", *facts, "--out", folder / "enriched")
-    return ("--trace", jobs, "--cluster", nodes)
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
+    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from jobcast.pipelines.report_tables import matrix_table
 from jobcast.pipelines.running import lacking_source, pinned
 from jobcast.pipelines.summaries import summaries
 from jobcast.schedulers.registry import POLICIES, find_policy
+from tests.enriching import enriched_once
 
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 HOUR_S = 3600
@@ -43,13 +44,8 @@ def shell(shell, folder):
 @pytest.fixture
 def enriched(shell, folder):
     """An enriched trace and its nodes."""
-    jobs, nodes = folder / "enriched" / "jobs.parquet", folder / "nodes.yaml"
-    if not jobs.exists():
-        (folder / "plain.csv").write_text("\n".join([HEADER, *ROWS]) + "\n")
-        nodes.write_text(NODES)
-        facts = ("--facts", "speedups,training,goodput,tasks,epochs,due,limits", "--set", "gpu_types=v100,t4")
-        shell.works("trace", "enrich", folder / "plain.csv", *facts, "--out", folder / "enriched")
-    return ("--trace", jobs, "--cluster", nodes)
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due,limits", "--set", "gpu_types=v100,t4")
+    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
 
 
 @pytest.fixture
@@ -185,8 +181,8 @@ def gain(label, against, ratio):
 @pytest.mark.parametrize("policy", [name for name in POLICIES if find_policy(name).asks])
 def test_what_is_lacking_names_a_source_that_answers(policy):
     rule, spec = find_policy(policy), parse_forecasts("registry:new-load=1")
-    assert lacking_source(rule, [spec], training=True).startswith(f"asks {rule.asks[0]}")
-    assert "add " in lacking_source(rule, [spec], training=True)
+    assert lacking_source(rule, [spec]).startswith(f"asks {rule.asks[0]}")
+    assert "add " in lacking_source(rule, [spec])
     assert pinned(spec, rule).label in ("registry", "registry:new-load=1")
 
 
