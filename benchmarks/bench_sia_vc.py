@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.domain.cluster import Policy
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Policy
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.hived import HiveD
 from jobcast.schedulers.sia_vc import SiaVc

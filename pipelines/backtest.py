@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import DecisionError, JobcastError
-from jobcast.domain.laws import EPOCHS, SPEEDUP, TASKS
+from jobcast.domain.law import EPOCHS, SPEEDUP, TASKS
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.experiment import Experiment

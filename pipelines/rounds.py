@@ -13,6 +13,7 @@ from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
 from jobcast.pipelines.registered import registered, trust
 from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
 from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.schedulers.policies import RoundMechanism
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.workload import Workload
 
@@ -99,9 +100,13 @@ def _registered(scene: WholeScene, spec: ForecastSpec, home: Path, allow_overlap
     return Work(Declared(scene.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
 
 
-def round_workload(scene: WholeScene, restart_s: float) -> Workload:
-    """The scene's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which."""
-    workload = replace(scene.workload, restart_s=restart_s)
+def round_workload(scene: WholeScene, mechanism: RoundMechanism) -> Workload:
+    """The scene's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which.
+
+    Jobs lie on the nodes of the cluster file, but under the published mechanism, where that makes no difference.
+    """
+    servers = () if mechanism.mechanism == "gavel" else node_sizes(scene)
+    workload = replace(scene.workload, restart_s=mechanism.restart_s, servers=servers)
     if "preemptible" in scene.trace.jobs.columns:
         return workload
     return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])

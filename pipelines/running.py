@@ -9,8 +9,8 @@ from typing import Any
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.jobs import Job
-from jobcast.domain.laws import GOODPUT as GOODPUT_LAW
-from jobcast.domain.laws import RUNTIME
+from jobcast.domain.law import GOODPUT as GOODPUT_LAW
+from jobcast.domain.law import RUNTIME
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.believing import believed_times

@@ -23,7 +23,7 @@ from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
-from jobcast.pipelines.rounds import Work, node_sizes, round_workload, work_forecasts
+from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
@@ -136,7 +136,7 @@ def _by_rounds(
     scene: WholeScene, policy: str, work: Work, split: Split, wrap: Wrap | None, progress: Step | None
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
-    workload, chosen = round_workload(scene, mechanism.restart_s), work.chosen
+    workload, chosen = round_workload(scene, mechanism), work.chosen
     by_gavel = mechanism.mechanism == "gavel"
     forecasts = (
         work.forecasts if wrap is None or work.forecasts is None else wrap(work.forecasts, lengthened(split.own))
@@ -145,7 +145,7 @@ def _by_rounds(
     rule: Any = (
         make_rule(policy, forecasts, settings)
         if by_gavel
-        else make_policy(policy, forecasts, settings, node_sizes(scene))
+        else make_policy(policy, forecasts, settings, workload.servers)
     )
     wall, cpu = time.perf_counter(), time.process_time()
     if by_gavel:
@@ -155,12 +155,19 @@ def _by_rounds(
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
-    seats = getattr(rule, "seats", None)
-    nodes = seats.nodes_of if seats is not None else None
+    nodes = last_nodes(log) if workload.servers else None
     if scene.facts.planned_s:
         log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scene)})
     run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
     return replace(run, trust=work.trust())
+
+
+def last_nodes(log: RunLog) -> dict[int, Sequence[int]]:
+    """Nodes that each job last held GPUs of, ascending, by position in the log."""
+    spans, found = log.spans, dict[int, dict[float, list[int]]]()
+    for job, from_s, node in zip(spans.job.tolist(), spans.from_s.tolist(), spans.node.tolist(), strict=True):
+        found.setdefault(job, {}).setdefault(from_s, []).append(node)
+    return {job: sorted(held[max(held)]) for job, held in found.items()}
 
 
 def lengthened(own: Any) -> Callable[[Job], float] | None:

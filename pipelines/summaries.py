@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from jobcast.domain.laws import RUNTIME
+from jobcast.domain.law import RUNTIME
 from jobcast.schedulers.policies import POOL
 
 PLAIN_POLICY = ""

@@ -1,12 +1,11 @@
 """A policy's scratch: starts so far in this decision, laid over a view that does not change meanwhile."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
-from jobcast.domain.cluster import ClusterView, Decision, PoolView, Start
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
 from jobcast.schedulers.tally import Tally, tally_of
-
-NOTHING = Decision()
 
 
 class Draft:
@@ -17,12 +16,12 @@ class Draft:
     free : idle GPUs left
     """
 
-    __slots__ = ("_allocated", "_dedicated", "_pending", "_started", "_starts", "_tally", "_view", "_waiting", "free")
+    __slots__ = ("_allocated", "_changes", "_dedicated", "_pending", "_started", "_tally", "_view", "_waiting", "free")
 
-    def __init__(self, view: ClusterView) -> None:
+    def __init__(self, view: View) -> None:
         self.free = view.free_gpus
         self._view = view
-        self._starts: list[Start] = []
+        self._changes: dict[int, Grant | None] = {}
         self._started: set[int] = set()
         self._allocated: dict[str, float] = {}  # changes by pool
         self._dedicated: dict[str, float] = {}
@@ -127,7 +126,7 @@ class Draft:
 
     def start(self, job: Job, dedicated: bool = True) -> None:
         """Start a pending job."""
-        self._starts.append(Start(job, dedicated))
+        self._changes[job.seq] = Grant(job.gpus, (), dedicated)
         self._started.add(job.seq)
         self.free -= job.gpus
         pool = job.pool
@@ -138,9 +137,9 @@ class Draft:
         if self._waiting is not None and self._view.pools[pool].pending.gpus + left <= 0:
             self._waiting = [other for other in self._waiting if other.name != pool]
 
-    def decision(self, wake_at: float | None = None) -> Decision:
+    def decision(self, wake_s: float = inf) -> Decision:
         """The starts, in the order in which they were made."""
-        return Decision(start=tuple(self._starts), wake_at=wake_at) if self._starts or wake_at is not None else NOTHING
+        return Decision(self._changes, wake_s) if self._changes or wake_s < inf else NOTHING
 
     def _changed(self) -> dict[str, PoolView]:
         """Pools that the tally tells nothing true of any more, by name."""

@@ -1,7 +1,7 @@
 """First come, first served within each pool, nothing shared: the baseline of SIA, section 4.1."""
 
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.schedulers.draft import Draft
 
 
@@ -18,7 +18,7 @@ class Fcfs:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
         draft = Draft(view)
         for pool in view.touched:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from jobcast.domain.cluster import ClusterView, Decision, PoolView
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.draft import Draft
 
 
@@ -26,7 +26,7 @@ class HiveD:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Dedicated jobs as in AllocateDedicatedResources of SIA, Figure 7, then opportunistic ones."""
         draft = Draft(view)
         while (job := _next(draft, draft.unused_quota)) is not None:

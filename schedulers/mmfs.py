@@ -1,7 +1,7 @@
 """Max-min fair sharing between the pools that have jobs pending. SIA, section 4.1."""
 
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.schedulers.draft import Draft
 
 
@@ -26,7 +26,7 @@ class MaxMinFair:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """One head at a time, the order of the pools worked out anew after each."""
         draft = Draft(view)
         while draft.free > 0 and (job := self._next(draft)) is not None:

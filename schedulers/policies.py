@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, create_model, model_validator
 
-from jobcast.domain import laws
+from jobcast.domain import law as laws
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.settings import (
     AnySettings,

@@ -5,11 +5,10 @@ freed within a round are used again from the next one on.
 """
 
 from collections.abc import Sequence
-from math import floor
 
-from jobcast.domain.cluster import ClusterView, Decision, Start
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.seats import Seats
@@ -18,20 +17,17 @@ ROUND_S = 120.0
 """Shockwave, section 6.1."""
 RESTART_S = 20.0
 """What a start after an absence takes: Gavel's published simulator."""
-ON_TIME_S = 1e-6
-"""A call so little before a round's beginning is on time."""
-NOTHING = Decision()
 
 
 class Rounds:
-    """An engine's policy that asks a `RoundPolicy` when a round begins and leaves everything alone in between.
+    """A policy that asks a `RoundPolicy` when a round begins and leaves everything alone in between.
 
     Parameters
     ----------
     policy : chooses the jobs of a round
     name : what results call it
     round_s : length of a round, seconds
-    restart_s : what a start costs, as policies are told; the engine charges its workload's
+    restart_s : what a start costs, as policies are told; the law charges its own
     seats : where jobs sit on nodes, kept up here; None takes all GPUs for alike. A job that is moved is stopped and
         started in the same instant
 
@@ -49,43 +45,30 @@ class Rounds:
         seats: Seats | None = None,
     ) -> None:
         self.name = name
+        self.trigger = Trigger(on_events=False, period_s=round_s)
         self.rounds = 0
         self.seats = seats
         self._policy, self._round_s, self._restart_s = policy, round_s, restart_s
         self._first_s: float | None = None
-        self._due_s = -float("inf")
         self._seen: dict[int, int] = {}  # regimes that each job had shown when the last round began, by seq
 
-    def lane(self, job: Job) -> int:
-        """One lane: queues are not asked for their first job."""
-        return 0
-
-    def key(self, job: Job) -> float:
-        """In order of submission."""
-        return 0.0
-
-    def decide(self, view: ClusterView) -> Decision:
-        """Changes of the jobs that run, where a round begins; otherwise nothing."""
-        if view.now_s < self._due_s - ON_TIME_S or not view.active:
-            return NOTHING
-        index = self._round_index(view.now_s)
-        begin_s = (self._first_s or 0.0) + index * self._round_s
-        if view.now_s > begin_s + ON_TIME_S:  # nobody was there when this round began
-            self._due_s = begin_s + self._round_s
-            return Decision(wake_at=self._due_s)
-        self._due_s = begin_s + self._round_s
-        state = self._state(view, index)
+    def decide(self, view: View) -> Decision:
+        """Changes of the jobs that run."""
+        state = self._state(view)
         stuck = state.active and state.total_gpus <= 0  # jobs that may not be stopped hold all GPUs
         chosen = () if stuck else self._policy.choose(state)
         self.rounds += 1
         self._seen = {one.job.seq: _shown(one) for one in state.active}
         run_on = {job.seq for job in chosen}
         starts = [job for job in chosen if job.seq not in view.running]
-        stops = [run.job for seq, run in view.running.items() if run.job.preemptible and seq not in run_on]
-        moves = self._moves(view, starts, stops)
-        return Decision(
-            start=tuple(Start(job) for job in (*starts, *moves)), stop=(*stops, *moves), wake_at=self._due_s
-        )
+        stops = {seq: None for seq, run in view.running.items() if run.job.preemptible and seq not in run_on}
+        if self.seats is None:
+            return Decision({**stops, **{job.seq: Grant(job.gpus) for job in starts}})
+        staying = [run.job for seq, run in view.running.items() if seq not in stops]
+        try:
+            return Decision({**stops, **self.seats.settle(staying, starts)})
+        except DecisionError as error:
+            raise DecisionError(f"policy {self.name} at {view.now_s:.6f} s: {error}") from None
 
     def figures(self) -> dict[str, float]:
         """Rounds in which somebody was active, what the policy says of its own work, and how jobs were seated."""
@@ -93,22 +76,9 @@ class Rounds:
         seated = self.seats.figures() if self.seats is not None else {}
         return {"rounds": float(self.rounds)} | (own() if own is not None else {}) | seated
 
-    def _moves(self, view: ClusterView, starts: Sequence[Job], stops: Sequence[Job]) -> Sequence[Job]:
-        if self.seats is None:
-            return ()
-        ended = {job.seq for job in stops}
-        staying = [run.job for seq, run in view.running.items() if seq not in ended]
-        try:
-            return self.seats.settle(staying, starts)
-        except DecisionError as error:
-            raise DecisionError(f"policy {self.name} at {view.now_s:.6f} s: {error}") from None
-
-    def _round_index(self, now_s: float) -> int:
+    def _state(self, view: View) -> RoundState:
         if self._first_s is None:
-            self._first_s = now_s
-        return floor((now_s - self._first_s + ON_TIME_S) / self._round_s)
-
-    def _state(self, view: ClusterView, index: int) -> RoundState:
+            self._first_s = view.now_s
         active, total_gpus = [], view.total_gpus
         for job in view.active.values():
             if job.seq in view.running and not job.preemptible:
@@ -120,7 +90,7 @@ class Rounds:
         adapted = any(shown[seq] != count for seq, count in self._seen.items() if seq in shown)
         return RoundState(
             now_s=view.now_s,
-            index=index,
+            index=round((view.now_s - self._first_s) / self._round_s),
             round_s=self._round_s,
             restart_s=self._restart_s,
             total_gpus=total_gpus,

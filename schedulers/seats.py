@@ -1,10 +1,11 @@
 """Seats of the jobs of a run on a cluster of nodes, kept up from round to round."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant
 from jobcast.schedulers.placement import Seat, place
 
 
@@ -15,20 +16,15 @@ class Seats:
     ----------
     nodes : GPUs of each node
 
-    Attributes
-    ----------
-    nodes_of : nodes that each job sits on or sat on last, ascending, by seq
     """
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self._nodes = tuple(nodes)
         self._seats: Mapping[int, Seat] = {}
-        self._last: dict[int, tuple[int, ...]] = {}
         self._moves = self._starts = self._spread = 0
-        self.nodes_of: Mapping[int, tuple[int, ...]] = MappingProxyType(self._last)
 
-    def settle(self, staying: Sequence[Job], coming: Sequence[Job]) -> tuple[Job, ...]:
-        """Seat the jobs of a round; those of the staying ones that move come back. Jobs not named give up their seats.
+    def settle(self, staying: Sequence[Job], coming: Sequence[Job]) -> dict[int, Grant]:
+        """Seat the jobs of a round; what those that come and those that move hold. Others give up their seats.
 
         Raises DecisionError when they need more GPUs than the nodes have.
         """
@@ -43,12 +39,15 @@ class Seats:
             asked = sum(job.gpus for job in (*staying, *coming))
             raise DecisionError(f"jobs of {asked} GPUs are to run on nodes of {sum(self._nodes)} GPUs")
         self._seats = placed.seats
-        started = [*placed.moved, *(job.seq for job in coming)]
-        self._last.update((seq, tuple(node for node, _ in placed.seats[seq])) for seq in started)
+        started = [*(job.seq for job in coming), *placed.moved]
         self._moves += len(placed.moved)
         self._starts += len(started)
         self._spread += len(placed.spread)
-        return tuple(stay[seq] for seq in placed.moved)
+        gpus = {job.seq: job.gpus for job in (*staying, *coming)}
+        return {
+            seq: Grant(gpus[seq], tuple(Cell(node, ANYWHERE, held) for node, held in placed.seats[seq]))
+            for seq in started
+        }
 
     def figures(self) -> dict[str, float]:
         """Jobs moved while they ran, and the share of starts, moves included, on more nodes than needed, percent."""

@@ -6,10 +6,10 @@ SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
 from collections.abc import Sequence
 from math import inf
 
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.draft import Draft
 from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
@@ -73,7 +73,7 @@ class Sia:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7."""
         draft = Draft(view)
         if draft.free <= 0:
@@ -93,14 +93,14 @@ class Sia:
             return None
         return of_smallest_share(draft, ((pool, job) for pool, job in draft.ready() if job.gpus <= draft.free))
 
-    def _allocate_spare(self, draft: Draft, view: ClusterView, lane: int, horizon_s: float) -> None:
+    def _allocate_spare(self, draft: Draft, view: View, lane: int, horizon_s: float) -> None:
         """AllocateSpareResources for one window, Figure 8."""
         future: dict[str, float] = {}
         while (job := self._next_spare(draft, view, lane, horizon_s, future)) is not None:
             draft.start(job, dedicated=False)
 
     def _next_spare(
-        self, draft: Draft, view: ClusterView, lane: int, horizon_s: float, future: dict[str, float]
+        self, draft: Draft, view: View, lane: int, horizon_s: float, future: dict[str, float]
     ) -> Job | None:
         """First job that ends in the window and fits what is not reserved, of the pool that comes first."""
         most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
@@ -136,7 +136,7 @@ class Sia:
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
         return self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
 
-    def _lendable(self, draft: Draft, view: ClusterView) -> bool:
+    def _lendable(self, draft: Draft, view: View) -> bool:
         """Whether any job could run on spare GPUs if nothing more arrived: spares asking for forecasts in vain."""
         lane = self._windows[-1][0]
         if draft.narrowest(lane) > draft.free:

@@ -15,12 +15,11 @@ so that being stopped costs it no more than its turn and `resume_s`.
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import replace
-from math import floor
+from math import floor, inf
 
-from jobcast.domain.cluster import ClusterView, Decision, PoolView, RunningJob
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, Grant, PoolView, RunningJob, View
 from jobcast.schedulers.draft import Draft
 from jobcast.schedulers.observed_errors import ObservedErrors
 
@@ -39,7 +38,7 @@ class RecallDraft(Draft):
 
     __slots__ = ("_promoted", "recallable", "recallable_gpus", "stopped")
 
-    def __init__(self, view: ClusterView) -> None:
+    def __init__(self, view: View) -> None:
         super().__init__(view)
         runs = [run for run in view.running.values() if run.job.preemptible and not run.dedicated]
         self.recallable: dict[str, list[RunningJob]] = {}
@@ -47,7 +46,7 @@ class RecallDraft(Draft):
             self.recallable.setdefault(run.job.pool, []).append(run)
         self.recallable_gpus = sum(run.job.gpus for run in runs)
         self.stopped: dict[str, list[RunningJob]] = {}
-        self._promoted: list[Job] = []
+        self._promoted: dict[int, Grant] = {}
 
     def recall(self, gpus: float) -> None:
         """Stop the jobs that started last until so many GPUs are idle."""
@@ -67,7 +66,7 @@ class RecallDraft(Draft):
             self._give(run.job, run.job.gpus)
         else:
             self._take(run)
-        self._promoted.append(run.job)
+        self._promoted[run.job.seq] = run.grant._replace(dedicated=True)
         self._dedicated[run.job.pool] = self._dedicated.get(run.job.pool, 0.0) + run.job.gpus
 
     def claimed(self, pool: str) -> int:
@@ -83,13 +82,11 @@ class RecallDraft(Draft):
         self.recallable[run.job.pool].remove(run)
         self.recallable_gpus -= run.job.gpus
 
-    def decision(self, wake_at: float | None = None) -> Decision:
+    def decision(self, wake_s: float = inf) -> Decision:
         """Stops and promotions, then the starts in the order in which they were made."""
-        made = super().decision(wake_at)
-        stops = tuple(run.job for mine in self.stopped.values() for run in mine)
-        if not stops and not self._promoted:
-            return made
-        return replace(made, stop=stops, promote=tuple(self._promoted))
+        made = super().decision(wake_s)
+        stops = {run.job.seq: None for mine in self.stopped.values() for run in mine}
+        return made._replace(change={**stops, **self._promoted, **made.change}) if stops or self._promoted else made
 
 
 def _submission(run: RunningJob) -> int:
@@ -122,7 +119,7 @@ class SiaPreempt:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7."""
         draft = RecallDraft(view)
         while self._dedicate(draft, view):
@@ -132,7 +129,7 @@ class SiaPreempt:
                 self._allocate_spare(draft, view, lane, horizon_s)
         return draft.decision()
 
-    def _dedicate(self, draft: RecallDraft, view: ClusterView) -> bool:
+    def _dedicate(self, draft: RecallDraft, view: View) -> bool:
         """Promote a job whose turn it is, else start the first of the pool with the smallest share; False without."""
         startable: list[tuple[float, str, Job]] = []
         for pool in view.pools.values():
@@ -152,11 +149,11 @@ class SiaPreempt:
         draft.start(head)
         return True
 
-    def _allocate_spare(self, draft: RecallDraft, view: ClusterView, lane: int, horizon_s: float) -> None:
+    def _allocate_spare(self, draft: RecallDraft, view: View, lane: int, horizon_s: float) -> None:
         while (job := self._next_spare(draft, view, lane, horizon_s)) is not None:
             draft.start(job, dedicated=False)
 
-    def _next_spare(self, draft: RecallDraft, view: ClusterView, lane: int, horizon_s: float) -> Job | None:
+    def _next_spare(self, draft: RecallDraft, view: View, lane: int, horizon_s: float) -> Job | None:
         kept = sum(self._kept(draft, pool, horizon_s, view.now_s) for pool in view.pools.values())
         rigid = draft.free - max(0.0, kept - draft.recallable_gpus)
         loose = draft.free - floor(kept * min(1.0, self._resume_s / horizon_s))

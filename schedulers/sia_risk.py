@@ -27,9 +27,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.candidates import Candidates
 from jobcast.schedulers.draft import Draft
@@ -105,7 +105,7 @@ class SiaRisk(Sia):
             self._candidates[job.pool].add(job, lane, chances)
         return lane
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7, with another AllocateSpareResources."""
         draft = Draft(view)
         while (job := self._next_dedicated(draft)) is not None:
@@ -121,7 +121,7 @@ class SiaRisk(Sia):
         if job.pool in self._candidates:
             self._candidates[job.pool].take(job)
 
-    def _lend(self, draft: Draft, view: ClusterView) -> None:
+    def _lend(self, draft: Draft, view: View) -> None:
         if not self._anybody(draft):
             return
         overstay = self._overstay(draft, view)
@@ -148,7 +148,7 @@ class SiaRisk(Sia):
                 return job
         return None
 
-    def _overstay(self, draft: Draft, view: ClusterView) -> Floats:
+    def _overstay(self, draft: Draft, view: View) -> Floats:
         """Expected overstay, minutes, by width and duration bin: (idle GPUs + 1, bins)."""
         pools = list(view.pools.values())
         if len(self._loads) != len(pools):

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from jobcast.domain.cluster import ClusterView, Decision, Start
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import JobForecasts
 from jobcast.domain.jobs import Job
-from jobcast.schedulers.draft import NOTHING
+from jobcast.domain.policy import NOTHING, Decision, Grant, View
 from jobcast.schedulers.virtual_clock import ResourceTimePlan, virtual_starts_s
 
 
@@ -54,7 +53,7 @@ class SiaVc:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """One pass of Figure 6."""
         if self._plan is None:
             self._plan = self._make_plan(view)
@@ -63,9 +62,9 @@ class SiaVc:
         if free <= 0 and not arrived:
             return NOTHING
         started = self._plan.start(arrived, view.now_s, free)
-        return Decision(start=tuple(Start(view.active[seq]) for seq in started)) if started else NOTHING
+        return Decision({seq: Grant(view.active[seq].gpus) for seq in started}) if started else NOTHING
 
-    def _make_plan(self, view: ClusterView) -> ResourceTimePlan:
+    def _make_plan(self, view: View) -> ResourceTimePlan:
         jobs = self._forecasts.jobs
         durations_s = [self._forecasts.duration_s(job) for job in jobs]
         quotas = {pool.name: pool.quota for pool in view.pools.values()}

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from jobcast.domain.cluster import PoolView
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import PoolView
 from jobcast.schedulers.draft import Draft
 
 SHARE = "share"

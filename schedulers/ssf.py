@@ -2,9 +2,9 @@
 
 from math import inf
 
-from jobcast.domain.cluster import ClusterView, Decision, PoolView
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.draft import Draft
 
 
@@ -31,7 +31,7 @@ class ShortestServiceFirst:
         """Service: GPU-seconds."""
         return job.gpus * self._forecasts.duration_s(job)
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
         draft = Draft(view)
         for pool in view.touched:
@@ -61,7 +61,7 @@ class GlobalShortestServiceFirst(ShortestServiceFirst):
 
     name = "gssf"
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Start the smallest service of the cluster while it fits the idle GPUs."""
         draft = Draft(view)
         while draft.free > 0:

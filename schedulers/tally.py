@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Protocol
 
-from jobcast.domain.cluster import ClusterView, PoolView
+from jobcast.domain.policy import PoolView, View
 
 
 class Tally(Protocol):
@@ -39,7 +39,7 @@ class Tally(Protocol):
         ...
 
 
-def tally_of(view: ClusterView) -> Tally:
+def tally_of(view: View) -> Tally:
     """The tally that a view keeps up, or one that reads the view itself."""
     kept: Tally | None = getattr(view, "tally", None)
     return kept if kept is not None else ReadTally(view)
@@ -53,7 +53,7 @@ class ReadTally:
     view : the cluster
     """
 
-    def __init__(self, view: ClusterView) -> None:
+    def __init__(self, view: View) -> None:
         self._pools = view.pools
 
     @property

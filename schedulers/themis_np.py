@@ -6,10 +6,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.cluster import ClusterView, Decision, Start
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
-from jobcast.schedulers.draft import NOTHING
+from jobcast.domain.policy import NOTHING, Decision, Grant, View
 from jobcast.schedulers.packing import most_valuable
 
 Floats = NDArray[np.float64]
@@ -68,7 +67,7 @@ class ThemisNp:
         self._pending.add(job, self._forecasts.duration_s(job))
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """One auction of all that idles."""
         free, pending = int(view.free_gpus), self._pending
         if free <= 0 or not len(pending):
@@ -76,13 +75,13 @@ class ThemisNp:
         chosen = self._auction(view, free)
         if not chosen:
             return NOTHING
-        starts = tuple(Start(view.active[seq]) for seq in pending.seq[chosen].tolist())
-        for start, duration_s in zip(starts, pending.duration_s[chosen].tolist(), strict=True):
-            heappush(self._ends, (view.now_s + duration_s, start.job.seq))
+        starts = pending.seq[chosen].tolist()
+        for seq, duration_s in zip(starts, pending.duration_s[chosen].tolist(), strict=True):
+            heappush(self._ends, (view.now_s + duration_s, seq))
         pending.remove(chosen)
-        return Decision(start=starts)
+        return Decision({seq: Grant(view.active[seq].gpus) for seq in starts})
 
-    def _auction(self, view: ClusterView, free: int) -> list[int]:
+    def _auction(self, view: View, free: int) -> list[int]:
         """Places of the jobs to start, winners first."""
         pending = self._pending
         gpus, completion_s = pending.gpus, view.now_s - pending.submit_s + pending.duration_s
@@ -109,7 +108,7 @@ class ThemisNp:
         winners: list[int] = offered.tolist()
         return winners
 
-    def _delay_s(self, view: ClusterView) -> float:
+    def _delay_s(self, view: View) -> float:
         """Seconds until GPUs are auctioned again; a job that has outrun its forecast may end at any moment or never."""
         ends = self._ends
         while ends and (ends[0][0] <= view.now_s or ends[0][1] not in view.running):

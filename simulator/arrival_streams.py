@@ -36,6 +36,10 @@ class ArrivalStream(Protocol):
         """A job ends now."""
         ...
 
+    def row(self, job: Job) -> int:
+        """Position of a job that has arrived in the workload."""
+        ...
+
 
 class OpenArrivals:
     """Jobs arrive when the trace says, whatever the scheduler does. SIA, section 6.1.
@@ -64,6 +68,10 @@ class OpenArrivals:
 
     def completed(self, job: Job, now_s: float) -> None:
         """Nothing follows from it."""
+
+    def row(self, job: Job) -> int:
+        """Jobs are numbered as the workload has them."""
+        return job.seq
 
 
 class ClosedArrivals:
@@ -114,6 +122,10 @@ class ClosedArrivals:
             self.places.append(place)
         self.next_s = heap[0][0] if heap else inf
         return self.jobs[begin:]
+
+    def row(self, job: Job) -> int:
+        """Position of a job that has arrived in the workload."""
+        return self.places[job.seq]
 
     def completed(self, job: Job, now_s: float) -> None:
         """A job ends now: who awaited only that one more thinks, and submits."""

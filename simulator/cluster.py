@@ -1,20 +1,24 @@
 """The cluster at an instant: kept up change by change, and shown to policies as a read-only view."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import PoolView, RunningJob, Service
 from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
 from jobcast.simulator.placements import Placements
-from jobcast.simulator.progress import Ledger
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
 
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+
+CAPACITY_TOLERANCE = 1e-9
+
 
 class PoolState:
-    """One pool; implements `domain.cluster.PoolView`. Changed by `ClusterState` alone."""
+    """One pool; implements `domain.policy.PoolView`. Changed by `ClusterState` alone."""
 
     __slots__ = ("_allocated", "_changed", "_dedicated", "_name", "_pending", "_quota")
 
@@ -67,23 +71,23 @@ class PoolState:
 
 
 class ClusterState:
-    """The cluster; implements `domain.cluster.ClusterView`. It knows no duration, so that no policy can find one.
+    """The cluster; implements `domain.policy.View`. It knows no duration, so that no policy can find one.
 
     Parameters
     ----------
     pools : with their quotas
-    ledger : what jobs have received; kept up here, read by the engine
     servers : GPUs of each, where jobs are given certain ones
+    run : whose cluster it is, asked what jobs have received and what is known of them
     """
 
     __slots__ = (
         "_active",
         "_filed",
         "_free_gpus",
-        "_ledger",
         "_now_s",
         "_placements",
         "_pools",
+        "_run",
         "_running",
         "_tally",
         "_total_gpus",
@@ -94,8 +98,8 @@ class ClusterState:
         "servers",
     )
 
-    def __init__(self, pools: Sequence[Pool], ledger: Ledger | None = None, servers: Sequence[int] = ()) -> None:
-        self._ledger = ledger if ledger is not None else Ledger()
+    def __init__(self, pools: Sequence[Pool], servers: Sequence[int] = (), run: "Simulation | None" = None) -> None:
+        self._run = run
         self.servers: Sequence[int] = tuple(servers)
         self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
@@ -142,7 +146,18 @@ class ClusterState:
 
     def service(self, job: Job) -> Service:
         """What an active job has received by now."""
-        return self._ledger.service(job, self._now_s)
+        return self._whose.law.service(self._whose, job)
+
+    def facts(self, kind: type[Facts]) -> Facts:
+        """What is known of all jobs beyond what every job tells, by column."""
+        found: Facts = self._whose.law.facts(self._whose, kind)
+        return found
+
+    @property
+    def _whose(self) -> "Simulation":
+        if self._run is None:
+            raise LookupError("a cluster that nobody runs on tells nothing of jobs' progress")
+        return self._run
 
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
@@ -157,43 +172,41 @@ class ClusterState:
         pool = self._pools[job.pool]
         pool._queue(job, lane, key)
         self._active[job.seq] = job
-        self._ledger.open(job)
         self._touched[job.pool] = pool
 
-    def why_not_on(self, job: Job, cells: Sequence[Cell]) -> str | None:
-        """What is wrong with giving a job these cells, None where nothing is."""
-        return self._placements.why_not(job, cells)
+    def why_not_on(self, job: Job, grant: Grant) -> str | None:
+        """What is wrong with giving a job these GPUs, None where nothing is."""
+        if grant.gpus > self._free_gpus + CAPACITY_TOLERANCE:
+            return f"it needs {grant.gpus:g} GPUs, {self._free_gpus:g} are free"
+        return self._placements.why_not(job, grant)
 
-    def start(self, job: Job, dedicated: bool, lost_s: float = 0.0, cells: tuple[Cell, ...] = ()) -> None:
-        """Give a pending job its GPUs; it makes no progress in the first `lost_s` seconds."""
+    def start(self, job: Job, grant: Grant) -> None:
+        """Give a pending job its GPUs."""
         pool = self._pools[job.pool]
         self._filed[job.seq] = pool._pending.remove(job)
-        pool._hold(job.gpus, dedicated)
-        self._free_gpus -= job.gpus
-        self._running[job.seq] = RunningJob(job, self._now_s, dedicated, cells)
-        if cells:
-            self._placements.give(job, cells)
-        self._ledger.start(job, self._now_s, lost_s)
+        pool._hold(grant.gpus, grant.dedicated)
+        self._free_gpus -= grant.gpus
+        self._running[job.seq] = RunningJob(job, self._now_s, grant)
+        if grant.cells:
+            self._placements.give(job, grant.cells)
 
-    def promote(self, job: Job) -> None:
+    def promote(self, job: Job, grant: Grant) -> None:
         """Count a job that runs on spare GPUs against its pool's quota from now on."""
-        self._running[job.seq] = replace(self._running[job.seq], dedicated=True)
-        self._pools[job.pool]._promote(job.gpus)
+        self._running[job.seq] = self._running[job.seq]._replace(grant=grant)
+        self._pools[job.pool]._promote(grant.gpus)
 
     def finish(self, job: Job) -> RunningJob:
         """Take a running job out for good."""
         run = self._release(job)
         del self._active[job.seq]
-        self._ledger.close(job)
         return run
 
     def _release(self, job: Job) -> RunningJob:
         pool = self._pools[job.pool]
         run = self._running.pop(job.seq)
-        self._ledger.stop(job, self._now_s)
         del self._filed[job.seq]
-        pool._hold(-job.gpus, run.dedicated)
-        self._free_gpus += job.gpus
+        pool._hold(-run.grant.gpus, run.dedicated)
+        self._free_gpus += run.grant.gpus
         if run.cells:
             self._placements.take(run.cells)
         self._touched[job.pool] = pool

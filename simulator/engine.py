@@ -1,30 +1,387 @@
-"""The engine: replays a workload under a policy, event by event, and refuses impossible decisions."""
+"""The engine: one loop for jobs of every kind, which refuses impossible decisions.
+
+How jobs progress, and what changes cost, the law of the world says (`simulator.laws`); what counts beside it, meters.
+At one instant: what was reached, then who arrives, then one call of the policy. Events apart by less than `SAME_S` are
+one instant, the last of theirs: two ends that coincide do so on every machine.
+"""
 
 import gc
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from math import inf, nan
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from math import floor, inf, nan
+from typing import Any, Protocol
 
 import numpy as np
 
-from jobcast.domain.cluster import Decision, Policy, Start
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
+from jobcast.domain.law import Law, Milestone
+from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Trigger
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.log import RunLog, flat_spans, in_trace_order
-from jobcast.simulator.progress import Ledger, Milestones
+from jobcast.simulator.laws.run_time import RunTime
+from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload
 
-CAPACITY_TOLERANCE = 1e-9
+SAME_S = 1e-6
+"""Events so close to one another are one instant: near 1e9 s, adding floats up differently makes up to 2e-7 s."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
-IDLE_WAKES = 100_000
-"""Wake-ups in a row that may pass with jobs pending, nothing running and nothing to arrive, before we give up."""
 
 Progress = Callable[[int, int], None]
+
+
+class Meter(Protocol):
+    """What counts beside progress: energy, contention, bandwidth."""
+
+    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
+        """Time passes in which nothing changes."""
+        ...
+
+    def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
+        """A job holds something else from now on."""
+        ...
+
+    def told(self, run: "Simulation") -> Mapping[str, Any]:
+        """`columns` and `totals` of the log."""
+        ...
+
+    def fork(self) -> "Meter":
+        """A copy that goes its own way."""
+        ...
+
+
+class Simulation:
+    """A workload that runs under a policy, from an empty cluster on; see `replay` for the parameters.
+
+    Attributes
+    ----------
+    now_s : seconds from the epoch, -inf before the first event
+    cluster : who waits, who runs, on what; the view that policies see
+    jobs : those that have arrived at least, by seq
+    decisions : how often the policy was asked; `decision_s`, the CPU seconds of it, `decision_max_s` the longest
+    seen, events : sum over events of the jobs that were active before, and the events themselves
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy,
+        source: ForecastSource | None = None,
+        history: RunHistory | None = None,
+        law: Law | None = None,
+        meters: Sequence[Meter] = (),
+    ) -> None:
+        count = len(workload.jobs)
+        self.workload, self.policy, self.source, self.history = workload, policy, source, history
+        self.law: Law = RunTime(workload.restart_s, workload.resume_s) if law is None else law
+        self.meters = list(meters)
+        self.trigger: Trigger = getattr(policy, "trigger", EVENTS)
+        self.name: str = getattr(policy, "name", type(policy).__name__)
+        self.stream = arrivals_of(workload)
+        self.jobs = self.stream.jobs
+        self._lane: Callable[[Job], int] = getattr(policy, "lane", lambda job: 0)
+        self._key: Callable[[Job], float] = getattr(policy, "key", lambda job: 0.0)
+        self.cluster = ClusterState(workload.pools, workload.servers, self)
+        self.law.bind(self)
+        self.now_s = -inf
+        self.origin_s = workload.jobs[0].submit_s if count else 0.0
+        self.completed = self.events = self.decisions = self.vain = 0
+        self.decision_s = self.decision_max_s = self.seen = 0.0
+        self._wake_s, self._last_s = inf, -inf
+        self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
+        self._held_s = array("d", [0.0]) * count
+        self._dedicated = bytearray(count)
+        self._spans = array("d")  # job, from, until, GPUs, node of each
+
+    @property
+    def over(self) -> bool:
+        """Whether all jobs have ended."""
+        return self.completed >= len(self.workload.jobs)
+
+    def held_s(self, seq: int) -> float:
+        """Seconds in which a job has held GPUs by now."""
+        held = self.cluster.running.get(seq)
+        return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
+
+    def end_s(self, seq: int) -> float:
+        """When a job ended, seconds from the epoch; NaN before."""
+        return self._end_s[seq]
+
+    def peek(self) -> float:
+        """Instant of the next event, seconds from the epoch; infinite where all is over or nothing will ever happen."""
+        return min(self.law.next_s(), self.stream.next_s, self._next_ask_s())
+
+    def step(self) -> None:
+        """Go to the next instant, and ask the policy there where it wants to be.
+
+        Raises
+        ------
+        DecisionError
+            The policy asks for what cannot be, or leaves jobs waiting for ever.
+        """
+        next_s = self.peek()
+        if next_s == inf:
+            self._refuse_to_wait()
+        alone = self.trigger.each_event
+        limit_s = next_s if alone else next_s + SAME_S
+        due = self.law.due(limit_s)
+        arrivals: Sequence[Job] = (
+            self.stream.due(limit_s) if self.stream.next_s <= limit_s and not (alone and due) else ()
+        )
+        last_s = max(due[-1][0] if due else next_s, arrivals[-1].submit_s if arrivals else next_s)
+        self._pass_time(max(last_s, self.now_s))
+        before = self.events
+        while due:
+            self._reach(due)
+            due = () if alone else self.law.due(self.now_s)
+        for job in arrivals:
+            self._count()
+            if self.history is not None:
+                self.history.arrived(job)
+        if self.source is not None:
+            self.source.advance(self.now_s)
+        for job in arrivals:
+            self.cluster.submit(job, self._lane(job), self._key(job))
+            self.law.arrive(self, job, self.stream.row(job))
+        if self._asked(self.events > before):
+            self._decide()
+
+    def run(self, until_s: float = inf) -> "Simulation":
+        """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
+        while not self.over and (until_s == inf or self.peek() <= until_s):
+            self.step()
+        return self
+
+    def _pass_time(self, now_s: float) -> None:
+        if self.now_s > -inf:
+            self.law.pass_time(self, self.now_s, now_s)
+            for meter in self.meters:
+                meter.pass_time(self, self.now_s, now_s)
+        self.now_s = now_s
+        self.cluster.advance(now_s)
+        if self.history is not None:
+            self.history.advance(now_s)
+
+    def _count(self) -> None:
+        """An event: those who were active before it count."""
+        self.seen += len(self.cluster.active)
+        self.events += 1
+
+    def _reach(self, due: Sequence[Milestone]) -> None:
+        """Jobs are at their milestones, in the order in which they started: those that are over leave."""
+        law, jobs = self.law, self.jobs
+        ordered = due if len(due) == 1 else sorted(due, key=by_start)
+        ended = [job for _, _, seq in ordered if law.reach(self, job := jobs[seq])]
+        self.events += len(due) - len(ended)
+        for job in ended:
+            self._end(job)
+
+    def _end(self, job: Job) -> None:
+        seq = job.seq
+        self._count()
+        held = self.cluster.finish(job)
+        self._hold_until_now(held)
+        for meter in self.meters:
+            meter.change(self, job, held.grant, None)
+        self.law.leave(self, job, held.grant)
+        self._end_s[seq] = self.now_s
+        self.completed += 1
+        self.vain = 0
+        if self.history is not None:
+            self.history.completed(job, self.stream.outcomes[seq].duration_s)
+        if self.stream.waits_for_ends:
+            self.stream.completed(job, self.now_s)
+
+    def _next_ask_s(self) -> float:
+        """When the policy is asked next if nothing happens; on a grid and after a lease only while jobs are active."""
+        if not self.cluster.active:
+            return self._wake_s
+        trigger = self.trigger
+        lease_s = self._last_s + trigger.lease_s
+        return (
+            min(self._wake_s, lease_s) if trigger.period_s == inf else min(self._wake_s, lease_s, self._next_grid_s())
+        )
+
+    def _next_grid_s(self) -> float:
+        period_s = self.trigger.period_s
+        step = floor((self.now_s - self.origin_s) / period_s) + 1.0
+        at_s = self.origin_s + step * period_s
+        return at_s if at_s > self.now_s + SAME_S else at_s + period_s
+
+    def _on_grid(self) -> bool:
+        period_s = self.trigger.period_s
+        if period_s == inf:
+            return False
+        step = round((self.now_s - self.origin_s) / period_s)
+        return abs(self.origin_s + step * period_s - self.now_s) <= SAME_S
+
+    def _asked(self, news: bool) -> bool:
+        """Whether the policy wants to be asked now."""
+        trigger, woken = self.trigger, self._wake_s <= self.now_s + SAME_S
+        due = woken or self._on_grid() or self.now_s >= self._last_s + trigger.lease_s
+        if woken:
+            self._wake_s = inf
+        if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already
+            self._count()
+        if news or due:
+            self._last_s = self.now_s
+        return bool(self.cluster.active) and (due or (news and trigger.on_events))
+
+    def _decide(self) -> None:
+        self._watch()
+        began_s = time.process_time()
+        decision = self.policy.decide(self.cluster)
+        took_s = time.process_time() - began_s
+        self.decision_s += took_s
+        self.decision_max_s = max(self.decision_max_s, took_s)
+        self.decisions += 1
+        self.cluster.settle()
+        self._apply(decision)
+
+    def _watch(self) -> None:
+        """Refuse to wait for ever: decisions in a row in which no job got on, while none will arrive."""
+        if self.stream.next_s < inf or self.law.got_on(self):
+            self.vain = 0
+            return
+        self.vain += 1
+        if self.vain > self.law.patience:
+            self._refuse_to_wait()
+
+    def _refuse_to_wait(self) -> None:
+        waiting = list(self.cluster.active.values())
+        raise DecisionError(
+            f"policy {self.name} at {self.now_s:.6f} s: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
+            "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
+        )
+
+    def _apply(self, decision: Decision) -> None:
+        starts = []
+        for seq, grant in decision.change.items():
+            job, held = self._known(seq), self.cluster.running.get(seq)
+            if held is None and grant is not None:
+                starts.append((job, grant))
+            elif held is None:
+                raise self._refusal("stop", job, "it is not running")
+            elif grant is None:
+                self._stop(job, held)
+            elif grant[:2] != held.grant[:2]:
+                self._stop(job, held)
+                starts.append((job, grant))
+            elif grant.dedicated:
+                self._promote(job, held, grant)
+        for job, grant in starts:
+            self._start(job, grant)
+        self.law.settle(self, decision)
+        if decision.wake_s < inf:
+            if not decision.wake_s > self.now_s:
+                raise DecisionError(
+                    f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
+                    "which is not later than now"
+                )
+            self._wake_s = decision.wake_s
+
+    def _known(self, seq: int) -> Job:
+        job = self.cluster.active.get(seq)
+        if job is not None:
+            return job
+        if not 0 <= seq < len(self.jobs):
+            raise DecisionError(
+                f"policy {self.name} at {self.now_s:.6f} s: cannot change job number {seq}: it is none of this run's "
+                "jobs, or not submitted yet"
+            )
+        job = self.jobs[seq]
+        late = job.submit_s > self.now_s
+        why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
+        raise self._refusal("change", job, why)
+
+    def _start(self, job: Job, grant: Grant) -> None:
+        seq, cluster, law = job.seq, self.cluster, self.law
+        why = law.why_not(self, job, grant) or cluster.why_not_on(job, grant)
+        if why is not None:
+            raise self._refusal("start", job, why)
+        cluster.start(job, grant)
+        law.change(self, job, None, grant)
+        for meter in self.meters:
+            meter.change(self, job, None, grant)
+        self._dedicated[seq] = grant.dedicated
+        if self._start_s[seq] != self._start_s[seq]:
+            self._start_s[seq] = self.now_s
+        if self.history is not None:
+            self.history.started(job)
+
+    def _stop(self, job: Job, held: RunningJob) -> None:
+        if not job.preemptible:
+            raise self._refusal("stop", job, "it is not preemptible")
+        self.cluster.stop(job)
+        self._hold_until_now(held)
+        self.law.change(self, job, held.grant, None)
+        for meter in self.meters:
+            meter.change(self, job, held.grant, None)
+        self.events += 1
+        if self.history is not None:
+            self.history.stopped(job)
+
+    def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
+        if held.dedicated:
+            raise self._refusal("promote", job, "it counts against its pool's quota already")
+        self.cluster.promote(job, grant)
+        self._dedicated[job.seq] = True
+
+    def _hold_until_now(self, held: RunningJob) -> None:
+        """Note what a job held until now."""
+        (job, start_s, grant), now_s = held, self.now_s
+        self._held_s[job.seq] += now_s - start_s
+        if not grant.cells:
+            self._spans.extend((job.seq, start_s, now_s, grant.gpus, -1.0))
+        for cell in grant.cells:
+            self._spans.extend((job.seq, start_s, now_s, cell.gpus, cell.server))
+
+    def _refusal(self, verb: str, job: Job, why: str) -> DecisionError:
+        return DecisionError(f"policy {self.name} at {self.now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
+
+    def log(self) -> RunLog:
+        """What has happened so far, in the workload's order."""
+        jobs, pools = self.jobs, tuple(self.workload.pools)
+        index = {pool.name: position for position, pool in enumerate(pools)}
+        told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
+        fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
+        fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
+        fields["totals"] = {key: value for one in told for key, value in one.get("totals", {}).items()}
+        log = RunLog(
+            **{
+                "policy": self.name,
+                "pools": pools,
+                "submit_s": np.array([job.submit_s for job in jobs], dtype=np.float64),
+                "start_s": np.array(self._start_s),
+                "end_s": np.array(self._end_s),
+                "duration_s": np.array([outcome.duration_s for outcome in self.stream.outcomes], dtype=np.float64),
+                "gpus": np.array([job.gpus for job in jobs], dtype=np.int64),
+                "pool": np.array([index[job.pool] for job in jobs], dtype=np.int64),
+                "dedicated": np.frombuffer(self._dedicated, dtype=np.bool_).copy(),
+                "spans": self._held(),
+                "events": self.events,
+                "law": self.law.name,
+                **fields,
+            }
+        )
+        if not isinstance(self.stream, ClosedArrivals):
+            return log
+        trace_submit_s = np.array([job.submit_s for job in self.workload.jobs], dtype=np.float64)
+        return in_trace_order(log, np.array(self.stream.places, dtype=np.int64), trace_submit_s)
+
+    def _held(self) -> Spans:
+        """Spans in order of their ends."""
+        job, from_s, until_s, gpus, node = np.array(self._spans, dtype=np.float64).reshape(-1, 5).T.copy()
+        return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
+
+
+def by_start(milestone: Milestone) -> int:
+    """Number of the start of the job that a milestone is of."""
+    return milestone[1]
 
 
 def replay(
@@ -33,12 +390,10 @@ def replay(
     source: ForecastSource | None = None,
     history: RunHistory | None = None,
     progress: Progress | None = None,
+    law: Law | None = None,
+    meters: Sequence[Meter] = (),
 ) -> RunLog:
     """Run a workload to completion from an empty cluster.
-
-    At one instant: completions, then changes of regime, then arrivals, then one call of the policy. Its `lane` and
-    `key` are asked once a job, when it arrives. A start costs the job the workload's `restart_s`, one after it was
-    stopped its `resume_s` too. On servers the policy says which cells a job is given.
 
     A workload with successions is replayed in a closed loop: a job arrives its think time after the last end, in this
     run, of the jobs that it awaits. Jobs are then numbered as they arrive; the log comes back in the trace's order.
@@ -50,6 +405,8 @@ def replay(
     source : moved to each instant before the policy is asked anything (the policy holds its `Forecasts` side)
     history : told what happens, before the source is moved
     progress : called with (completed, all) about every thousand jobs and at the end
+    law : how jobs progress; by default run times, starts at the workload's costs
+    meters : what is counted besides
 
     Raises
     ------
@@ -59,231 +416,16 @@ def replay(
         The policy asked for what the cluster cannot do, or leaves jobs pending for ever.
     """
     workload.check()
+    run, count, told = Simulation(workload, policy, source, history, law, meters), len(workload.jobs), 0
     gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
     try:
-        return _Replay(workload, policy, source, history).run(progress)
+        while not run.over:
+            run.step()
+            if progress is not None and run.completed >= told + PROGRESS_EVERY:
+                told = run.completed
+                progress(told, count)
     finally:
         gc.unfreeze()
-
-
-class _Replay:
-    """One run: its clock, its events, its record."""
-
-    def __init__(
-        self, workload: Workload, policy: Policy, source: ForecastSource | None, history: RunHistory | None
-    ) -> None:
-        count = len(workload.jobs)
-        self._workload = workload
-        self._stream = arrivals_of(workload)
-        self._jobs, self._outcomes = self._stream.jobs, self._stream.outcomes  # by seq; they grow in a closed loop
-        self._policy, self._source, self._history = policy, source, history
-        self._name: str = getattr(policy, "name", type(policy).__name__)
-        self._ledger = Ledger()
-        self._milestones = Milestones(workload.jobs, workload.outcomes)
-        self._cluster = ClusterState(workload.pools, self._ledger, workload.servers)
-        self._completed = self._events = self._sequence = self._idle_wakes = 0
-        self._ends: list[tuple[float, int, Job]] = []  # heap of (end, sequence of the start, job)
-        self._changes: list[tuple[float, int, Job]] = []  # the same of changes of regime
-        self._current = [-1] * count  # by job: sequence of the start that still runs; ends of others are stale
-        self._wake_at = inf
-        self._start_s, self._end_s = [nan] * count, [nan] * count
-        self._preemptions, self._dedicated = [0] * count, [False] * count
-        self._spans: list[tuple[int, float, float]] = []
-
-    def run(self, progress: Progress | None) -> RunLog:
-        count, reported = len(self._workload.jobs), 0
-        while self._completed < count:
-            self._step()
-            if progress is not None and self._completed >= reported + PROGRESS_EVERY:
-                reported = self._completed
-                progress(reported, count)
-        if progress is not None and reported < count:
-            progress(count, count)
-        return self._log()
-
-    def _step(self) -> None:
-        now_s = self._next_instant()
-        self._cluster.advance(now_s)
-        if self._history is not None:
-            self._history.advance(now_s)
-        self._complete(now_s)
-        if self._changes:
-            self._change_regimes(now_s)
-        arrivals = self._arrivals(now_s)
-        if self._source is not None:
-            self._source.advance(now_s)
-        for job in arrivals:
-            self._cluster.submit(job, self._policy.lane(job), self._policy.key(job))
-        if self._wake_at <= now_s:
-            self._wake_at = inf
-            self._events += 1
-        decision = self._policy.decide(self._cluster)
-        self._cluster.settle()
-        self._apply(decision, now_s)
-
-    def _next_instant(self) -> float:
-        event_s = min(self._first(self._ends), self._stream.next_s)
-        if self._changes:
-            event_s = min(event_s, self._first(self._changes))
-        if event_s == inf:
-            self._check_idle()
-        return min(event_s, self._wake_at)
-
-    def _first(self, events: list[tuple[float, int, Job]]) -> float:
-        """Instant of the first event that still holds, infinite without any; those of past starts are thrown away."""
-        while events and self._current[events[0][2].seq] != events[0][1]:
-            heappop(events)
-        return events[0][0] if events else inf
-
-    def _check_idle(self) -> None:
-        """Refuse to wait for ever: jobs are pending, nothing runs, nothing will arrive."""
-        self._idle_wakes += 1
-        if self._wake_at < inf and self._idle_wakes <= IDLE_WAKES:
-            return
-        heads = [head for pool in self._cluster.pools.values() if (head := pool.pending.head()) is not None]
-        first = min(heads, key=lambda job: job.seq)
-        waiting = sum(len(pool.pending) for pool in self._cluster.pools.values())
-        raise DecisionError(
-            f"policy {self._name} at {self._cluster.now_s:.6f} s: {waiting} jobs are pending, job {first.job_id} "
-            "first, while nothing runs and nothing will arrive; it must start one or ask to be woken"
-        )
-
-    def _complete(self, now_s: float) -> None:
-        ends = self._ends
-        while ends and ends[0][0] <= now_s:
-            _, sequence, job = heappop(ends)
-            if self._current[job.seq] != sequence:
-                continue
-            run = self._cluster.finish(job)
-            self._current[job.seq] = -1
-            self._spans.append((job.seq, run.start_s, now_s))
-            self._end_s[job.seq] = now_s
-            self._completed += 1
-            self._events += 1
-            if self._history is not None:
-                self._history.completed(job, self._outcomes[job.seq].duration_s)
-            if self._stream.waits_for_ends:
-                self._stream.completed(job, now_s)
-
-    def _change_regimes(self, now_s: float) -> None:
-        changes = self._changes
-        while self._first(changes) <= now_s:
-            _, sequence, job = heappop(changes)
-            self._ledger.adapt(job, *self._milestones.reach(job))
-            self._events += 1
-            self._expect_change(job, sequence)
-
-    def _expect_change(self, job: Job, sequence: int) -> None:
-        run_s = self._milestones.next_s(job)
-        if run_s < inf:
-            heappush(self._changes, (self._ledger.reaches_s(job, run_s), sequence, job))
-
-    def _arrivals(self, now_s: float) -> Sequence[Job]:
-        if self._stream.next_s > now_s:
-            return ()
-        jobs = self._stream.due(now_s)
-        if self._history is not None:
-            for job in jobs:
-                self._history.arrived(job)
-        self._events += len(jobs)
-        return jobs
-
-    def _apply(self, decision: Decision, now_s: float) -> None:
-        for job in decision.stop:
-            self._stop(job, now_s)
-        for job in decision.promote:
-            self._promote(job, now_s)
-        for start in decision.start:
-            self._start(start, now_s)
-        if decision.wake_at is not None:
-            if not decision.wake_at > now_s:
-                raise DecisionError(
-                    f"policy {self._name} at {now_s:.6f} s: asks to be woken at {decision.wake_at:.6f} s, "
-                    "which is not later than now"
-                )
-            self._wake_at = decision.wake_at
-
-    def _start(self, start: Start, now_s: float) -> None:
-        job, cluster = start.job, self._cluster
-        seq = self._known(job, "start", now_s)
-        if job not in cluster.pools[job.pool].pending:
-            raise self._refusal("start", job, now_s, self._why_not_pending(job, now_s))
-        if job.gpus > cluster.free_gpus + CAPACITY_TOLERANCE:
-            raise self._refusal("start", job, now_s, f"it needs {job.gpus} GPUs, {cluster.free_gpus:g} are free")
-        misplaced = cluster.why_not_on(job, start.cells)
-        if misplaced is not None:
-            raise self._refusal("start", job, now_s, misplaced)
-        lost_s = self._workload.restart_s + (self._workload.resume_s if self._preemptions[seq] else 0.0)
-        cluster.start(job, start.dedicated, lost_s, start.cells)
-        self._current[seq] = self._sequence
-        end_s = self._ledger.reaches_s(job, self._outcomes[seq].duration_s)
-        heappush(self._ends, (end_s, self._sequence, job))
-        if job.training is not None:
-            self._expect_change(job, self._sequence)
-        self._sequence += 1
-        self._idle_wakes = 0
-        self._dedicated[seq] = start.dedicated
-        if self._start_s[seq] != self._start_s[seq]:
-            self._start_s[seq] = now_s
-        if self._history is not None:
-            self._history.started(job)
-
-    def _stop(self, job: Job, now_s: float) -> None:
-        seq = self._known(job, "stop", now_s)
-        if seq not in self._cluster.running:
-            raise self._refusal("stop", job, now_s, "it is not running")
-        if not job.preemptible:
-            raise self._refusal("stop", job, now_s, "it is not preemptible")
-        run = self._cluster.stop(job)
-        self._current[seq] = -1
-        self._spans.append((seq, run.start_s, now_s))
-        self._preemptions[seq] += 1
-        self._events += 1
-        if self._history is not None:
-            self._history.stopped(job)
-
-    def _promote(self, job: Job, now_s: float) -> None:
-        run = self._cluster.running.get(self._known(job, "promote", now_s))
-        if run is None or run.dedicated:
-            why = "it is not running" if run is None else "it counts against its pool's quota already"
-            raise self._refusal("promote", job, now_s, why)
-        self._cluster.promote(job)
-        self._dedicated[job.seq] = True
-
-    def _known(self, job: Job, verb: str, now_s: float) -> int:
-        if not 0 <= job.seq < len(self._jobs) or self._jobs[job.seq] is not job:
-            raise self._refusal(verb, job, now_s, "it is none of this run's jobs")
-        return job.seq
-
-    def _why_not_pending(self, job: Job, now_s: float) -> str:
-        if job.submit_s > now_s:
-            return f"it is submitted only at {job.submit_s:.6f} s"
-        return "it is running already" if job.seq in self._cluster.running else "it has finished"
-
-    def _refusal(self, verb: str, job: Job, now_s: float, why: str) -> DecisionError:
-        return DecisionError(f"policy {self._name} at {now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
-
-    def _log(self) -> RunLog:
-        jobs, pools = self._jobs, tuple(self._workload.pools)
-        index = {pool.name: position for position, pool in enumerate(pools)}
-        spans = np.array(self._spans, dtype=np.float64).reshape(-1, 3)
-        gpus = np.array([job.gpus for job in jobs], dtype=np.int64)
-        held = spans[:, 0].astype(np.int64)
-        log = RunLog(
-            policy=self._name,
-            pools=pools,
-            submit_s=np.array([job.submit_s for job in jobs], dtype=np.float64),
-            start_s=np.array(self._start_s, dtype=np.float64),
-            end_s=np.array(self._end_s, dtype=np.float64),
-            duration_s=np.array([outcome.duration_s for outcome in self._outcomes], dtype=np.float64),
-            gpus=gpus,
-            pool=np.array([index[job.pool] for job in jobs], dtype=np.int64),
-            preemptions=np.array(self._preemptions, dtype=np.int64),
-            dedicated=np.array(self._dedicated, dtype=np.bool_),
-            spans=flat_spans(held, spans[:, 1], spans[:, 2], gpus[held]),
-            events=self._events,
-        )
-        if not isinstance(self._stream, ClosedArrivals):
-            return log
-        trace_submit_s = np.array([job.submit_s for job in self._workload.jobs], dtype=np.float64)
-        return in_trace_order(log, np.array(self._stream.places, dtype=np.int64), trace_submit_s)
+    if progress is not None and told < count:
+        progress(count, count)
+    return run.log()

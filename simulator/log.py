@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Pool
-from jobcast.domain.laws import EPOCHS as EPOCHS
-from jobcast.domain.laws import GOODPUT as GOODPUT
-from jobcast.domain.laws import RUNTIME
-from jobcast.domain.laws import SPEEDUP as SPEEDUP
-from jobcast.domain.laws import TASKS as TASKS
+from jobcast.domain.law import EPOCHS as EPOCHS
+from jobcast.domain.law import GOODPUT as GOODPUT
+from jobcast.domain.law import RUNTIME
+from jobcast.domain.law import SPEEDUP as SPEEDUP
+from jobcast.domain.law import TASKS as TASKS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from jobcast.domain.cells import Cell
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant
 
 
 class Placements:
@@ -14,38 +15,61 @@ class Placements:
     servers : GPUs of each server
     """
 
-    __slots__ = ("_holders",)
+    __slots__ = ("_free", "_holders", "_sizes")
 
     def __init__(self, servers: Sequence[int] = ()) -> None:
-        self._holders: list[list[Job | None]] = [[None] * gpus for gpus in servers]
+        self._sizes = tuple(servers)
+        self._free: list[float] = list(servers)
+        self._holders: dict[tuple[int, int], Job] = {}  # of GPUs that were asked for by their places
 
-    def why_not(self, job: Job, cells: Sequence[Cell]) -> str | None:
+    def free(self, server: int) -> float:
+        """GPUs of a server that nobody holds."""
+        return self._free[server]
+
+    def why_not(self, job: Job, grant: Grant) -> str | None:
         """What is wrong with giving a job these cells, None where nothing is."""
-        if not self._holders:
+        cells = grant.cells
+        if not self._sizes:
             return f"the cluster has no servers, it is given {len(cells)} cells" if cells else None
-        if sum(cell.gpus for cell in cells) != job.gpus:
-            return f"it needs {job.gpus} GPUs, its cells have {sum(cell.gpus for cell in cells)}"
-        taken = set()
+        if sum(cell.gpus for cell in cells) != grant.gpus:
+            return f"it is given {grant.gpus:g} GPUs, its cells have {sum(cell.gpus for cell in cells)}"
+        asked: dict[int, float] = {}
         for cell in cells:
-            if not (0 <= cell.server < len(self._holders) and cell.gpus > 0):
+            there = 0 <= cell.server < len(self._sizes) and cell.gpus > 0 and cell.first >= ANYWHERE
+            if not there or cell.first + cell.gpus > self._sizes[cell.server]:
                 return f"there is no such cell: {cell}"
-            if cell.first < 0 or cell.first + cell.gpus > len(self._holders[cell.server]):
-                return f"there is no such cell: {cell}"
-            for gpu in range(cell.first, cell.first + cell.gpus):
-                holder = self._holders[cell.server][gpu]
-                if holder is not None:
-                    return f"GPU {gpu} of server {cell.server} is held by job {holder.job_id}"
-                taken.add((cell.server, gpu))
-        return None if len(taken) == job.gpus else "its cells overlap"
+            asked[cell.server] = asked.get(cell.server, 0.0) + cell.gpus
+        taken = [at for cell in cells for at in _gpus(cell)]
+        for at in taken:
+            if at in self._holders:
+                return f"GPU {at[1]} of server {at[0]} is held by job {self._holders[at].job_id}"
+        for server, gpus in asked.items():
+            if gpus > self._free[server]:
+                return f"server {server} has {self._free[server]:g} GPUs free, it is given {gpus:g} of them"
+        return None if len(set(taken)) == len(taken) else "its cells overlap"
 
     def give(self, job: Job, cells: Sequence[Cell]) -> None:
         """A job starts on free cells."""
-        self._hold(job, cells)
+        for cell in cells:
+            self._free[cell.server] -= cell.gpus
+            self._holders.update(dict.fromkeys(_gpus(cell), job))
 
     def take(self, cells: Sequence[Cell]) -> None:
         """A job gives its cells back."""
-        self._hold(None, cells)
-
-    def _hold(self, holder: Job | None, cells: Sequence[Cell]) -> None:
         for cell in cells:
-            self._holders[cell.server][cell.first : cell.first + cell.gpus] = [holder] * cell.gpus
+            self._free[cell.server] += cell.gpus
+            for at in _gpus(cell):
+                del self._holders[at]
+
+    def fork(self) -> "Placements":
+        """A copy that goes its own way."""
+        copy = Placements(self._sizes)
+        copy._free, copy._holders = self._free[:], dict(self._holders)
+        return copy
+
+
+def _gpus(cell: Cell) -> list[tuple[int, int]]:
+    """(server, GPU) of a cell's GPUs, none where any will do."""
+    if cell.first == ANYWHERE:
+        return []
+    return [(cell.server, gpu) for gpu in range(cell.first, cell.first + cell.gpus)]

@@ -3,8 +3,8 @@
 from bisect import bisect_left, insort
 from collections.abc import Set
 
-from jobcast.domain.cluster import PoolView
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import PoolView
 
 Entry = tuple[float, int, Job]
 """(key, seq, job): ordered by the first two, since no two jobs share a `seq`."""
@@ -60,7 +60,7 @@ class Run:
 
 
 class PendingQueue:
-    """Pending jobs of one pool; implements `domain.cluster.PendingJobs`.
+    """Pending jobs of one pool; implements `domain.policy.PendingJobs`.
 
     All jobs lie in one run by (key, seq), and each in a second run of its lane and width. A job found by `head` or
     `first` is always the first of its own run, so that taking it out is cheap.

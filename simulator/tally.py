@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from jobcast.domain.cluster import PoolView
+from jobcast.domain.policy import PoolView
 from jobcast.simulator.queues import Shelves
 
 by_name = attrgetter("name")

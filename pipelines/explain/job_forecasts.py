@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from jobcast.domain.laws import SPEEDUP
+from jobcast.domain.law import SPEEDUP
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.telling_words import Told, instant, length
 from jobcast.pipelines.wording import counted, forecasts_in_words, number

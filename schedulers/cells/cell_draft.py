@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import Start
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant
 from jobcast.schedulers.cells.buddy import used_of
 from jobcast.schedulers.draft import Draft
 
@@ -17,7 +17,7 @@ class CellDraft(Draft):
     def place(self, job: Job, cells: Sequence[Cell], dedicated: bool) -> None:
         """Start a pending job on the GPUs that it needs of some cells."""
         self.start(job, dedicated)
-        self._starts[-1] = Start(job, dedicated, used_of(cells, job.gpus))
+        self._changes[job.seq] = Grant(job.gpus, used_of(cells, job.gpus), dedicated)
 
     def first_spare(self, max_gpus: float, max_lane: int) -> Job | None:
         """The first job that is narrow and short enough, of the pool with the smallest share, None without any."""

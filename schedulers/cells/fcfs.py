@@ -1,8 +1,8 @@
 """First come, first served on private servers: the baseline of SIA, section 6.4."""
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.schedulers.cells.buddy import Buddies
 from jobcast.schedulers.cells.cell_draft import CellDraft
 from jobcast.schedulers.cells.private import PrivateCluster
@@ -35,7 +35,7 @@ class CellFcfs:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
         if not self._pools:
             self._settle(view)
@@ -49,7 +49,7 @@ class CellFcfs:
                 draft.place(job, [self._place(name, cell) for cell in cells], dedicated=True)
         return draft.decision()
 
-    def _settle(self, view: ClusterView) -> None:
+    def _settle(self, view: View) -> None:
         """Give every cell of the quotas its place; larger ones first, so that the servers have no gaps."""
         cells, size = cells_of(view.pools.values(), view.servers, self._given), server_size(view.servers)
         self._pools = {name: PrivateCluster(mine, size) for name, mine in cells.items()}

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.schedulers.cells.cell_draft import CellDraft
 from jobcast.schedulers.cells.private import PrivateCluster
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
 from jobcast.schedulers.cells.shared import SharedCells
 
-Starter = Callable[[CellDraft, ClusterView, SharedCells, Job], bool]
+Starter = Callable[[CellDraft, View, SharedCells, Job], bool]
 """Starts a job if it can; whether it could."""
 
 
@@ -40,7 +40,7 @@ class CellHived:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Dedicated jobs, then opportunistic ones."""
         shared = self._shared
         if shared is None:
@@ -54,7 +54,7 @@ class CellHived:
         self._each(draft, view, shared, self._lend)
         return draft.decision()
 
-    def _each(self, draft: CellDraft, view: ClusterView, shared: SharedCells, start: Starter) -> None:
+    def _each(self, draft: CellDraft, view: View, shared: SharedCells, start: Starter) -> None:
         """Start heads until none can, the pool with the smallest share first."""
         blocked: set[str] = set()
         while draft.free > 0:
@@ -66,7 +66,7 @@ class CellHived:
             if job is None or job.gpus > draft.free or not start(draft, view, shared, job):
                 blocked.add(pool.name)
 
-    def _dedicate(self, draft: CellDraft, view: ClusterView, shared: SharedCells, job: Job) -> bool:
+    def _dedicate(self, draft: CellDraft, view: View, shared: SharedCells, job: Job) -> bool:
         cluster = self._clusters[job.pool]
         for own in cluster.places(job):
             if shared.dedicate(draft, view.now_s, job, own, crowded=True):
@@ -74,7 +74,7 @@ class CellHived:
                 return True
         return False
 
-    def _lend(self, draft: CellDraft, view: ClusterView, shared: SharedCells, job: Job) -> bool:
+    def _lend(self, draft: CellDraft, view: View, shared: SharedCells, job: Job) -> bool:
         cells = shared.floor.to_lend(shared.sizes(job), bound=True)
         if cells:
             shared.lend(draft, view.now_s, job, cells)

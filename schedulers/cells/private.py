@@ -6,8 +6,8 @@ from heapq import heappop, heappush
 from math import inf
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import RunningJob
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import RunningJob
 from jobcast.schedulers.cells.buddy import Buddies, sizes_of
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import ClusterView
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import View
 from jobcast.schedulers.cells.buddy import sizes_of
 from jobcast.schedulers.cells.cell_draft import CellDraft
 from jobcast.schedulers.cells.floor import Floor
@@ -51,7 +51,7 @@ class SharedCells:
         The quotas cannot be had on the servers.
     """
 
-    def __init__(self, view: ClusterView, given: Cells) -> None:
+    def __init__(self, view: View, given: Cells) -> None:
         self.own = cells_of(view.pools.values(), view.servers, given)
         self.server_gpus = server_size(view.servers)
         self.floor = Floor(view.servers, view.total_gpus)
@@ -66,7 +66,7 @@ class SharedCells:
         held = self._held.get(seq)
         return held is not None and bool(held.own)
 
-    def ended(self, view: ClusterView) -> list[Held]:
+    def ended(self, view: View) -> list[Held]:
         """Jobs that run no longer; their cells are free again."""
         over = [self._held.pop(seq) for seq in [seq for seq in self._held if seq not in view.running]]
         for held in over:

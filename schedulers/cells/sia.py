@@ -3,9 +3,9 @@
 from math import inf
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import ClusterView, Decision
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.cells.cell_draft import CellDraft
 from jobcast.schedulers.cells.private import PrivateSchedule
@@ -64,7 +64,7 @@ class CellSia:
         self._submitted.append(job)
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7, with cells."""
         shared = self._shared
         if shared is None:
@@ -76,9 +76,9 @@ class CellSia:
         self._dedicate(draft, view, shared)
         for lane, horizon_s in enumerate(self._horizons_s):
             self._lend(draft, view, shared, lane, horizon_s)
-        return draft.decision(self._wake_at(draft, view))
+        return draft.decision(self._wake_s(draft, view))
 
-    def _note_ends(self, view: ClusterView, shared: SharedCells) -> None:
+    def _note_ends(self, view: View, shared: SharedCells) -> None:
         for held in shared.ended(view):
             self._schedules[held.job.pool].ended(held.job, held.start_s, view.now_s)
 
@@ -90,7 +90,7 @@ class CellSia:
             for schedule in self._schedules.values():
                 schedule.forget_early()
 
-    def _dedicate(self, draft: CellDraft, view: ClusterView, shared: SharedCells) -> None:
+    def _dedicate(self, draft: CellDraft, view: View, shared: SharedCells) -> None:
         """AllocateDedicatedResources; again where a pool that is behind can catch up."""
         behind = True
         while behind:
@@ -102,10 +102,10 @@ class CellSia:
             late = {job.pool for job, _ in self._due.values()}
             behind = sum(self._schedules[pool].forget_early() for pool in sorted(late)) > 0
 
-    def _is_pending(self, job: Job, view: ClusterView) -> bool:
+    def _is_pending(self, job: Job, view: View) -> bool:
         return job.seq in view.active and job.seq not in view.running
 
-    def _start_due(self, draft: CellDraft, view: ClusterView, shared: SharedCells) -> None:
+    def _start_due(self, draft: CellDraft, view: View, shared: SharedCells) -> None:
         """Jobs whose turn has come, those of the pool with the smallest share first."""
         left = dict(self._due)
         while left and draft.free > 0:
@@ -116,7 +116,7 @@ class CellSia:
             ):
                 del self._due[seq]
 
-    def _squeeze_in(self, draft: CellDraft, view: ClusterView, shared: SharedCells, job: Job) -> bool:
+    def _squeeze_in(self, draft: CellDraft, view: View, shared: SharedCells, job: Job) -> bool:
         """Start a job that spare ones keep from its place: elsewhere in its quota, beside them, or anywhere idle."""
         schedule = self._schedules[job.pool]
         for own in schedule.cluster.places(job):
@@ -126,7 +126,7 @@ class CellSia:
         beside = shared.dedicate(draft, view.now_s, job, schedule.cluster.cells[job.seq], crowded=True)
         return beside or shared.dedicate_anywhere(draft, view.now_s, job)
 
-    def _lend(self, draft: CellDraft, view: ClusterView, shared: SharedCells, lane: int, horizon_s: float) -> None:
+    def _lend(self, draft: CellDraft, view: View, shared: SharedCells, lane: int, horizon_s: float) -> None:
         """AllocateSpareResources for one window, Figure 8; nothing is lent where a reservation cannot be met."""
         window = Window(horizon_s, self._future_gpus, self._apart)
         while draft.first_spare(draft.free, lane) is not None:
@@ -151,9 +151,9 @@ class CellSia:
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
         return self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
 
-    def _wake_at(self, draft: CellDraft, view: ClusterView) -> float | None:
+    def _wake_s(self, draft: CellDraft, view: View) -> float:
         """The next turn that no event brings, or the next tick."""
-        wake_at = min((schedule.next_s for schedule in self._schedules.values()), default=inf)
+        wake_s = min((schedule.next_s for schedule in self._schedules.values()), default=inf)
         if self._tick_s is not None and draft.free > 0 and draft.waiting():
-            wake_at = min(wake_at, view.now_s + self._tick_s)
-        return wake_at if wake_at < inf else None
+            wake_s = min(wake_s, view.now_s + self._tick_s)
+        return wake_s

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import ClusterView, PoolView
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, buddy_of
 from jobcast.schedulers.cells.cell_draft import CellDraft
 from jobcast.schedulers.cells.floor import inside
@@ -58,7 +58,7 @@ class Window:
         self._future: dict[str, float] = {}
 
     def needs(
-        self, draft: CellDraft, view: ClusterView, shared: SharedCells, schedules: Schedules, due: Set[tuple[str, int]]
+        self, draft: CellDraft, view: View, shared: SharedCells, schedules: Schedules, due: Set[tuple[str, int]]
     ) -> list[int]:
         """ReserveResourcesForFuture, Figure 8: GPUs of the cells of quotas that may have to be bound."""
         needed: list[int] = []
@@ -74,7 +74,7 @@ class Window:
             needed += may_be_bound(roots, schedules[pool.name].cluster.tree, unbound, mine, turns_gpus, starts_gpus)
         return needed
 
-    def parts(self, draft: CellDraft, view: ClusterView, shared: SharedCells, schedules: Schedules) -> Parts:
+    def parts(self, draft: CellDraft, view: View, shared: SharedCells, schedules: Schedules) -> Parts:
         """Idle parts of bound cells that no turn comes to in the window."""
         if self._apart == "cell":
             return Parts()
@@ -96,15 +96,13 @@ class Window:
         roots = schedule.cluster.tree.roots
         return [buddy_of(cell) for cell in cells if cell.gpus < roots[cell.server]]
 
-    def _out_of_reach(
-        self, draft: CellDraft, view: ClusterView, pool: PoolView, schedule: PrivateSchedule
-    ) -> Iterator[Cell]:
+    def _out_of_reach(self, draft: CellDraft, view: View, pool: PoolView, schedule: PrivateSchedule) -> Iterator[Cell]:
         future_gpus = self._future_gpus(pool, view)
         starts = draft.pending_gpus(pool) + future_gpus > 0
         yield from out_of_reach(schedule.cluster.tree, schedule.queued_gpus + future_gpus if starts else 0.0)
         yield from schedule.idle_until(view.now_s + self._horizon_s, view.now_s, view.running)
 
-    def _future_gpus(self, pool: PoolView, view: ClusterView) -> float:
+    def _future_gpus(self, pool: PoolView, view: View) -> float:
         if pool.name not in self._future:
             self._future[pool.name] = self._ask(pool.name, self._horizon_s, view.now_s)
         return self._future[pool.name]

@@ -1,11 +1,12 @@
 """The oracle as a policy: everything is planned at the first decision, and carried out. SIA, section 4.1."""
 
 from collections.abc import Mapping
+from math import inf
 
-from jobcast.domain.cluster import ClusterView, Decision, Start
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Decision, Grant, View
 from jobcast.schedulers.milp.solve import Plan, Settings, plan
 
 
@@ -56,11 +57,11 @@ class Milp:
         """All alike: ties go by submission."""
         return 0.0
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: View) -> Decision:
         """Start what is due, and be woken for the next."""
         if self._plan is None:
             self._make_plan(view)
-        starts: list[Start] = []
+        starts: dict[int, Grant] = {}
         dedicated = {pool.name: pool.dedicated for pool in view.pools.values()}
         free = view.free_gpus
         while self._next < len(self._order):
@@ -70,12 +71,12 @@ class Milp:
             own = job.gpus <= view.pools[job.pool].quota - dedicated[job.pool]
             dedicated[job.pool] += job.gpus if own else 0
             free -= job.gpus
-            starts.append(Start(job, own))
+            starts[job.seq] = Grant(job.gpus, (), own)
             self._next += 1
         if self._next == len(self._order):
-            return Decision(start=tuple(starts))
+            return Decision(starts)
         due_s = self._due_s[self._order[self._next]]
-        return Decision(start=tuple(starts), wake_at=due_s if due_s > view.now_s else None)
+        return Decision(starts, due_s if due_s > view.now_s else inf)
 
     def figures(self) -> Mapping[str, float]:
         """Size, seconds and bound of the programme, and what its incumbents were; empty before the first decision."""
@@ -92,7 +93,7 @@ class Milp:
             "milp_rows": float(self._plan.rows),
         }
 
-    def _make_plan(self, view: ClusterView) -> None:
+    def _make_plan(self, view: View) -> None:
         pools = [Pool(pool.name, pool.quota) for pool in view.pools.values()]
         durations_s = [self._forecasts.duration_s(job) for job in self._jobs]
         self._plan = plan(self._jobs, durations_s, pools, self._settings)

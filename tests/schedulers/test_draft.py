@@ -3,8 +3,8 @@ from math import inf
 
 import pytest
 
-from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Decision, Start
 from jobcast.schedulers.draft import Draft
 from jobcast.simulator.cluster import ClusterState
 

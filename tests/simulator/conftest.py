@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Start
 from jobcast.simulator.workload import Workload
 
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, Start
 from jobcast.simulator import engine
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory

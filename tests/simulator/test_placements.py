@@ -1,9 +1,9 @@
 import pytest
 
 from jobcast.domain.cells import Cell
-from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.errors import DecisionError, PoolsError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Start
 from jobcast.simulator.engine import replay
 from jobcast.simulator.placements import Placements
 from jobcast.simulator.workload import Workload

@@ -37,7 +37,7 @@ class Watching:
         return 0.0
 
     def decide(self, view):
-        from jobcast.domain.cluster import Decision, Start
+        from jobcast.domain.policy import Decision, Start
 
         for job in view.active.values():
             self.seen[view.now_s] = view.service(job)

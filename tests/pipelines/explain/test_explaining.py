@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.domain.cluster import Decision, Start
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Start
 from jobcast.pipelines.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.explaining import explain

@@ -1,0 +1,89 @@
+"""Laws of progress: how what jobs hold becomes work done, what a change costs, and when something is reached."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, Grant, Service
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+RUNTIME, SPEEDUP, EPOCHS, GOODPUT, TASKS = "runtime", "speedup", "epochs", "goodput", "tasks"
+"""Seconds on the GPUs that were asked for (regimes of batch sizes included); a speedup by number of GPUs; seconds an
+epoch by type and number; goodput by number and batch size; graphs of tasks."""
+Milestone = tuple[float, int, int]
+"""(instant in seconds from the epoch, number of the start, seq of the job): when and in which order things happen."""
+
+
+class Law(Protocol):
+    """How the jobs of a run progress. One is made for each run, and copied where the run is forked.
+
+    Attributes
+    ----------
+    name : one of the names above
+    patience : decisions in a row in which no job may get on, while none will arrive, before a run is given up
+    """
+
+    name: str
+    patience: int
+
+    def bind(self, run: "Simulation") -> None:
+        """Make room for a run's jobs, before any of them arrives."""
+        ...
+
+    def next_s(self) -> float:
+        """Instant of the next milestone if nothing changes, infinite where there is none."""
+        ...
+
+    def due(self, limit_s: float) -> Sequence[Milestone]:
+        """Milestones up to an instant, taken out, in order of the instants."""
+        ...
+
+    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
+        """Time passes in which nothing changes."""
+        ...
+
+    def arrive(self, run: "Simulation", job: Job, row: int) -> None:
+        """A job arrives, the `row`-th of the workload: its first milestone."""
+        ...
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """A job is at its milestone: True where it is over, else its next regime, stage, phase begins."""
+        ...
+
+    def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
+        """Why a job cannot be given that, None where it can."""
+        ...
+
+    def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
+        """A job holds something else from now on: what that costs, and how fast it gets on."""
+        ...
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """A job is over; its GPUs are free."""
+        ...
+
+    def settle(self, run: "Simulation", decision: Decision) -> None:
+        """All changes of a decision were made: limits, tasks, and rates where jobs slow one another."""
+        ...
+
+    def got_on(self, run: "Simulation") -> bool:
+        """Whether any job got further, since this was asked last, than it ever was."""
+        ...
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """What an active job has received by now."""
+        ...
+
+    def facts(self, run: "Simulation", kind: type[Any]) -> Any:
+        """Facts of all jobs by column; raises LookupError where there are none of that kind."""
+        ...
+
+    def told(self, run: "Simulation") -> Mapping[str, Any]:
+        """Fields of the log that this law knows better, and `columns`, `totals`."""
+        ...
+
+    def fork(self) -> "Law":
+        """A copy that goes its own way."""
+        ...

@@ -1,0 +1,1 @@
+"""Laws of progress, one file each; the engine asks whichever its world has."""

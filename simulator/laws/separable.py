@@ -1,0 +1,162 @@
+"""Progress of jobs that do not slow one another: each has work done, a rate, and the next point that it will reach.
+
+Progress is anchored: work at the last change + rate x time since, never a sum of small steps.
+"""
+
+from array import array
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from jobcast.domain.jobs import Job
+from jobcast.domain.law import Milestone
+from jobcast.domain.policy import Decision, Grant, Service
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+PATIENCE = 100_000
+"""Decisions that may pass with jobs pending, nothing running and nothing to arrive, before a run is given up."""
+COLUMNS = ("work", "rate", "goal", "since_s", "lost_s", "at_s", "begun", "starts", "stops", "moves")
+
+
+def column(count: int, value: float = 0.0) -> "array[float]":
+    """(count,) numbers, small and fast to reach one by one; numpy looks at them without a copy."""
+    return array("d", [value]) * count
+
+
+class Separable:
+    """What such laws share; each says its milestones, its rates and its costs.
+
+    Attributes
+    ----------
+    row : by seq, the position of the job in the workload
+    work : done at the last change, in the law's units
+    rate : a second from `since_s` + `lost_s` on, 0 while the job holds nothing
+    goal : work at the next milestone, which is reached at `at_s` if nothing changes
+    since_s, lost_s : instant of the last change, and the seconds after it that get the job nowhere
+    begun : number of its latest start, by which ties of milestones go
+    starts, stops, moves : times that it was given GPUs, gave them back unfinished, went on with others
+    """
+
+    name = ""
+    patience = PATIENCE
+
+    def bind(self, run: "Simulation") -> None:
+        """Make room for a run's jobs."""
+        count = len(run.workload.jobs)
+        self.row = [0] * count
+        for name in COLUMNS:
+            setattr(self, name, column(count))
+        self.at_s = column(count, inf)
+        self.heap: list[Milestone] = []
+        self.begins = 0
+
+    work: "array[float]"
+    rate: "array[float]"
+    goal: "array[float]"
+    since_s: "array[float]"
+    lost_s: "array[float]"
+    at_s: "array[float]"
+    begun: "array[float]"
+    starts: "array[float]"
+    stops: "array[float]"
+    moves: "array[float]"
+
+    def next_s(self) -> float:
+        """Instant of the next milestone that still holds; those of past starts are thrown away."""
+        heap, at_s = self.heap, self.at_s
+        while heap:
+            when_s, _, seq = heap[0]
+            if at_s[seq] == when_s:
+                return when_s
+            heappop(heap)
+        return inf
+
+    def due(self, limit_s: float) -> list[Milestone]:
+        """Milestones up to an instant, taken out."""
+        heap, at_s, found = self.heap, self.at_s, []
+        while heap and heap[0][0] <= limit_s:
+            one = heappop(heap)
+            if at_s[one[2]] == one[0]:
+                at_s[one[2]] = inf
+                found.append(one)
+        return found
+
+    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
+        """Nothing is added up."""
+
+    def done(self, seq: int, now_s: float) -> float:
+        """Work done by now, in the law's units."""
+        rate = self.rate[seq]
+        if not rate:
+            return self.work[seq]
+        ran_s = now_s - self.since_s[seq] - self.lost_s[seq]
+        return self.work[seq] + rate * ran_s if ran_s > 0.0 else self.work[seq]
+
+    def go_on(self, seq: int, now_s: float, rate: float, lost_s: float = 0.0) -> None:
+        """A job gets on at a rate from now on, once `lost_s` have passed."""
+        self.since_s[seq], self.lost_s[seq], self.rate[seq] = now_s, lost_s, rate
+        self.expect(seq)
+
+    def expect(self, seq: int) -> None:
+        """File the instant at which a job will reach its goal."""
+        left, rate = self.goal[seq] - self.work[seq], self.rate[seq]
+        if rate <= 0.0:
+            self.at_s[seq] = inf
+            return
+        when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
+        self.at_s[seq] = when_s
+        heappush(self.heap, (when_s, int(self.begun[seq]), seq))
+
+    def halt(self, seq: int, now_s: float) -> None:
+        """A job holds nothing from now on."""
+        self.work[seq] = self.done(seq, now_s)
+        self.rate[seq], self.at_s[seq] = 0.0, inf
+
+    def begin(self, seq: int) -> None:
+        """A job is given GPUs while it had none."""
+        self.begun[seq] = self.begins
+        self.begins += 1
+        self.starts[seq] += 1.0
+
+    def arrived(self, job: Job, row: int) -> None:
+        """A job is there."""
+        self.row[job.seq] = row
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """A job is over."""
+        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+
+    def settle(self, run: "Simulation", decision: Decision) -> None:
+        """Nobody's rate depends on others."""
+
+    def got_on(self, run: "Simulation") -> bool:
+        """Whether any job is on its way to a milestone."""
+        return self.next_s() < inf
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """What an active job has received by now."""
+        seq = job.seq
+        done = self.done(seq, run.now_s)
+        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]))
+
+    def facts(self, run: "Simulation", kind: type[Any]) -> Any:
+        """None beyond what every job tells."""
+        raise LookupError(f"a world of {self.name} knows no {kind.__name__}")
+
+    def told(self, run: "Simulation") -> Mapping[str, Any]:
+        """How often jobs were stopped."""
+        return {"preemptions": np.array(self.stops, dtype=np.int64)}
+
+    def fork(self) -> Self:
+        """A copy that goes its own way."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        for name in COLUMNS:
+            setattr(copy, name, getattr(self, name)[:])
+        copy.row, copy.heap = self.row[:], self.heap[:]
+        return copy
