@@ -123,6 +123,39 @@ class Simulation:
         DecisionError
             The policy asks for what cannot be, or leaves jobs waiting for ever.
         """
+        if not self._advance():
+            return
+        began_s = time.process_time()
+        decision = self.policy.decide(self.cluster)
+        took_s = time.process_time() - began_s
+        self.decision_s += took_s
+        self.decision_max_s = max(self.decision_max_s, took_s)
+        self.carry_out(decision)
+
+    def look(self) -> ClusterState | None:
+        """Go to the next instant at which the policy is asked, and see what it sees; None where all is over.
+
+        Whoever decides instead of the policy answers with `carry_out`. Raises as `step`.
+        """
+        while not self.over:
+            if self._advance():
+                return self.cluster
+        return None
+
+    def carry_out(self, decision: Decision) -> None:
+        """Do what was decided. Raises DecisionError for what cannot be."""
+        self.decisions += 1
+        self.cluster.settle()
+        self._apply(decision)
+
+    def run(self, until_s: float = inf) -> "Simulation":
+        """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
+        while not self.over and (until_s == inf or self.peek() <= until_s):
+            self.step()
+        return self
+
+    def _advance(self) -> bool:
+        """Go to the next instant; whether the policy is to be asked."""
         next_s = self.peek()
         if next_s == inf:
             self._refuse_to_wait()
@@ -147,14 +180,10 @@ class Simulation:
         for job in arrivals:
             self.cluster.submit(job, self._lane(job), self._key(job))
             self.law.arrive(self, job, self.stream.row(job))
-        if self._asked(self.events > before):
-            self._decide()
-
-    def run(self, until_s: float = inf) -> "Simulation":
-        """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
-        while not self.over and (until_s == inf or self.peek() <= until_s):
-            self.step()
-        return self
+        if not self._asked(self.events > before):
+            return False
+        self._watch()
+        return True
 
     def _pass_time(self, now_s: float) -> None:
         if self.now_s > -inf:
@@ -230,17 +259,6 @@ class Simulation:
         if news or due:
             self._last_s = self.now_s
         return bool(self.cluster.active) and (due or (news and trigger.on_events))
-
-    def _decide(self) -> None:
-        self._watch()
-        began_s = time.process_time()
-        decision = self.policy.decide(self.cluster)
-        took_s = time.process_time() - began_s
-        self.decision_s += took_s
-        self.decision_max_s = max(self.decision_max_s, took_s)
-        self.decisions += 1
-        self.cluster.settle()
-        self._apply(decision)
 
     def _watch(self) -> None:
         """Refuse to wait for ever: decisions in a row in which no job got on, while none will arrive."""
