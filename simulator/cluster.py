@@ -84,7 +84,6 @@ class ClusterState:
         "_active",
         "_filed",
         "_free_gpus",
-        "_now_s",
         "_placements",
         "_pools",
         "_run",
@@ -98,7 +97,7 @@ class ClusterState:
         "servers",
     )
 
-    def __init__(self, pools: Sequence[Pool], servers: Sequence[int] = (), run: "Simulation | None" = None) -> None:
+    def __init__(self, pools: Sequence[Pool], servers: Sequence[int], run: "Simulation") -> None:
         self._run = run
         self.servers: Sequence[int] = tuple(servers)
         self._placements = Placements(servers)
@@ -112,7 +111,6 @@ class ClusterState:
         self._tally = Tally(changed, shelves)
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
-        self._now_s = -float("inf")
         self._running: dict[int, RunningJob] = {}
         self._filed: dict[int, tuple[int, float]] = {}
         self._touched: dict[str, PoolState] = {}
@@ -122,7 +120,7 @@ class ClusterState:
     @property
     def now_s(self) -> float:
         """Seconds from the epoch."""
-        return self._now_s
+        return self._run.now_s
 
     @property
     def total_gpus(self) -> int:
@@ -146,22 +144,12 @@ class ClusterState:
 
     def service(self, job: Job) -> Service:
         """What an active job has received by now."""
-        return self._whose.law.service(self._whose, job)
+        return self._run.law.service(self._run, job)
 
     def facts(self, kind: type[Facts]) -> Facts:
         """What is known of all jobs beyond what every job tells, by column."""
-        found: Facts = self._whose.law.facts(self._whose, kind)
+        found: Facts = self._run.law.facts(self._run, kind)
         return found
-
-    @property
-    def _whose(self) -> "Simulation":
-        if self._run is None:
-            raise LookupError("a cluster that nobody runs on tells nothing of jobs' progress")
-        return self._run
-
-    def advance(self, now_s: float) -> None:
-        """Move to an instant."""
-        self._now_s = now_s
 
     def settle(self) -> None:
         """Forget which pools were touched: a decision has been made on them."""
@@ -186,7 +174,7 @@ class ClusterState:
         self._filed[job.seq] = pool._pending.remove(job)
         pool._hold(grant.gpus, grant.dedicated)
         self._free_gpus -= grant.gpus
-        self._running[job.seq] = RunningJob(job, self._now_s, grant)
+        self._running[job.seq] = RunningJob(job, self._run.now_s, grant)
         if grant.cells:
             self._placements.give(job, grant.cells)
 
