@@ -34,11 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Meter(Protocol):
-    """What counts beside progress: energy, contention, bandwidth."""
-
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Time passes in which nothing changes."""
-        ...
+    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`."""
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
@@ -93,6 +89,7 @@ class Simulation:
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
         self._settle = getattr(self.law, "settle", None)
+        self._place = getattr(self.law, "place", None)
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
         self._held_s = array("d", [0.0]) * count
@@ -280,11 +277,13 @@ class Simulation:
                 raise self._refusal("stop", job, "it is not running")
             elif grant is None:
                 self._stop(job, held)
-            elif grant[:2] != held.grant[:2]:
+            elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._stop(job, held)
                 starts.append((job, grant))
             elif grant.dedicated:
                 self._promote(job, held, grant)
+        if self._place is not None and starts:
+            starts = self._place(self, starts)
         for job, grant in starts:
             self._start(job, grant)
         if self._settle is not None:
@@ -343,7 +342,7 @@ class Simulation:
     def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
         if held.dedicated:
             raise self._refusal("promote", job, "it counts against its pool's quota already")
-        self.cluster.promote(job, grant)
+        self.cluster.promote(job, held.grant._replace(dedicated=True))
         self._dedicated[job.seq] = True
 
     def _hold_until_now(self, held: RunningJob) -> None:
