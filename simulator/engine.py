@@ -17,7 +17,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import Law, Milestone
-from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Trigger
+from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
@@ -84,7 +84,7 @@ class Simulation:
         self.jobs = self.stream.jobs
         self._lane: Callable[[Job], int] = getattr(policy, "lane", lambda job: 0)
         self._key: Callable[[Job], float] = getattr(policy, "key", lambda job: 0.0)
-        self.cluster = ClusterState(workload.pools, workload.servers, self)
+        self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
@@ -98,6 +98,10 @@ class Simulation:
         self._held_s = array("d", [0.0]) * count
         self._dedicated = bytearray(count)
         self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
+
+    def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
+        """What the view asks of the law; functions, so that from the view no way leads to the truth."""
+        return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
 
     @property
     def over(self) -> bool:
@@ -159,6 +163,7 @@ class Simulation:
         if arrivals and arrivals[-1].submit_s > now_s:
             now_s = arrivals[-1].submit_s
         before_s, self.now_s, self._news = self.now_s, now_s, bool(due or arrivals)
+        self.cluster.advance(now_s)
         for pass_time in self._passing:
             pass_time(self, before_s, now_s)
         history = self.history

@@ -3,7 +3,7 @@ import pytest
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.goodput import ScalableWork, Stretch, replay_goodput
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch, replay_goodput
 
 PAIR = Pool("all", 2)
 
