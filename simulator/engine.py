@@ -25,8 +25,8 @@ from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload
 
-SAME_S = 1e-6
-"""Events so close to one another are one instant: near 1e9 s, adding floats up differently makes up to 2e-7 s."""
+SAME_S = 5e-7
+"""Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
@@ -288,13 +288,14 @@ class Simulation:
             elif grant[:2] != held.grant[:2]:
                 self._stop(job, held)
                 starts.append((job, grant))
-            elif grant.dedicated:
-                self._promote(job, held, grant)
+            elif grant.dedicated and not held.dedicated:
+                self.cluster.promote(job, grant)
+                self._dedicated[seq] = True
         for job, grant in starts:
             self._start(job, grant)
         if self._settle is not None:
             self._settle(self, decision)
-        if decision.wake_s < inf:
+        if decision.wake_s != inf:
             if not decision.wake_s > self.now_s:
                 raise DecisionError(
                     f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
@@ -344,12 +345,6 @@ class Simulation:
         self._count()
         if self.history is not None:
             self.history.stopped(job)
-
-    def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
-        if held.dedicated:
-            raise self._refusal("promote", job, "it counts against its pool's quota already")
-        self.cluster.promote(job, grant)
-        self._dedicated[job.seq] = True
 
     def _hold_until_now(self, held: RunningJob) -> None:
         """Note what a job held until now."""

@@ -70,7 +70,7 @@ def test_waiting_pools_are_those_with_jobs_left():
 
 def test_a_draft_without_changes_is_an_empty_decision():
     assert Draft(view()).decision() == Decision()
-    assert Draft(view()).decision(wake_at=5.0) == Decision(wake_at=5.0)
+    assert Draft(view()).decision(5.0) == Decision(wake_s=5.0)
 
 
 def sums(draft):

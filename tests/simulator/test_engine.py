@@ -4,6 +4,7 @@ from math import inf
 import numpy as np
 import pytest
 
+from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.engine import replay
@@ -84,15 +85,14 @@ def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, script
 START_A = {0.0: (("a",), (), None)}
 REFUSALS = {
     "capacity": ({0.0: (("a",), (), None), 1.0: (("b",), (), None)}, "start job b: it needs 2 GPUs, 1 are free"),
-    "future": ({0.0: (("b",), (), None)}, "change job number 1: it is none of this run's jobs, or not submitted yet"),
+    "future": ({0.0: (("b",), (), None)}, "change job b: it is submitted only at 1.000000 s"),
     "finished": ({0.0: (("a",), (), 5.0), 5.0: (("a",), (), None)}, "change job a: it has finished"),
     "stop": ({0.0: ((), ("a",), None)}, "stop job a: it is not running"),
     "rigid": ({**START_A, 1.0: ((), ("a",), None)}, "stop job a: it is not preemptible"),
-    "wide": ({0.0: (("a",), (), None)}, "start job a: it needs 2 GPUs, it is given 1"),
     "past": ({0.0: ((), (), -1.0)}, "asks to be woken at -1.000000 s"),
     "now": ({0.0: ((), (), 0.0)}, "asks to be woken at 0.000000 s"),
     "nan": ({0.0: ((), (), float("nan"))}, "asks to be woken at nan"),
-    "deadlock": (START_A, "1 jobs are pending, job b first, while nothing runs"),
+    "deadlock": (START_A, "1 jobs are pending, job b first, while none gets on"),
 }
 
 
@@ -216,6 +216,36 @@ def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
     log = replay(made, policy)
     assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0)]
     assert log.dedicated.tolist() == [False]  # it last started on spare GPUs
+
+
+def test_what_a_job_holds_already_changes_nothing(workload):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 1)], {"p": 2})
+    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("", "", "a"), 2.0: ("", "", "a")}))
+    assert rows(log) == [(0, 5), (0, 9)]
+    assert log.dedicated.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({0: Grant(1)}, "cannot start job a: it needs 2 GPUs, it is given 1"),
+        ({0: Grant(3)}, "cannot start job a: it needs 2 GPUs, it is given 3"),
+        ({0: Grant(2, (Cell(0, 0, 2),))}, "cannot start job a: the cluster has no servers, it is given 1 cells"),
+        ({7: Grant(2)}, "cannot change job number 7: it is none of this run's jobs"),
+        ({-1: None}, "cannot change job number -1: it is none of this run's jobs"),
+    ],
+)
+def test_a_grant_that_cannot_be_is_refused(workload, change, message):
+    made = workload([("a", "p", 0, 5, 2)], {"p": 4})
+
+    class Odd:
+        name = "odd"
+
+        def decide(self, view):
+            return Decision(change)
+
+    with pytest.raises(DecisionError, match=f"policy odd at 0.000000 s: {message}"):
+        replay(made, Odd())
 
 
 STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}
