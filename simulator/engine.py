@@ -17,7 +17,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import Law, Milestone
-from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Trigger
+from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
@@ -25,8 +25,8 @@ from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload
 
-SAME_S = 1e-6
-"""Events so close to one another are one instant: near 1e9 s, adding floats up differently makes up to 2e-7 s."""
+SAME_S = 5e-7
+"""Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
@@ -80,7 +80,7 @@ class Simulation:
         self.jobs = self.stream.jobs
         self._lane: Callable[[Job], int] = getattr(policy, "lane", lambda job: 0)
         self._key: Callable[[Job], float] = getattr(policy, "key", lambda job: 0.0)
-        self.cluster = ClusterState(workload.pools, workload.servers, self)
+        self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
@@ -95,6 +95,10 @@ class Simulation:
         self._held_s = array("d", [0.0]) * count
         self._dedicated = bytearray(count)
         self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
+
+    def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
+        """What the view asks of the law; functions, so that from the view no way leads to the truth."""
+        return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
 
     @property
     def over(self) -> bool:
@@ -156,6 +160,7 @@ class Simulation:
         if arrivals and arrivals[-1].submit_s > now_s:
             now_s = arrivals[-1].submit_s
         before_s, self.now_s, self._news = self.now_s, now_s, bool(due or arrivals)
+        self.cluster.advance(now_s)
         for pass_time in self._passing:
             pass_time(self, before_s, now_s)
         history = self.history
@@ -280,15 +285,16 @@ class Simulation:
             elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._stop(job, held)
                 starts.append((job, grant))
-            elif grant.dedicated:
-                self._promote(job, held, grant)
+            elif grant.dedicated and not held.dedicated:
+                self.cluster.promote(job, held.grant._replace(dedicated=True))
+                self._dedicated[seq] = True
         if self._place is not None and starts:
             starts = self._place(self, starts)
         for job, grant in starts:
             self._start(job, grant)
         if self._settle is not None:
             self._settle(self, decision)
-        if decision.wake_s < inf:
+        if decision.wake_s != inf:
             if not decision.wake_s > self.now_s:
                 raise DecisionError(
                     f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
@@ -338,12 +344,6 @@ class Simulation:
         self._count()
         if self.history is not None:
             self.history.stopped(job)
-
-    def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
-        if held.dedicated:
-            raise self._refusal("promote", job, "it counts against its pool's quota already")
-        self.cluster.promote(job, held.grant._replace(dedicated=True))
-        self._dedicated[job.seq] = True
 
     def _hold_until_now(self, held: RunningJob) -> None:
         """Note what a job held until now."""

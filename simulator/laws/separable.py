@@ -130,7 +130,7 @@ class Separable:
         """What an active job has received by now."""
         seq = job.seq
         done = self.done(seq, run.now_s)
-        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]))
+        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]), int(self.stops[seq]))
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """None beyond what every job tells."""
