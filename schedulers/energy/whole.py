@@ -39,12 +39,12 @@ class WholeSchedule:
         seen = self.seen(view)
         self.calls += 1
         node_of, gpus_of = (np.asarray(column) for column in self.schedule(seen))
-        if not node_of.shape == gpus_of.shape == seen.active.shape:
+        if any(one.shape != seen.active.shape or one.dtype.kind not in "iu" for one in (node_of, gpus_of)):
             raise DecisionError(
-                f"policy {self.name} at {view.now_s:.6f} s: gives nodes of shape {node_of.shape} and GPUs of shape "
-                f"{gpus_of.shape} for {len(seen.active)} active jobs"
+                f"policy {self.name} at {view.now_s:.6f} s: gives nodes {node_of.dtype}{node_of.shape} and GPUs "
+                f"{gpus_of.dtype}{gpus_of.shape} for {len(seen.active)} active jobs; give whole numbers, one a job"
             )
-        moved = np.flatnonzero((node_of != seen.node_of) | (gpus_of != seen.gpus_of))
+        moved = np.flatnonzero((node_of != seen.node_of[seen.active]) | (gpus_of != seen.gpus_of[seen.active]))
         seqs, change = list(view.active), {}
         for row, node, gpus in zip(moved.tolist(), node_of[moved].tolist(), gpus_of[moved].tolist(), strict=True):
             change[seqs[row]] = None if node == POSTPONED else Grant(gpus, (Cell(node, ANYWHERE, gpus),))

@@ -224,11 +224,17 @@ def _check_times(jobs: Sequence[Job], times: EpochTimes, known_s: Floats, cluste
     cluster : one that was checked
     """
     count, true_s = len(jobs), times.epoch_s
-    shapes = ((times.epochs, (count,)), (true_s, (count, len(cluster.kind_gpus), *true_s.shape[2:3])))
-    wrong = [(found.shape, shape) for found, shape in (*shapes, (known_s, true_s.shape)) if found.shape != shape]
-    if wrong or not true_s.size:
-        raise TraceError(f"epochs and their times have shape {(wrong or [(true_s.shape,) * 2])[0][0]} for {count} jobs")
-    there = np.isin(np.arange(len(cluster.kind_gpus)), cluster.kind_of)[:, None]
+    shapes = (
+        (times.epochs, (count,)),
+        (true_s, (count, len(cluster.kind_gpus), *true_s.shape[2:3])),
+        (known_s, true_s.shape),
+    )
+    wrong = [(found.shape, shape) for found, shape in shapes if found.shape != shape or not found.size]
+    if wrong:
+        found, shape = ("x".join(map(str, one)) for one in wrong[0])
+        raise TraceError(f"epochs, or the times that they take, are told for {found}; {shape} are needed, at least one")
+    total = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+    there = np.arange(1, true_s.shape[2] + 1) <= total[:, None]
     believed, able = np.isfinite(known_s) & there, np.isfinite(true_s) & there
     due_s, weight = (np.array([getattr(job, name) for job in jobs]) for name in ("due_s", "weight"))
     epochs = times.epochs

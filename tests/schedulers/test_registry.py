@@ -219,8 +219,9 @@ def test_defaults_of_settings_are_those_of_the_class(name):
 
 
 def test_defaults_of_mechanisms_are_those_of_the_engines():
-    from jobcast.schedulers.rounds import RESTART_S, ROUND_S
     from jobcast.simulator.energy.run import replay_energy
+
+    from jobcast.schedulers.rounds import RESTART_S, ROUND_S
     from jobcast.simulator.tasks.run import replay_tasks
 
     rounds = split_settings(find_policy("las")).mechanism
