@@ -219,15 +219,15 @@ def test_defaults_of_settings_are_those_of_the_class(name):
 
 
 def test_defaults_of_mechanisms_are_those_of_the_engines():
-    from jobcast.simulator.energy.run import replay_energy
-
+    from jobcast.schedulers.energy.whole import WholeSchedule
     from jobcast.schedulers.rounds import RESTART_S, ROUND_S
+    from jobcast.simulator.laws.epochs import Epochs
     from jobcast.simulator.tasks.run import replay_tasks
 
     rounds = split_settings(find_policy("las")).mechanism
     assert (rounds.round_s, rounds.restart_s) == (ROUND_S, RESTART_S)
-    for name, engine in (("mlfs", replay_tasks), ("edf", replay_energy)):
-        told = inspect.signature(engine).parameters
+    for name, parts in (("mlfs", (replay_tasks,)), ("edf", (WholeSchedule, Epochs))):
+        told = {key: one for part in parts for key, one in inspect.signature(part).parameters.items()}
         how = dict(split_settings(find_policy(name)).mechanism)
         assert how == {key: told[key].default for key in how}
 
