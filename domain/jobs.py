@@ -1,6 +1,7 @@
 """Jobs: what is visible of them at submission, and the truth that only the engine holds."""
 
 from dataclasses import dataclass
+from math import inf
 
 from jobcast.domain.training import Regime, Training
 
@@ -19,7 +20,9 @@ class Job:
     user, tag : whose it is and which experiment it belongs to, empty where the trace does not say
     preemptible : whether a policy may stop it once started
     training : model, epochs and batch size, where the job is one of training that reports its progress
-    weight : its priority against others, 1 where nobody asked for another
+    weight : its priority against others, 1 where nobody asked for another; EUR an hour of tardiness of ANDREAS
+    due_s : due date, seconds from the epoch, infinite without one
+    min_gpus : the fewest GPUs that it can run on where it is elastic, 0 where it is not
     """
 
     seq: int
@@ -32,6 +35,8 @@ class Job:
     preemptible: bool = False
     training: Training | None = None
     weight: float = 1.0
+    due_s: float = inf
+    min_gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)

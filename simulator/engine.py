@@ -95,7 +95,7 @@ class Simulation:
         self._settle = getattr(self.law, "settle", None)
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
-        self._held_s = array("d", [0.0]) * count
+        self._held_s, self._gpu_s = array("d", [0.0]) * count, array("d", [0.0]) * count
         self._dedicated = bytearray(count)
         self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
 
@@ -112,6 +112,11 @@ class Simulation:
         """Seconds in which a job has held GPUs by now."""
         held = self.cluster.running.get(seq)
         return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
+
+    def gpu_s(self, seq: int) -> float:
+        """GPU-seconds that a job has held by now."""
+        held = self.cluster.running.get(seq)
+        return self._gpu_s[seq] + (held.grant.gpus * (self.now_s - held.start_s) if held is not None else 0.0)
 
     def end_s(self, seq: int) -> float:
         """When a job ended, seconds from the epoch; NaN before."""
@@ -157,8 +162,9 @@ class Simulation:
         if next_s == inf:
             self._refuse_to_wait()
         now_s = limit_s = next_s if alone else next_s + SAME_S
-        due = law.due(limit_s) if mark_s <= limit_s else ()
-        arrivals = stream.due(limit_s) if come_s <= limit_s and not (alone and due) else ()
+        most = 1 if alone else None
+        due = law.due(limit_s, most) if mark_s <= limit_s else ()
+        arrivals = stream.due(limit_s, most) if come_s <= limit_s and not (alone and due) else ()
         now_s = due[-1][0] if due else next_s
         if arrivals and arrivals[-1].submit_s > now_s:
             now_s = arrivals[-1].submit_s
@@ -280,19 +286,20 @@ class Simulation:
         for seq, grant in decision.change.items():
             job, held = self._known(seq), self.cluster.running.get(seq)
             if held is None and grant is not None:
-                starts.append((job, grant))
+                starts.append((job, None, grant))
             elif held is None:
                 raise self._refusal("stop", job, "it is not running")
             elif grant is None:
-                self._stop(job, held)
+                self._release(job, held)
+                self._changed(job, held.grant, None)
             elif grant[:2] != held.grant[:2]:
-                self._stop(job, held)
-                starts.append((job, grant))
+                self._release(job, held)
+                starts.append((job, held.grant, grant))
             elif grant.dedicated and not held.dedicated:
                 self.cluster.promote(job, grant)
                 self._dedicated[seq] = True
-        for job, grant in starts:
-            self._start(job, grant)
+        for job, old, grant in starts:
+            self._start(job, old, grant)
         if self._settle is not None:
             self._settle(self, decision)
         if decision.wake_s != inf:
@@ -317,32 +324,34 @@ class Simulation:
         why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
         raise self._refusal("change", job, why)
 
-    def _start(self, job: Job, grant: Grant) -> None:
-        seq, cluster, law = job.seq, self.cluster, self.law
-        why = law.why_not(self, job, grant)
+    def _start(self, job: Job, old: Grant | None, grant: Grant) -> None:
+        """Give a job its GPUs; `old` are those that it held until now."""
+        seq, cluster = job.seq, self.cluster
+        why = self.law.why_not(self, job, grant)
         if why is None and (cluster.servers or grant.cells or grant.gpus > cluster.free_gpus):
             why = cluster.why_not_on(job, grant)
         if why is not None:
             raise self._refusal("start", job, why)
         cluster.start(job, grant)
-        law.change(self, job, None, grant)
-        for meter in self.meters:
-            meter.change(self, job, None, grant)
+        self._changed(job, old, grant)
         self._dedicated[seq] = grant.dedicated
         if isnan(self._start_s[seq]):
             self._start_s[seq] = self.now_s
         if self.history is not None:
             self.history.started(job)
 
-    def _stop(self, job: Job, held: RunningJob) -> None:
+    def _changed(self, job: Job, old: Grant | None, new: Grant | None) -> None:
+        self.law.change(self, job, old, new)
+        for meter in self.meters:
+            meter.change(self, job, old, new)
+
+    def _release(self, job: Job, held: RunningJob) -> None:
+        """A running job gives back what it holds, and is pending again."""
         if not job.preemptible:
             raise self._refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
-        self.law.change(self, job, held.grant, None)
-        for meter in self.meters:
-            meter.change(self, job, held.grant, None)
-        self._count()
+        self.events += 1
         if self.history is not None:
             self.history.stopped(job)
 
@@ -350,6 +359,7 @@ class Simulation:
         """Note what a job held until now."""
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
+        self._gpu_s[job.seq] += grant.gpus * (now_s - start_s)
         if not grant.cells:
             self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
