@@ -7,11 +7,10 @@ from typing import Any
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
-from jobcast.simulator.placements import Placements
+from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
 
-CAPACITY_TOLERANCE = 1e-9
 NOT_RUN = Service(0.0, 0.0)
 
 

@@ -256,7 +256,7 @@ class Simulation:
         if due:
             self._wake_s = inf
         if self._on_a_clock:
-            due = due or self._on_grid() or self.now_s >= self._last_s + self.trigger.lease_s
+            due = due or self._on_grid() or (not news and self.now_s >= self._last_s + self.trigger.lease_s)
             if news or due:
                 self._last_s = self.now_s
         if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already

@@ -39,12 +39,13 @@ class Speedup(Separable):
     jobs : what is known of them, in the workload's order
     size_s : (n_jobs,) the work that they really are
     preempt_s : seconds without progress after a change of a started job's GPUs
+    origin_s : seconds from the epoch of second 0 of the jobs' columns
     """
 
     name = SPEEDUP
 
-    def __init__(self, jobs: ElasticJobs, size_s: Floats, preempt_s: float = 0.0) -> None:
-        self.jobs, self.size_s, self.preempt_s = jobs, size_s, preempt_s
+    def __init__(self, jobs: ElasticJobs, size_s: Floats, preempt_s: float = 0.0, origin_s: float = 0.0) -> None:
+        self.jobs, self.size_s, self.preempt_s, self.origin_s = jobs, size_s, preempt_s, origin_s
         self.seen = _Seen()
 
     def bind(self, run: "Simulation") -> None:
@@ -92,27 +93,25 @@ class Speedup(Separable):
         return None if grant.cells else "it is given no GPUs of any type"
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
-        """Work done is kept; a started job stands still after a change."""
+        """Work done is kept; a started job stands still after a change, unless a stage ended in which it used more."""
         seq, now_s = job.seq, run.now_s
-        started = self.starts[seq] > 0.0
+        started, less, more = self.starts[seq] > 0.0, False, old is None
         if old is None:
             self.begin(seq)
         else:
             self.halt(seq, now_s)
-            self.stops[seq] += float(self._less(seq, old, new))
+            less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
+            more = new is not None and _exceeds(new, old)
+            self.stops[seq] += float(less)
         if new is not None:
-            self.go_on(seq, now_s, self._speed(seq, new), self.preempt_s if started else 0.0)
+            still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
+            lost_s = self.preempt_s if started and (less or more) else still_s
+            self.go_on(seq, now_s, self._speed(seq, new), lost_s)
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         super().leave(run, job, held)
         self.contention[job.seq] = self._contention(job.seq)
-
-    def _less(self, seq: int, old: Grant, new: Grant | None) -> bool:
-        """Whether GPUs of any type were taken away from a job that could have used them still."""
-        now = {cell.server: cell.gpus for cell in new.cells} if new is not None else {}
-        could = old.gpus <= self.jobs.stage_most[self.stage[seq]]
-        return could and any(now.get(cell.server, 0.0) < cell.gpus - DUST for cell in old.cells)
 
     def _speed(self, seq: int, grant: Grant) -> float:
         """Work a second: speedup of all its GPUs, times their mean speed."""
@@ -142,7 +141,7 @@ class Speedup(Separable):
             left_s[seq] = max(float(self.jobs.size_s[seq]) - self.done(seq, run.now_s), 0.0) or OVERDUE_S
             contention[seq], gpu_s[seq] = self._contention(seq), run.gpu_s(seq)
         most = self.jobs.stage_most[np.array(self.stage, dtype=np.int64)]
-        now_s = run.now_s - run.origin_s
+        now_s = run.now_s - self.origin_s
         capacity = np.array(run.workload.servers, dtype=np.float64)
         return ElasticView(now_s, capacity, active, len(active), self.jobs, left_s, most, gpu_s, contention)
 
@@ -166,6 +165,12 @@ class Speedup(Separable):
         for name in ("contention", "first", "before", "events_before"):
             setattr(copy, name, getattr(self, name)[:])
         return copy
+
+
+def _exceeds(one: Grant, other: Grant | None) -> bool:
+    """Whether one has more GPUs of any type than the other."""
+    held = {cell.server: cell.gpus for cell in other.cells} if other is not None else {}
+    return any(cell.gpus > held.get(cell.server, 0.0) + DUST for cell in one.cells)
 
 
 def elastic_workload(jobs: ElasticJobs, size_s: Floats, cluster: ElasticCluster, origin_s: float = 0.0) -> Workload:
