@@ -1,6 +1,7 @@
 """Jobs: what is visible of them at submission, and the truth that only the engine holds."""
 
 from dataclasses import dataclass
+from math import inf
 
 from jobcast.domain.training import Regime, Training
 
@@ -20,6 +21,7 @@ class Job:
     preemptible : whether a policy may stop it once started
     training : model, epochs and batch size, where the job is one of training that reports its progress
     weight : its priority against others, 1 where nobody asked for another
+    due_s : when it should be over, seconds from the epoch, infinite where nobody said
     """
 
     seq: int
@@ -32,6 +34,7 @@ class Job:
     preemptible: bool = False
     training: Training | None = None
     weight: float = 1.0
+    due_s: float = inf
 
 
 @dataclass(frozen=True, slots=True)

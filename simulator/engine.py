@@ -207,16 +207,18 @@ class Simulation:
         ended = [job for _, _, seq in ordered if law.reach(self, job := jobs[seq])]
         self.events += len(due) - len(ended)
         for job in ended:
-            self._end(job)
+            self.end(job)
 
-    def _end(self, job: Job) -> None:
+    def end(self, job: Job) -> None:
+        """A job is over: at its milestone, or by a decision that limits it to what it has done."""
         seq = job.seq
         self._count()
         held = self.cluster.finish(job)
-        self._hold_until_now(held)
-        for meter in self.meters:
-            meter.change(self, job, held.grant, None)
-        self.law.leave(self, job, held.grant)
+        if held is not None:
+            self._hold_until_now(held)
+            for meter in self.meters:
+                meter.change(self, job, held.grant, None)
+        self.law.leave(self, job, None if held is None else held.grant)
         self._end_s[seq] = self.now_s
         self.completed += 1
         self.vain = 0
@@ -279,11 +281,11 @@ class Simulation:
     def _apply(self, decision: Decision) -> None:
         starts = []
         for seq, grant in decision.change.items():
-            job, held = self._known(seq), self.cluster.running.get(seq)
+            job, held = self.known(seq), self.cluster.running.get(seq)
             if held is None and grant is not None:
                 starts.append((job, grant))
             elif held is None:
-                raise self._refusal("stop", job, "it is not running")
+                raise self.refusal("stop", job, "it is not running")
             elif grant is None:
                 self._stop(job, held)
             elif grant[:2] != held.grant[:2]:
@@ -302,7 +304,8 @@ class Simulation:
                 )
             self._wake_s = decision.wake_s
 
-    def _known(self, seq: int) -> Job:
+    def known(self, seq: int) -> Job:
+        """An active job; raises DecisionError for any other."""
         job = self.cluster.active.get(seq)
         if job is not None:
             return job
@@ -314,13 +317,13 @@ class Simulation:
         job = self.jobs[seq]
         late = job.submit_s > self.now_s
         why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
-        raise self._refusal("change", job, why)
+        raise self.refusal("change", job, why)
 
     def _start(self, job: Job, grant: Grant) -> None:
         seq, cluster, law = job.seq, self.cluster, self.law
         why = law.why_not(self, job, grant) or cluster.why_not_on(job, grant)
         if why is not None:
-            raise self._refusal("start", job, why)
+            raise self.refusal("start", job, why)
         cluster.start(job, grant)
         law.change(self, job, None, grant)
         for meter in self.meters:
@@ -333,7 +336,7 @@ class Simulation:
 
     def _stop(self, job: Job, held: RunningJob) -> None:
         if not job.preemptible:
-            raise self._refusal("stop", job, "it is not preemptible")
+            raise self.refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
         self.law.change(self, job, held.grant, None)
@@ -345,7 +348,7 @@ class Simulation:
 
     def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
         if held.dedicated:
-            raise self._refusal("promote", job, "it counts against its pool's quota already")
+            raise self.refusal("promote", job, "it counts against its pool's quota already")
         self.cluster.promote(job, grant)
         self._dedicated[job.seq] = True
 
@@ -358,7 +361,8 @@ class Simulation:
         for cell in grant.cells:
             self._spans.extend((job.seq, start_s, now_s, cell.gpus, cell.server))
 
-    def _refusal(self, verb: str, job: Job, why: str) -> DecisionError:
+    def refusal(self, verb: str, job: Job, why: str) -> DecisionError:
+        """Why a decision about a job cannot be carried out, in one line."""
         return DecisionError(f"policy {self.name} at {self.now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
 
     def log(self) -> RunLog:
