@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jobcast.simulator.progress import Ledger, Milestones
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.simulator.engine import replay
-from jobcast.simulator.progress import Ledger, Milestones
 from jobcast.simulator.workload import Workload
 
 TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
