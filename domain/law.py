@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, Grant, Service
+from jobcast.domain.policy import Grant, Service
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
@@ -18,6 +18,10 @@ Milestone = tuple[float, int, int]
 
 class Law(Protocol):
     """How the jobs of a run progress. One is made for each run, and copied where the run is forked.
+
+    A law in which jobs slow one another has more: `pass_time(run, from_s, until_s)`, called when time passes in which
+    nothing changes; `settle(run, decision)`, called when all changes of a decision were made, for limits, tasks and
+    rates. One that counts events has `count(run)`, called at each.
 
     Attributes
     ----------
@@ -40,12 +44,8 @@ class Law(Protocol):
         """Milestones up to an instant, taken out, in order of the instants."""
         ...
 
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Time passes in which nothing changes."""
-        ...
-
-    def arrive(self, run: "Simulation", job: Job, row: int) -> None:
-        """A job arrives, the `row`-th of the workload: its first milestone."""
+    def arrive(self, run: "Simulation", job: Job) -> None:
+        """A job arrives: its first milestone. In the workload's tables its row is `run.stream.row(job)`."""
         ...
 
     def reach(self, run: "Simulation", job: Job) -> bool:
@@ -62,10 +62,6 @@ class Law(Protocol):
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over; its GPUs are free."""
-        ...
-
-    def settle(self, run: "Simulation", decision: Decision) -> None:
-        """All changes of a decision were made: limits, tasks, and rates where jobs slow one another."""
         ...
 
     def got_on(self, run: "Simulation") -> bool:

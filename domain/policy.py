@@ -103,6 +103,7 @@ class Service(NamedTuple):
     done : work done, in the units of its law: seconds, epochs, samples
     saved : what would be left of it if it were stopped now
     starts : how often it was given GPUs while it had none
+    changes : how often GPUs that it held were taken away or changed
     """
 
     held_s: float
@@ -111,6 +112,7 @@ class Service(NamedTuple):
     done: float = 0.0
     saved: float = 0.0
     starts: int = 0
+    changes: int = 0
 
 
 class View(Protocol):

@@ -11,7 +11,7 @@ from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule
-from jobcast.simulator.goodput import Stretch, replay_goodput
+from jobcast.simulator.laws.goodput import Stretch, replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.traces.goodput_tables import NoiseCurve
 
@@ -33,8 +33,7 @@ def replay_scaling(
     if len(pools) > 1:
         raise ConfigError(f"policy {policy} shares one cluster out, got {len(pools)} pools; pass --gpus N")
     rule, own = make_rule(policy, None, settings), split_settings(find_policy(policy), settings).own
-    how = {"round_s": own.round_s, "restart_s": own.restart_s}
-    log, ran = replay_goodput(scaling.works, rule, pools[0], progress=progress, **how)
+    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress)
     return replace(log, policy=policy), scaling_figures(scaling.applications, scaling.tables.curves, log, ran)
 
 

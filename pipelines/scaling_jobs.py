@@ -12,7 +12,7 @@ from jobcast.domain.goodput import Phase
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.models.goodput import GPUS_PER_NODE, Limits, Throughput, fit_throughput, phases
-from jobcast.simulator.goodput import ScalableWork
+from jobcast.simulator.laws.goodput import ScalableWork
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import NoiseCurve, StepTimes, read_noise_curves, read_step_times
 from jobcast.traces.table import Trace

@@ -7,7 +7,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.goodput import ScalableJob
+from jobcast.domain.goodput import Goodputs
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, Grant, Trigger, View
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,6 +18,7 @@ _FLOATS, _INTS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1,
 _FLOATS_2D = types.Array(types.float64, 2, "C")
 _STEP = types.Tuple((types.float64, types.int64))
 P = -1.0  # Pollux (OSDI 2021): its default
+ROUND_S = 60.0  # Pollux: the interval of its scheduler
 RESTART_S = 30.0  # Pollux: what it assumes a change of GPUs to cost
 LEAST_SPEEDUP = 0.01
 """Speedup that a waiting job counts with: none would make every division of too few GPUs equally bad."""
@@ -32,27 +35,44 @@ class Pollux:
     Parameters
     ----------
     p : exponent, below 1; the smaller, the more the worst-off count
-    restart_s : what a change of GPUs costs a job
+    restart_s : what a change of GPUs costs a job, seconds
+    round_s : seconds between two decisions
     """
 
     name = "pollux"
 
-    def __init__(self, p: float = P, restart_s: float = RESTART_S) -> None:
+    def __init__(self, p: float = P, restart_s: float = RESTART_S, round_s: float = ROUND_S) -> None:
         if p >= 1 or p == 0:
             raise ValueError(f"p must be below 1 and not 0, got {p}")
         self._p = p
         self._restart_s = restart_s
+        self.trigger = Trigger(on_events=False, period_s=round_s)
 
-    def allocate(self, jobs: Sequence[ScalableJob], total_gpus: int) -> Sequence[int]:
+    def decide(self, view: View) -> Decision:
+        """Who holds another number of GPUs from now on."""
+        jobs, total_gpus = list(view.active.values()), view.total_gpus
+        goodputs, fair = view.facts(Goodputs), max(1, total_gpus // len(jobs))
+        had = [int(view.running[job.seq].grant.gpus) if job.seq in view.running else 0 for job in jobs]
+        worth = [
+            self._worth(np.array([0.0, *goodputs[job.seq][:total_gpus]]), held, fair, self._kept(view, job))
+            for job, held in zip(jobs, had, strict=True)
+        ]
+        plan = self._plan(worth, had, total_gpus)
+        changed = [(job.seq, gpus) for job, held, gpus in zip(jobs, had, plan, strict=True) if gpus != held]
+        return Decision({seq: Grant(gpus) if gpus else None for seq, gpus in changed})
+
+    def _kept(self, view: View, job: Job) -> float:
+        """Share of the speedup that a job counts with after a change."""
+        age_s = view.now_s - job.submit_s
+        return max(0.0, age_s - view.service(job).changes * self._restart_s) / (age_s + self._restart_s)
+
+    def _plan(self, worth: Sequence[Floats], had: Sequence[int], total_gpus: int) -> Sequence[int]:
         """GPUs for each job, (n_jobs,)."""
-        if not jobs:
-            return []
-        fair = max(1, total_gpus // len(jobs))
-        worth = [self._worth(job, fair, total_gpus) for job in jobs]
-        held = [min(job.held_gpus, len(values) - 1) for job, values in zip(jobs, worth, strict=True)]
-        starts = [[0] * len(jobs)] if sum(held) > total_gpus else [held, [0] * len(jobs)]
+        held = [min(gpus, len(values) - 1) for gpus, values in zip(had, worth, strict=True)]
+        none = [0] * len(worth)
+        starts = [none] if sum(held) > total_gpus else [held, none]
         most = np.array([len(values) - 1 for values in worth])
-        table = np.zeros((len(jobs), int(most.max()) + 1))
+        table = np.zeros((len(worth), int(most.max()) + 1))
         for row, values in zip(table, worth, strict=True):
             row[: len(values)] = values
         plans = [_greedy(table, most, np.array(start), total_gpus - sum(start)).tolist() for start in starts]
@@ -67,14 +87,14 @@ class Pollux:
         floored = np.maximum(np.array(speedups), LEAST_SPEEDUP)
         return float((floored**self._p).mean() ** (1.0 / self._p))
 
-    def _worth(self, job: ScalableJob, fair: int, total_gpus: int) -> Floats:
+    def _worth(self, goodput: Floats, held: int, fair: int, kept: float) -> Floats:
         """By GPUs, from none on, what a job adds to the sum that grows with the fitness."""
-        goodput = np.array([0.0, *job.goodput[:total_gpus]])
         speedup = goodput / goodput[min(fair, len(goodput) - 1)]
-        if job.held_gpus > 0:
-            kept = speedup[min(job.held_gpus, len(speedup) - 1)]
-            speedup = speedup * max(0.0, job.age_s - job.restarts * self._restart_s) / (job.age_s + self._restart_s)
-            speedup[min(job.held_gpus, len(speedup) - 1)] = kept
+        if held > 0:
+            here = min(held, len(speedup) - 1)
+            unchanged = speedup[here]
+            speedup = speedup * kept
+            speedup[here] = unchanged
         powers: Floats = np.maximum(speedup, LEAST_SPEEDUP) ** self._p
         return powers if self._p > 0 else -powers
 

@@ -126,7 +126,7 @@ def _of_run_times(place: str) -> Make:
 def _pollux(given: Any, own: PolluxSettings) -> Any:
     from jobcast.schedulers.pollux import Pollux
 
-    return Pollux(own.p, own.restart_s)
+    return Pollux(own.p, own.restart_s, own.round_s)
 
 
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":

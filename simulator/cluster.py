@@ -1,8 +1,9 @@
 """The cluster at an instant: kept up change by change, and shown to policies as a read-only view."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
@@ -10,11 +11,8 @@ from jobcast.simulator.placements import Placements
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
 
-if TYPE_CHECKING:
-    from jobcast.simulator.engine import Simulation
-
-
 CAPACITY_TOLERANCE = 1e-9
+NOT_RUN = Service(0.0, 0.0)
 
 
 class PoolState:
@@ -77,18 +75,19 @@ class ClusterState:
     ----------
     pools : with their quotas
     servers : GPUs of each, where jobs are given certain ones
-    run : whose cluster it is, asked what jobs have received and what is known of them
+    service, facts : tell what a job has received, and what is known of all jobs; they hold what no policy may reach
     """
 
     __slots__ = (
         "_active",
+        "_facts",
         "_filed",
         "_free_gpus",
         "_now_s",
         "_placements",
         "_pools",
-        "_run",
         "_running",
+        "_service",
         "_tally",
         "_total_gpus",
         "_touched",
@@ -98,8 +97,15 @@ class ClusterState:
         "servers",
     )
 
-    def __init__(self, pools: Sequence[Pool], servers: Sequence[int] = (), run: "Simulation | None" = None) -> None:
-        self._run = run
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        servers: Sequence[int] = (),
+        service: Callable[[Job], Service] = lambda job: NOT_RUN,
+        facts: Callable[[type[Any]], Any] = lambda kind: None,
+    ) -> None:
+        self._now_s = -inf
+        self._service, self._facts = service, facts
         self.servers: Sequence[int] = tuple(servers)
         self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
@@ -112,7 +118,6 @@ class ClusterState:
         self._tally = Tally(changed, shelves)
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
-        self._now_s = -float("inf")
         self._running: dict[int, RunningJob] = {}
         self._filed: dict[int, tuple[int, float]] = {}
         self._touched: dict[str, PoolState] = {}
@@ -146,18 +151,12 @@ class ClusterState:
 
     def service(self, job: Job) -> Service:
         """What an active job has received by now."""
-        return self._whose.law.service(self._whose, job)
+        return self._service(job)
 
     def facts(self, kind: type[Facts]) -> Facts:
         """What is known of all jobs beyond what every job tells, by column."""
-        found: Facts = self._whose.law.facts(self._whose, kind)
+        found: Facts = self._facts(kind)
         return found
-
-    @property
-    def _whose(self) -> "Simulation":
-        if self._run is None:
-            raise LookupError("a cluster that nobody runs on tells nothing of jobs' progress")
-        return self._run
 
     def advance(self, now_s: float) -> None:
         """Move to an instant."""

@@ -6,10 +6,9 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
-import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from math import floor, inf, nan
+from math import floor, inf, isnan, nan
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import Law, Milestone
-from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Trigger
+from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
@@ -26,8 +25,8 @@ from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload
 
-SAME_S = 1e-6
-"""Events so close to one another are one instant: near 1e9 s, adding floats up differently makes up to 2e-7 s."""
+SAME_S = 5e-7
+"""Events so close are one instant: near 1e9 s, adding floats up differently makes 2e-7 s; traces tell microseconds."""
 PROGRESS_EVERY = 1000
 """Completed jobs between two calls of `progress`."""
 
@@ -62,8 +61,8 @@ class Simulation:
     now_s : seconds from the epoch, -inf before the first event
     cluster : who waits, who runs, on what; the view that policies see
     jobs : those that have arrived at least, by seq
-    decisions : how often the policy was asked; `decision_s`, the CPU seconds of it, `decision_max_s` the longest
-    seen, events : sum over events of the jobs that were active before, and the events themselves
+    decisions : how often the policy was asked
+    events : arrivals, ends, changes of regime, stops, and instants at which the policy was asked without any of these
     """
 
     def __init__(
@@ -85,17 +84,24 @@ class Simulation:
         self.jobs = self.stream.jobs
         self._lane: Callable[[Job], int] = getattr(policy, "lane", lambda job: 0)
         self._key: Callable[[Job], float] = getattr(policy, "key", lambda job: 0.0)
-        self.cluster = ClusterState(workload.pools, workload.servers, self)
+        self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
         self.completed = self.events = self.decisions = self.vain = 0
-        self.decision_s = self.decision_max_s = self.seen = 0.0
+        self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
+        self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
+        self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
+        self._settle = getattr(self.law, "settle", None)
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
         self._held_s = array("d", [0.0]) * count
         self._dedicated = bytearray(count)
-        self._spans = array("d")  # job, from, until, GPUs, node of each
+        self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
+
+    def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
+        """What the view asks of the law; functions, so that from the view no way leads to the truth."""
+        return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
 
     @property
     def over(self) -> bool:
@@ -113,7 +119,8 @@ class Simulation:
 
     def peek(self) -> float:
         """Instant of the next event, seconds from the epoch; infinite where all is over or nothing will ever happen."""
-        return min(self.law.next_s(), self.stream.next_s, self._next_ask_s())
+        ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
+        return min(self.law.next_s(), self.stream.next_s, ask_s)
 
     def step(self) -> None:
         """Go to the next instant, and ask the policy there where it wants to be.
@@ -123,14 +130,8 @@ class Simulation:
         DecisionError
             The policy asks for what cannot be, or leaves jobs waiting for ever.
         """
-        if not self._advance():
-            return
-        began_s = time.process_time()
-        decision = self.policy.decide(self.cluster)
-        took_s = time.process_time() - began_s
-        self.decision_s += took_s
-        self.decision_max_s = max(self.decision_max_s, took_s)
-        self.carry_out(decision)
+        if self._advance():
+            self.carry_out(self.policy.decide(self.cluster))
 
     def look(self) -> ClusterState | None:
         """Go to the next instant at which the policy is asked, and see what it sees; None where all is over.
@@ -142,12 +143,6 @@ class Simulation:
                 return self.cluster
         return None
 
-    def carry_out(self, decision: Decision) -> None:
-        """Do what was decided. Raises DecisionError for what cannot be."""
-        self.decisions += 1
-        self.cluster.settle()
-        self._apply(decision)
-
     def run(self, until_s: float = inf) -> "Simulation":
         """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
         while not self.over and (until_s == inf or self.peek() <= until_s):
@@ -156,58 +151,59 @@ class Simulation:
 
     def _advance(self) -> bool:
         """Go to the next instant; whether the policy is to be asked."""
-        next_s = self.peek()
+        law, stream, alone = self.law, self.stream, self.trigger.each_event
+        mark_s, come_s = law.next_s(), stream.next_s
+        next_s = min(mark_s, come_s, self._next_ask_s() if self._on_a_clock else self._wake_s)
         if next_s == inf:
             self._refuse_to_wait()
-        alone = self.trigger.each_event
-        limit_s = next_s if alone else next_s + SAME_S
-        due = self.law.due(limit_s)
-        arrivals: Sequence[Job] = (
-            self.stream.due(limit_s) if self.stream.next_s <= limit_s and not (alone and due) else ()
-        )
-        last_s = max(due[-1][0] if due else next_s, arrivals[-1].submit_s if arrivals else next_s)
-        self._pass_time(max(last_s, self.now_s))
-        before = self.events
-        while due:
-            self._reach(due)
-            due = () if alone else self.law.due(self.now_s)
-        for job in arrivals:
-            self._count()
-            if self.history is not None:
-                self.history.arrived(job)
-        if self.source is not None:
-            self.source.advance(self.now_s)
-        for job in arrivals:
-            self.cluster.submit(job, self._lane(job), self._key(job))
-            self.law.arrive(self, job, self.stream.row(job))
-        if not self._asked(self.events > before):
-            return False
-        self._watch()
-        return True
-
-    def _pass_time(self, now_s: float) -> None:
-        if self.now_s > -inf:
-            self.law.pass_time(self, self.now_s, now_s)
-            for meter in self.meters:
-                meter.pass_time(self, self.now_s, now_s)
-        self.now_s = now_s
+        now_s = limit_s = next_s if alone else next_s + SAME_S
+        due = law.due(limit_s) if mark_s <= limit_s else ()
+        arrivals = stream.due(limit_s) if come_s <= limit_s and not (alone and due) else ()
+        now_s = due[-1][0] if due else next_s
+        if arrivals and arrivals[-1].submit_s > now_s:
+            now_s = arrivals[-1].submit_s
+        before_s, self.now_s, self._news = self.now_s, now_s, bool(due or arrivals)
         self.cluster.advance(now_s)
-        if self.history is not None:
-            self.history.advance(now_s)
+        for pass_time in self._passing:
+            pass_time(self, before_s, now_s)
+        history = self.history
+        if history is not None:
+            history.advance(now_s)
+        while due:
+            due = law.due(now_s) if self._reach(due) and not alone else ()
+        self.events += len(arrivals)
+        if history is not None:
+            for job in arrivals:
+                history.arrived(job)
+        if self.source is not None:
+            self.source.advance(now_s)
+        for job in arrivals:
+            for count in self._counting:
+                count(self)
+            self.cluster.submit(job, self._lane(job), self._key(job))
+            law.arrive(self, job)
+        if self._on_a_clock or self._wake_s <= limit_s:
+            return self._asked()
+        return self._news and self.trigger.on_events and len(self.cluster.active) > 0
 
     def _count(self) -> None:
-        """An event: those who were active before it count."""
-        self.seen += len(self.cluster.active)
+        """An event."""
         self.events += 1
+        for count in self._counting:
+            count(self)
 
-    def _reach(self, due: Sequence[Milestone]) -> None:
-        """Jobs are at their milestones, in the order in which they started: those that are over leave."""
-        law, jobs = self.law, self.jobs
-        ordered = due if len(due) == 1 else sorted(due, key=by_start)
-        ended = [job for _, _, seq in ordered if law.reach(self, job := jobs[seq])]
-        self.events += len(due) - len(ended)
+    def _reach(self, due: Sequence[Milestone]) -> bool:
+        """Jobs are at their milestones, in the order in which they started; whether any of them goes on."""
+        ended = []
+        for _, _, seq in due if len(due) == 1 else sorted(due, key=by_start):
+            job = self.jobs[seq]
+            if self.law.reach(self, job):
+                ended.append(job)
         for job in ended:
             self.end(job)
+        for _ in range(len(due) - len(ended)):
+            self._count()
+        return len(ended) < len(due)
 
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
@@ -250,24 +246,22 @@ class Simulation:
         step = round((self.now_s - self.origin_s) / period_s)
         return abs(self.origin_s + step * period_s - self.now_s) <= SAME_S
 
-    def _asked(self, news: bool) -> bool:
+    def _asked(self) -> bool:
         """Whether the policy wants to be asked now."""
-        trigger, woken = self.trigger, self._wake_s <= self.now_s + SAME_S
-        due = woken or self._on_grid() or self.now_s >= self._last_s + trigger.lease_s
-        if woken:
+        due, news = self._wake_s <= self.now_s + SAME_S, self._news
+        if due:
             self._wake_s = inf
+        if self._on_a_clock:
+            due = due or self._on_grid() or self.now_s >= self._last_s + self.trigger.lease_s
+            if news or due:
+                self._last_s = self.now_s
         if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already
             self._count()
-        if news or due:
-            self._last_s = self.now_s
-        return bool(self.cluster.active) and (due or (news and trigger.on_events))
+        return (due or (news and self.trigger.on_events)) and len(self.cluster.active) > 0
 
     def _watch(self) -> None:
         """Refuse to wait for ever: decisions in a row in which no job got on, while none will arrive."""
-        if self.stream.next_s < inf or self.law.got_on(self):
-            self.vain = 0
-            return
-        self.vain += 1
+        self.vain = 0 if self.law.got_on(self) else self.vain + 1
         if self.vain > self.law.patience:
             self._refuse_to_wait()
 
@@ -278,7 +272,12 @@ class Simulation:
             "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
         )
 
-    def _apply(self, decision: Decision) -> None:
+    def carry_out(self, decision: Decision) -> None:
+        """Do what was decided: what is taken away comes first. Raises DecisionError for what cannot be."""
+        self.decisions += 1
+        self.cluster.settle()
+        if self.stream.next_s == inf:
+            self._watch()
         starts = []
         for seq, grant in decision.change.items():
             job, held = self.known(seq), self.cluster.running.get(seq)
@@ -291,12 +290,14 @@ class Simulation:
             elif grant[:2] != held.grant[:2]:
                 self._stop(job, held)
                 starts.append((job, grant))
-            elif grant.dedicated:
-                self._promote(job, held, grant)
+            elif grant.dedicated and not held.dedicated:
+                self.cluster.promote(job, grant)
+                self._dedicated[seq] = True
         for job, grant in starts:
             self._start(job, grant)
-        self.law.settle(self, decision)
-        if decision.wake_s < inf:
+        if self._settle is not None:
+            self._settle(self, decision)
+        if decision.wake_s != inf:
             if not decision.wake_s > self.now_s:
                 raise DecisionError(
                     f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
@@ -321,7 +322,9 @@ class Simulation:
 
     def _start(self, job: Job, grant: Grant) -> None:
         seq, cluster, law = job.seq, self.cluster, self.law
-        why = law.why_not(self, job, grant) or cluster.why_not_on(job, grant)
+        why = law.why_not(self, job, grant)
+        if why is None and (cluster.servers or grant.cells or grant.gpus > cluster.free_gpus):
+            why = cluster.why_not_on(job, grant)
         if why is not None:
             raise self.refusal("start", job, why)
         cluster.start(job, grant)
@@ -329,7 +332,7 @@ class Simulation:
         for meter in self.meters:
             meter.change(self, job, None, grant)
         self._dedicated[seq] = grant.dedicated
-        if self._start_s[seq] != self._start_s[seq]:
+        if isnan(self._start_s[seq]):
             self._start_s[seq] = self.now_s
         if self.history is not None:
             self.history.started(job)
@@ -342,24 +345,18 @@ class Simulation:
         self.law.change(self, job, held.grant, None)
         for meter in self.meters:
             meter.change(self, job, held.grant, None)
-        self.events += 1
+        self._count()
         if self.history is not None:
             self.history.stopped(job)
-
-    def _promote(self, job: Job, held: RunningJob, grant: Grant) -> None:
-        if held.dedicated:
-            raise self.refusal("promote", job, "it counts against its pool's quota already")
-        self.cluster.promote(job, grant)
-        self._dedicated[job.seq] = True
 
     def _hold_until_now(self, held: RunningJob) -> None:
         """Note what a job held until now."""
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
         if not grant.cells:
-            self._spans.extend((job.seq, start_s, now_s, grant.gpus, -1.0))
+            self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
-            self._spans.extend((job.seq, start_s, now_s, cell.gpus, cell.server))
+            self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
 
     def refusal(self, verb: str, job: Job, why: str) -> DecisionError:
         """Why a decision about a job cannot be carried out, in one line."""

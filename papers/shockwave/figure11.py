@@ -7,7 +7,7 @@ from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
 from jobcast.schedulers.pollux import Pollux
-from jobcast.simulator.goodput import replay_goodput
+from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures, finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save

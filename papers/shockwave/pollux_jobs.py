@@ -13,7 +13,7 @@ from jobcast.pipelines.job_table import listed
 from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.whole_jobs import WholeFacts, WholeScene
-from jobcast.simulator.goodput import ScalableWork, Stretch
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
 from jobcast.traces.table import Trace

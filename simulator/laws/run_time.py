@@ -4,6 +4,7 @@ SIA, section 4; Shockwave, section 5.
 """
 
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jobcast.domain.jobs import Job
@@ -64,10 +65,9 @@ class RunTime(Separable):
         self.restart_s, self.resume_s = restart_s, resume_s
         self.regimes: dict[int, _Regimes] = {}
 
-    def arrive(self, run: "Simulation", job: Job, row: int) -> None:
+    def arrive(self, run: "Simulation", job: Job) -> None:
         """Its run time, or its first change of batch size, comes next."""
-        self.arrived(job, row)
-        truth = run.workload.outcomes[row]
+        truth = run.stream.outcomes[job.seq]
         self.goal[job.seq] = truth.duration_s
         if job.training is not None:
             times_s = accumulate(one.epochs * job.training.epoch_s[one.batch_size] for one in truth.regimes)
@@ -82,7 +82,7 @@ class RunTime(Separable):
         if regimes is None or not regimes.true or regimes.last:
             return True
         self.regimes[seq] = regimes = regimes.next()
-        self.goal[seq] = run.workload.outcomes[self.row[seq]].duration_s if regimes.last else regimes.end_s
+        self.goal[seq] = run.stream.outcomes[seq].duration_s if regimes.last else regimes.end_s
         self.expect(seq)
         return False
 
@@ -98,12 +98,15 @@ class RunTime(Separable):
             self.stops[seq] += 1.0
         if new is not None:
             self.begin(seq)
-            self.go_on(seq, now_s, 1.0, self.restart_s + (self.resume_s if self.stops[seq] else 0.0))
+            lost_s = self.restart_s + self.resume_s if self.stops[seq] else self.restart_s
+            self.since_s[seq], self.lost_s[seq], self.rate[seq] = now_s, lost_s, 1.0
+            self.expect(seq)
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        super().leave(run, job, held)
-        self.regimes.pop(job.seq, None)
+        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+        if job.training is not None:
+            del self.regimes[job.seq]
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now, and how far that got it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import Milestone
-from jobcast.domain.policy import Decision, Grant, Service
+from jobcast.domain.policy import Grant, Service
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
@@ -33,7 +33,6 @@ class Separable:
 
     Attributes
     ----------
-    row : by seq, the position of the job in the workload
     work : done at the last change, in the law's units
     rate : a second from `since_s` + `lost_s` on, 0 while the job holds nothing
     goal : work at the next milestone, which is reached at `at_s` if nothing changes
@@ -48,7 +47,6 @@ class Separable:
     def bind(self, run: "Simulation") -> None:
         """Make room for a run's jobs."""
         count = len(run.workload.jobs)
-        self.row = [0] * count
         for name in COLUMNS:
             setattr(self, name, column(count))
         self.at_s = column(count, inf)
@@ -86,9 +84,6 @@ class Separable:
                 found.append(one)
         return found
 
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Nothing is added up."""
-
     def done(self, seq: int, now_s: float) -> float:
         """Work done by now, in the law's units."""
         rate = self.rate[seq]
@@ -123,16 +118,9 @@ class Separable:
         self.begins += 1
         self.starts[seq] += 1.0
 
-    def arrived(self, job: Job, row: int) -> None:
-        """A job is there."""
-        self.row[job.seq] = row
-
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
-
-    def settle(self, run: "Simulation", decision: Decision) -> None:
-        """Nobody's rate depends on others."""
 
     def got_on(self, run: "Simulation") -> bool:
         """Whether any job is on its way to a milestone."""
@@ -142,7 +130,7 @@ class Separable:
         """What an active job has received by now."""
         seq = job.seq
         done = self.done(seq, run.now_s)
-        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]))
+        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]), int(self.stops[seq]))
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """None beyond what every job tells."""
@@ -158,5 +146,5 @@ class Separable:
         copy.__dict__.update(self.__dict__)
         for name in COLUMNS:
             setattr(copy, name, getattr(self, name)[:])
-        copy.row, copy.heap = self.row[:], self.heap[:]
+        copy.heap = self.heap[:]
         return copy

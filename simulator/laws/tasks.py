@@ -136,10 +136,7 @@ class Tasks:
         state.at_s[jobs], self._next_s = inf, inf  # `reach` tells the next one
         return found
 
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Accounts are brought up to date when somebody asks."""
-
-    def arrive(self, run: "Simulation", job: Job, row: int) -> None:
+    def arrive(self, run: "Simulation", job: Job) -> None:
         """A job waits."""
         self._fresh.append(job.seq)
 
@@ -215,7 +212,11 @@ class Tasks:
         status, culprit, where = int(counts[STATUS]), int(counts[CULPRIT]), int(counts[WHERE])
         if status in (kernels.LIMIT_DONE, kernels.LIMIT_ABOVE):
             most, done = world.jobs.iterations[culprit], self.state.done[culprit]
-            than = f"more than its {most:g}" if status == kernels.LIMIT_ABOVE else f"fewer than the {done:g} that it has done"
+            than = (
+                f"more than its {most:g}"
+                if status == kernels.LIMIT_ABOVE
+                else f"fewer than the {done:g} that it has done"
+            )
             raise run.refusal("limit", run.jobs[culprit], f"{limit[culprit]:g} iterations are {than}")
         if not 0 <= culprit < len(world.jobs.job_of):
             raise DecisionError(f"policy {run.name} at {run.now_s:.6f} s: cannot place task {culprit}: there is none")

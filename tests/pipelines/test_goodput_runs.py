@@ -18,7 +18,7 @@ from jobcast.pipelines.simulation import simulate
 from jobcast.pipelines.whole_jobs import WholeFacts, whole_jobs
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
-from jobcast.simulator.goodput import ScalableWork, Stretch
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import figures
 from jobcast.traces.goodput_tables import NoiseCurve

@@ -18,6 +18,7 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
+from tests.schedulers.events_driver import instant
 
 HORIZONS_MIN = (5, 10, 20)
 NAMES = "pqr"
@@ -55,7 +56,7 @@ def reference(workload, rule, source=None):
     cluster = Cluster(workload.quotas(), durations)
     to_come = list(workload.jobs)
     while to_come or cluster.running:
-        cluster.now = min([job.submit_s for job in to_come] + [end for end, _, _ in cluster.running])
+        cluster.now = instant([job.submit_s for job in to_come] + [end for end, _, _ in cluster.running])
         cluster.running = [run for run in cluster.running if run[0] > cluster.now]
         cluster.pending += [job for job in to_come if job.submit_s <= cluster.now]
         to_come = [job for job in to_come if job.submit_s > cluster.now]

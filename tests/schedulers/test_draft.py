@@ -4,7 +4,7 @@ from math import inf
 import pytest
 
 from jobcast.domain.jobs import Job, Pool
-from jobcast.domain.policy import Decision, Start
+from jobcast.domain.policy import Decision, Grant
 from jobcast.schedulers.draft import Draft
 from jobcast.simulator.cluster import ClusterState
 
@@ -16,7 +16,7 @@ def view():
     running = Job(3, "d", "p", 0.0, 1)
     for job in (A, B, C, running):
         state.submit(job, lane=job.gpus, key=0.0)
-    state.start(running, dedicated=True)
+    state.start(running, Grant(1))
     return state
 
 
@@ -40,7 +40,7 @@ def test_starts_show_in_the_draft_and_not_in_the_view():
     draft.start(B)
     assert figures(draft, p) == (6, 4, 2, 2, 0, 1.0)
     assert (state.free_gpus, p.allocated, p.dedicated, p.pending.gpus) == (9, 1, 1, 3)
-    assert draft.decision() == Decision((Start(A, dedicated=False), Start(B)))
+    assert draft.decision() == Decision({0: Grant(2, dedicated=False), 1: Grant(1)})
 
 
 def test_jobs_that_were_started_are_passed_over():
@@ -70,7 +70,7 @@ def test_waiting_pools_are_those_with_jobs_left():
 
 def test_a_draft_without_changes_is_an_empty_decision():
     assert Draft(view()).decision() == Decision()
-    assert Draft(view()).decision(wake_at=5.0) == Decision(wake_at=5.0)
+    assert Draft(view()).decision(5.0) == Decision(wake_s=5.0)
 
 
 def sums(draft):

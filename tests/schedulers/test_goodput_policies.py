@@ -1,10 +1,10 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.goodput import ScalableJob
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.pollux import Pollux
 from jobcast.schedulers.registry import find_policy, make_policy
+from tests.schedulers.scaling_views import Scalable, allocated
 
 POLLUX = find_policy("pollux")
 
@@ -25,9 +25,9 @@ def test_rounds_are_as_pollux_has_them_unless_set():
 
 def test_settings_reach_the_rule():
     # two GPUs more would gain little: with free restarts they are taken
-    job = ScalableJob(0, 60.0, 2, 1, (1.0, 2.0, 2.1))
-    assert make_policy("pollux", None, {}).allocate([job], 3) == [2]
-    assert make_policy("pollux", None, {"restart_s": "0"}).allocate([job], 3) == [3]
+    job = Scalable(60.0, 2, 1, (1.0, 2.0, 2.1))
+    assert allocated(make_policy("pollux", None, {}), [job], 3) == [2]
+    assert allocated(make_policy("pollux", None, {"restart_s": "0"}), [job], 3) == [3]
     assert make_policy("pollux", None, {"p": "-4"}).fitness([1.0, 0.5]) == pytest.approx((17 / 2) ** -0.25)
 
 

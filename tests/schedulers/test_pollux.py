@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.goodput import ScalableJob
 from jobcast.schedulers.pollux import LEAST_SPEEDUP, Pollux
+from tests.schedulers.scaling_views import Scalable, allocated
 
 LINEAR = tuple(float(gpus) for gpus in range(1, 9))
 FLAT = (1.0,) * 8
 
 
-def waiting(seq, goodput):
-    return ScalableJob(seq, 600.0, 0, 0, goodput)
+def waiting(goodput):
+    return Scalable(600.0, 0, 0, goodput)
 
 
 @st.composite
@@ -24,7 +24,7 @@ def concave_jobs(draw):
 
 @given(tables=st.lists(concave_jobs(), min_size=1, max_size=3), gpus=st.integers(1, 6))
 def test_greedy_steps_find_the_best_division_of_concave_goodputs(tables, gpus):
-    jobs = [waiting(seq, table) for seq, table in enumerate(tables)]
+    jobs = [waiting(table) for table in tables]
     policy, fair = Pollux(), max(1, gpus // len(tables))
 
     def fitness(plan):
@@ -32,7 +32,7 @@ def test_greedy_steps_find_the_best_division_of_concave_goodputs(tables, gpus):
         fairs = [goodput[min(fair, len(goodput) - 1)] for goodput in goodputs]
         return policy.fitness([goodput[count] / at for goodput, count, at in zip(goodputs, plan, fairs, strict=True)])
 
-    plan = policy.allocate(jobs, gpus)
+    plan = allocated(policy, jobs, gpus)
     options = product(*(range(len(table) + 1) for table in tables))
     assert fitness(plan) == pytest.approx(max(fitness(option) for option in options if sum(option) <= gpus))
 
@@ -45,30 +45,30 @@ def test_greedy_steps_find_the_best_division_of_concave_goodputs(tables, gpus):
     p=st.sampled_from([-4.0, -1.0, 0.5]),
 )
 def test_capacity_is_kept_and_somebody_runs(rows, gpus, p):
-    jobs = [ScalableJob(seq, age, held, again, table) for seq, (table, held, again, age) in enumerate(rows)]
-    plan = Pollux(p).allocate(jobs, gpus)
+    jobs = [Scalable(age, held, again, table) for table, held, again, age in rows]
+    plan = allocated(Pollux(p), jobs, gpus)
     assert 0 < sum(plan) <= gpus
     assert all(0 <= count <= len(job.goodput) for count, job in zip(plan, jobs, strict=True))
 
 
 def test_who_gains_gets_the_gpus():
-    assert Pollux().allocate([waiting(0, LINEAR), waiting(1, FLAT)], 8) == [7, 1]
-    assert Pollux().allocate([waiting(0, LINEAR), waiting(1, LINEAR)], 8) == [4, 4]
+    assert allocated(Pollux(), [waiting(LINEAR), waiting(FLAT)], 8) == [7, 1]
+    assert allocated(Pollux(), [waiting(LINEAR), waiting(LINEAR)], 8) == [4, 4]
 
 
 def test_a_change_must_pay_for_the_restart():
     # 2 + 2 GPUs, 1 more would gain little over a restart after 60 s, much after a day
     table = (1.0, 2.0, 2.1)
-    young = [ScalableJob(0, 60.0, 2, 0, table), ScalableJob(1, 60.0, 2, 0, table)]
-    assert Pollux().allocate(young, 6) == [2, 2]
-    old = [ScalableJob(seq, 86_400.0, 2, 0, table) for seq in range(2)]
-    assert Pollux().allocate(old, 6) == [3, 3]
+    young = [Scalable(60.0, 2, 0, table), Scalable(60.0, 2, 0, table)]
+    assert allocated(Pollux(), young, 6) == [2, 2]
+    old = [Scalable(86_400.0, 2, 0, table) for _ in range(2)]
+    assert allocated(Pollux(), old, 6) == [3, 3]
 
 
 def test_too_few_gpus_serve_who_is_there():
-    jobs = [ScalableJob(0, 900.0, 0, 0, LINEAR), ScalableJob(1, 900.0, 1, 0, LINEAR), ScalableJob(2, 9.0, 0, 0, LINEAR)]
-    assert Pollux().allocate(jobs, 1) == [0, 1, 0]
-    assert Pollux().allocate(jobs, 2) == [1, 1, 0]
+    jobs = [Scalable(900.0, 0, 0, LINEAR), Scalable(900.0, 1, 0, LINEAR), Scalable(9.0, 0, 0, LINEAR)]
+    assert allocated(Pollux(), jobs, 1) == [0, 1, 0]
+    assert allocated(Pollux(), jobs, 2) == [1, 1, 0]
 
 
 def test_the_mean_is_harmonic_by_default():
@@ -79,4 +79,4 @@ def test_the_mean_is_harmonic_by_default():
 
 
 def test_nobody():
-    assert Pollux().allocate([], 4) == []
+    assert allocated(Pollux(), [], 4) == []

@@ -25,7 +25,7 @@ class Checked:
 
     def decide(self, view):
         decision = self._policy.decide(view)
-        found = frozenset(start.job.seq for start in decision.start)
+        found = frozenset(decision.change)
         assert found in self._allowed(view)
         return decision
 

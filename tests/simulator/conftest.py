@@ -1,9 +1,11 @@
 """Small workloads, and a policy that does what a script says."""
 
+from math import inf
+
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.policy import Decision, Start
+from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.workload import Workload
 
 
@@ -17,7 +19,7 @@ def build(jobs, pools, preemptible=False):
 
 
 class Scripted:
-    """Answers from a script: instant -> (ids to start, ids to stop, wake_at). Keeps what it saw."""
+    """Answers from a script: instant -> (ids to start, ids to stop, wake_s). Keeps what it saw."""
 
     name = "scripted"
 
@@ -40,8 +42,9 @@ class Scripted:
         running = [run.job.job_id for run in view.running.values()]
         touched = sorted(pool.name for pool in view.touched)
         self.seen.append((view.now_s, heads, running, touched, view.free_gpus))
-        starts, stops, wake_at = self.script.get(view.now_s, ((), (), None))
-        return Decision([Start(self.jobs[i]) for i in starts], [self.jobs[i] for i in stops], wake_at)
+        starts, stops, wake_s = self.script.get(view.now_s, ((), (), None))
+        started = {self.jobs[i].seq: Grant(self.jobs[i].gpus) for i in starts}
+        return Decision({**{self.jobs[i].seq: None for i in stops}, **started}, inf if wake_s is None else wake_s)
 
 
 @pytest.fixture(scope="session")

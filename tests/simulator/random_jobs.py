@@ -132,10 +132,10 @@ def check_run(log, jobs, *, lost_s=0.0, resume_s=0.0, work_s=None):
 
 
 def spans_by_job(log):
-    """seq -> (start, end) of its spans in order of time."""
-    found = defaultdict(list)
+    """seq -> (start, end) of its spans in order of time, those on several nodes as one."""
+    found = defaultdict(set)
     for seq, start_s, end_s in zip(log.spans.job.tolist(), log.spans.from_s, log.spans.until_s, strict=True):
-        found[seq].append((start_s, end_s))
+        found[seq].add((start_s, end_s))
     return {seq: sorted(mine) for seq, mine in found.items()}
 
 
@@ -172,11 +172,8 @@ class Recorder:
     def __init__(self, policy, after=None):
         self.policy, self.name, self.decisions, self._after = policy, policy.name, [], after
 
-    def lane(self, job):
-        return self.policy.lane(job)
-
-    def key(self, job):
-        return self.policy.key(job)
+    def __getattr__(self, name):
+        return getattr(self.policy, name)
 
     def decide(self, view):
         decision = self.policy.decide(view)

@@ -130,7 +130,7 @@ def test_the_history_is_told_the_runs_own_arrivals(workload):
 
 def test_a_job_that_has_not_arrived_cannot_be_started(workload, scripted):
     made = closed(workload([("a", "p", 0, 5, 1), ("b", "p", 6, 1, 1)], {"p": 2}), b=("a", 1))
-    with pytest.raises(DecisionError, match="cannot start job b: it is none of this run's jobs"):
+    with pytest.raises(DecisionError, match="cannot change job number 1: it is none of this run's jobs"):
         replay(made, scripted(made, {0.0: (("a", "b"), (), None)}))
 
 

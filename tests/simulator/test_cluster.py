@@ -4,6 +4,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Grant
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.engine import replay
 
@@ -27,13 +28,13 @@ def test_a_job_goes_through_the_cluster():
     state.submit(JOB, lane=1, key=0.0)
     assert state_of(state) == (5, 0, 0, 2, 0, 1)
     state.settle()
-    state.start(JOB, dedicated=False)
+    state.start(JOB, Grant(2, dedicated=False))
     assert state_of(state) == (3, 2, 0, 0, 1, 0)
     assert state.running[0].start_s == 7.0
     assert state.stop(JOB).dedicated is False
     assert state_of(state) == (5, 0, 0, 2, 0, 0)
     assert state.pools["p"].pending.first(2, 0) is None  # filed in lane 1 as before
-    state.start(JOB, dedicated=True)
+    state.start(JOB, Grant(2))
     assert state_of(state) == (3, 2, 2, 0, 1, 0)
     state.finish(JOB)
     assert state_of(state) == (5, 0, 0, 0, 0, 1)

@@ -1,14 +1,15 @@
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
 
+from jobcast.domain.cells import Cell
 from jobcast.domain.errors import DecisionError, TraceError
-from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, Start
-from jobcast.simulator import engine
+from jobcast.domain.policy import Decision, Grant
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
+from jobcast.simulator.laws.run_time import RunTime
 
 
 def rows(log):
@@ -22,7 +23,6 @@ def test_completions_then_arrivals_then_one_call(workload, scripted):
     assert policy.seen == [
         (0.0, ["a"], [], ["p"], 3.0),
         (5.0, ["b", "c"], [], ["p", "q"], 3.0),
-        (6.0, [], [], ["p", "q"], 3.0),
     ]
     assert rows(log) == [(0, 5), (5, 6), (5, 6)]
     assert log.events == 6
@@ -41,7 +41,7 @@ def test_lane_and_key_are_asked_once_a_job_even_if_it_is_stopped(workload, scrip
     assert log.events == 1 + 1 + 1 + 2  # arrival, stop, completion, two wake-ups
 
 
-def test_a_stopped_job_can_start_again_in_the_same_decision_and_its_old_end_is_void(workload):
+def test_a_stopped_job_can_start_again_and_its_old_end_is_void(workload):
     made = workload([("a", "p", 0, 5, 1), ("b", "p", 3, 1, 1)], {"p": 2}, preemptible=True)
     a, b = made.jobs
 
@@ -54,11 +54,13 @@ def test_a_stopped_job_can_start_again_in_the_same_decision_and_its_old_end_is_v
 
         def decide(self, view):
             if view.now_s == 3:
-                return Decision([Start(a, dedicated=False), Start(b)], stop=[a])
-            return Decision([Start(a)]) if view.now_s == 0 else Decision()
+                return Decision({a.seq: None}, 4.0)
+            if view.now_s == 4:
+                return Decision({a.seq: Grant(1, dedicated=False), b.seq: Grant(1)})
+            return Decision({a.seq: Grant(1)}) if view.now_s == 0 else Decision()
 
     log = replay(made, Restart())
-    assert rows(log) == [(0, 5), (3, 4)]
+    assert rows(log) == [(0, 6), (4, 5)]
     assert log.preemptions.tolist() == [1, 0]
     assert log.dedicated.tolist() == [False, True]
     assert log.policy == "Restart"
@@ -76,22 +78,21 @@ def test_the_newest_wake_replaces_the_old_one_and_none_keeps_it(workload, script
     }
     policy = scripted(made, script)
     replay(made, policy)
-    assert [seen[0] for seen in policy.seen] == [0, 1, 2, 5, 6, 7, 8]
+    assert [seen[0] for seen in policy.seen] == [0, 1, 2, 5, 6, 7]
     assert policy.seen[3][3] == []  # nothing touched by a wake-up
 
 
 START_A = {0.0: (("a",), (), None)}
 REFUSALS = {
     "capacity": ({0.0: (("a",), (), None), 1.0: (("b",), (), None)}, "start job b: it needs 2 GPUs, 1 are free"),
-    "twice": ({0.0: (("a", "a"), (), None)}, "start job a: it is running already"),
-    "future": ({0.0: (("b",), (), None)}, "start job b: it is submitted only at 1.000000 s"),
-    "finished": ({**START_A, 5.0: (("a",), (), None)}, "start job a: it has finished"),
+    "future": ({0.0: (("b",), (), None)}, "change job b: it is submitted only at 1.000000 s"),
+    "finished": ({0.0: (("a",), (), 5.0), 5.0: (("a",), (), None)}, "change job a: it has finished"),
     "stop": ({0.0: ((), ("a",), None)}, "stop job a: it is not running"),
     "rigid": ({**START_A, 1.0: ((), ("a",), None)}, "stop job a: it is not preemptible"),
     "past": ({0.0: ((), (), -1.0)}, "asks to be woken at -1.000000 s"),
     "now": ({0.0: ((), (), 0.0)}, "asks to be woken at 0.000000 s"),
     "nan": ({0.0: ((), (), float("nan"))}, "asks to be woken at nan"),
-    "deadlock": (START_A, "1 jobs are pending, job b first, while nothing runs"),
+    "deadlock": (START_A, "1 jobs are pending, job b first, while none gets on"),
 }
 
 
@@ -105,16 +106,8 @@ def test_an_impossible_answer_names_policy_time_and_job(workload, scripted, kind
     assert str(caught.value).startswith("policy scripted at ")
 
 
-def test_a_job_that_the_policy_made_up_is_refused(workload, scripted):
-    made = workload([("a", "p", 0, 5, 2)], {"p": 2})
-    policy = scripted(made, START_A)
-    policy.jobs["a"] = Job(0, "a", "p", 0.0, 1)  # a narrower one
-    with pytest.raises(DecisionError, match="start job a: it is none of this run's jobs"):
-        replay(made, policy)
-
-
 def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
-    monkeypatch.setattr(engine, "IDLE_WAKES", 10)
+    monkeypatch.setattr(RunTime, "patience", 10)
     made = workload([("a", "p", 0, 5, 1)], {"p": 1})
     calls = []
 
@@ -125,7 +118,7 @@ def test_a_policy_that_wakes_for_ever_is_found_out(workload, monkeypatch):
 
         def decide(self, view):
             calls.append(view.now_s)
-            return Decision(wake_at=view.now_s + 1)
+            return Decision(wake_s=view.now_s + 1)
 
     with pytest.raises(DecisionError, match="policy sleeper at"):
         replay(made, Sleeper())
@@ -145,7 +138,7 @@ def test_progress_is_told_rarely_and_at_the_end(workload):
 
         def decide(self, view):
             head = view.pools["p"].pending.head()
-            return Decision([Start(head)] if head else [])
+            return Decision({head.seq: Grant(1)} if head else {})
 
     made = workload([(f"{i:05}", "p", i, 1, 1) for i in range(2500)], {"p": 2})
     told = []
@@ -196,7 +189,8 @@ class Told:
         self.room.append({name: gpus for name, (_, gpus) in view.tally.roomy.items()})
         starts, stops, promoted = ([self.jobs[one] for one in ids] for ids in self.script.get(view.now_s, ("", "", "")))
         later = [at for at in self.script if at > view.now_s]
-        return Decision([Start(job, dedicated=False) for job in starts], stops, min(later, default=None), promoted)
+        change = {job.seq: None for job in stops} | {job.seq: Grant(job.gpus) for job in promoted}
+        return Decision(change | {job.seq: Grant(job.gpus, dedicated=False) for job in starts}, min(later, default=inf))
 
 
 def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
@@ -207,9 +201,8 @@ def test_a_promoted_job_counts_against_its_quota_until_it_ends(workload):
         (0.0, 0, 0, 3, {}),
         (4.0, 0, 3, 0, {"a": False, "b": False}),
         (5.0, 2, 3, 0, {"a": True, "b": False}),
-        (10.0, 0, 0, 3, {}),
     ]
-    assert policy.room == [{}, {"p": 3}, {"p": 1}, {"p": 3}]  # GPUs of its quota that it could lend
+    assert policy.room == [{}, {"p": 3}, {"p": 1}]  # GPUs of its quota that it could lend
     assert log.dedicated.tolist() == [True, False]
     assert rows(log) == [(0, 10), (0, 10)]  # its start and its work are as they were
     assert log.preemptions.tolist() == [0, 0]
@@ -221,62 +214,38 @@ def test_a_promoted_job_that_is_stopped_gives_its_quota_back(workload):
     made = workload([("a", "p", 0, 10, 2)], {"p": 3}, preemptible=True)
     policy = Told(made, {0.0: ("a", "", ""), 2.0: ("", "", "a"), 3.0: ("", "a", ""), 4.0: ("a", "", "")})
     log = replay(made, policy)
-    assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0), (11.0, 0)]
+    assert [borne[:2] for borne in policy.borne] == [(0.0, 0), (2.0, 0), (3.0, 2), (4.0, 0)]
     assert log.dedicated.tolist() == [False]  # it last started on spare GPUs
 
 
-def test_jobs_are_stopped_before_others_are_promoted_and_promoted_before_others_start(workload):
-    made = workload([("a", "p", 0, 10, 1), ("b", "p", 0, 10, 1)], {"p": 2}, preemptible=True)
-    with pytest.raises(DecisionError, match="cannot promote job a: it is not running"):
-        replay(made, Told(made, {0.0: ("ab", "", ""), 2.0: ("", "a", "a")}))
-    with pytest.raises(DecisionError, match="cannot promote job b: it is not running"):
-        replay(made, Told(made, {0.0: ("a", "", ""), 2.0: ("b", "", "b")}))
+def test_what_a_job_holds_already_changes_nothing(workload):
+    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 1)], {"p": 2})
+    log = replay(made, Told(made, {0.0: ("ab", "", ""), 1.0: ("", "", "a"), 2.0: ("", "", "a")}))
+    assert rows(log) == [(0, 5), (0, 9)]
+    assert log.dedicated.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("script", "message"),
+    ("change", "message"),
     [
-        ({0.0: ("a", "", ""), 1.0: ("", "", "b")}, "at 1.000000 s: cannot promote job b: it is not running"),
-        ({0.0: ("a", "", ""), 1.0: ("", "", "c")}, "at 1.000000 s: cannot promote job c: it is not running"),
-        (
-            {0.0: ("a", "", ""), 1.0: ("", "", "a"), 2.0: ("", "", "a")},
-            "at 2.000000 s: cannot promote job a: it counts against its pool's quota already",
-        ),
-        ({0.0: ("a", "", ""), 1.0: ("", "", "aa")}, "job a: it counts against its pool's quota already"),
-        ({0.0: ("a", "", ""), 6.0: ("", "", "a")}, "at 6.000000 s: cannot promote job a: it is not running"),
+        ({0: Grant(1)}, "cannot start job a: it needs 2 GPUs, it is given 1"),
+        ({0: Grant(3)}, "cannot start job a: it needs 2 GPUs, it is given 3"),
+        ({0: Grant(2, (Cell(0, 0, 2),))}, "cannot start job a: the cluster has no servers, it is given 1 cells"),
+        ({7: Grant(2)}, "cannot change job number 7: it is none of this run's jobs"),
+        ({-1: None}, "cannot change job number -1: it is none of this run's jobs"),
     ],
-    ids=["pending", "future", "twice", "at once", "finished"],
 )
-def test_a_promotion_that_cannot_be_is_refused(workload, script, message):
-    made = workload([("a", "p", 0, 5, 1), ("b", "p", 0, 9, 2), ("c", "p", 9, 9, 2)], {"p": 2})
-    with pytest.raises(DecisionError) as caught:
-        replay(made, Told(made, script))
-    assert str(caught.value).startswith("policy told ")
-    assert message in str(caught.value)
+def test_a_grant_that_cannot_be_is_refused(workload, change, message):
+    made = workload([("a", "p", 0, 5, 2)], {"p": 4})
 
-
-def test_a_job_that_started_dedicated_is_not_promoted(workload):
-    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-
-    class Twice:
-        lane = staticmethod(lambda job: 0)
-        key = staticmethod(lambda job: 0.0)
+    class Odd:
+        name = "odd"
 
         def decide(self, view):
-            if view.now_s == 0.0:
-                return Decision([Start(made.jobs[0])], wake_at=1.0)
-            return Decision(promote=[made.jobs[0]])
+            return Decision(change)
 
-    with pytest.raises(DecisionError, match="s: cannot promote job a: it counts against its pool's quota already"):
-        replay(made, Twice())
-
-
-def test_a_stranger_is_not_promoted(workload):
-    made = workload([("a", "p", 0, 5, 1)], {"p": 1})
-    policy = Told(made, {0.0: ("a", "", ""), 1.0: ("", "", "x")})
-    policy.jobs["x"] = Job(0, "x", "p", 0.0, 1)
-    with pytest.raises(DecisionError, match="cannot promote job x: it is none of this run's jobs"):
-        replay(made, policy)
+    with pytest.raises(DecisionError, match=f"policy odd at 0.000000 s: {message}"):
+        replay(made, Odd())
 
 
 STOPS = {0.0: ("a", "", ""), 2.0: ("", "a", ""), 4.0: ("a", "", "")}

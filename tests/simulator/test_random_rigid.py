@@ -23,7 +23,7 @@ from jobcast.schedulers.registry import make_local, make_policy, make_rule, name
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
-from jobcast.simulator.goodput import ScalableWork, replay_goodput
+from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
 from tests.simulator.random_jobs import (
     GPUS,
@@ -133,11 +133,10 @@ def check_cells(log, workload, decisions):
     """No GPU of a server is given twice at an instant, and each job has as many as it asked for, from what was said."""
     spans, on_gpu = spans_by_job(log), defaultdict(list)
     for now_s, decision in decisions:
-        for start in decision.start:
-            seq = start.job.seq
+        for seq, grant in decision.change.items():
             [(begin_s, end_s)] = [span for span in spans[seq] if span[0] == now_s]
-            gpus = [(cell.server, gpu) for cell in start.cells for gpu in range(cell.first, cell.first + cell.gpus)]
-            assert len(set(gpus)) == len(gpus) == start.job.gpus
+            gpus = [(cell.server, gpu) for cell in grant.cells for gpu in range(cell.first, cell.first + cell.gpus)]
+            assert len(set(gpus)) == len(gpus) == workload.jobs[seq].gpus
             for server, gpu in gpus:
                 assert gpu < workload.servers[server]
                 on_gpu[server, gpu].append((begin_s, end_s))
@@ -181,14 +180,15 @@ def rounds_case(name, seed):
         jobs.append(Job(0, f"j{index:03}", "all", row.submit_s, row.gpus, preemptible=stops, training=training))
         outcomes.append(outcome)
         rates.append(rate)
-    workload = Workload(jobs, outcomes, [Pool("all", sum(nodes))], restart_s=restart_s)
+    servers = nodes if not counted and rng.random() < 0.5 else ()
+    workload = Workload(jobs, outcomes, [Pool("all", sum(nodes))], restart_s=restart_s, servers=servers)
     own = {"window": rng.choice((2, 4)), "time_limit_s": 600.0} if name.startswith("shockwave") else {}
     own |= {"window": rng.choice((2, 4))} if name.startswith("ossp") else {}
     settings = {"round_s": round_s, "restart_s": restart_s, **own}
     if not counted and rng.random() < 0.2:
         settings["solve"] = "beside"
     rule = rng.choice(("oracle", *REGIME_RULES))
-    return workload, settings, nodes if rng.random() < 0.5 else (), rule, rates
+    return workload, settings, servers, rule, rates
 
 
 def training_of(rng, work_s, round_s):
@@ -240,8 +240,8 @@ def seats_checked(policy, nodes):
         if policy.seats is None:
             return
         widths = {job.seq: job.gpus for job in view.active.values()}
-        gone = {job.seq for job in decision.stop} - {start.job.seq for start in decision.start}
-        runs = ({*view.running} | {start.job.seq for start in decision.start}) - gone
+        gone = {seq for seq, grant in decision.change.items() if grant is None}
+        runs = ({*view.running} | {*decision.change}) - gone
         used = np.zeros(len(nodes))
         for seq in runs:
             seat = policy.seats._seats[seq]
@@ -308,7 +308,7 @@ def scaling_case(name, seed):
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
     pool = Pool("all", gpus)
-    runs = [replay_goodput(works, make_policy(name, None, times), pool, **times) for _ in range(2)]
+    runs = [replay_goodput(works, make_policy(name, None, times), pool, times["restart_s"]) for _ in range(2)]
     (log, stretches), (again, others) = runs
     assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
     assert stretches == others

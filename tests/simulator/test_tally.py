@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import Grant
 from jobcast.schedulers.tally import ReadTally, tally_of
 from jobcast.simulator.cluster import ClusterState
 
@@ -34,7 +35,8 @@ def change(state, kind, pick, gpus, lane, number):
         width = min(gpus, QUOTAS[pool])
         state.submit(Job(number, f"{number}", pool, 0.0, width, preemptible=True), lane, float(pick % 3))
     elif kind in "ax" and pending:
-        state.start(pending[pick % len(pending)], dedicated=kind == "a")
+        job = pending[pick % len(pending)]
+        state.start(job, Grant(job.gpus, dedicated=kind == "a"))
     elif kind == "t" and running:
         state.finish(running[pick % len(running)])
     elif kind == "o" and running:
@@ -58,14 +60,14 @@ def test_a_tally_by_hand():
     state = ClusterState([Pool(name, quota) for name, quota in QUOTAS.items()])
     for seq, (pool, gpus, lane) in enumerate([("p", 3, 1), ("p", 1, 0), ("q", 2, 2), ("q", 2, 3)]):
         state.submit(Job(seq, f"{seq}", pool, 0.0, gpus), lane, 0.0)
-    state.start(state.active[2], dedicated=True)
+    state.start(state.active[2], Grant(2))
     # p: 4 pending of 3 unused; q: 2 pending of 3 unused; r: 8 unused
     assert told(state.tally)[:4] == (["p", "q"], ["p", "q"], 5.0, {"q": 1.0, "r": 8.0})
     assert [state.tally.narrowest(lane) for lane in (-1, 0, 3)] == [float("inf"), 1, 1]
     assert sorted(state.tally.holders(2, 0)) == ["p"]
     assert sorted(state.tally.holders(2, 3)) == ["p", "q"]
     assert sorted(state.tally.holders(0, 3)) == []
-    state.start(state.active[1], dedicated=True)
-    state.start(state.active[3], dedicated=False)
+    state.start(state.active[1], Grant(1))
+    state.start(state.active[3], Grant(2, dedicated=False))
     # p's head, 3 wide, no longer fits the 2 GPUs left; q has nothing pending
     assert told(state.tally)[:4] == (["p"], [], 2.0, {"q": 3.0, "r": 8.0})

@@ -6,7 +6,7 @@ from jobcast.domain.goodput import Phase
 from jobcast.domain.training import Regime
 from jobcast.models.goodput import Limits, Throughput
 from jobcast.pipelines.scaling_jobs import Application
-from jobcast.simulator.goodput import ScalableWork, Stretch
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch
 from papers.shockwave.pollux_jobs import SHARES, draw_jobs, scene_of, training_of
 
 PHASES = (Phase(1000.0, (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), (10,) * 8),)

@@ -12,7 +12,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.policy import Decision, Start
+from jobcast.domain.policy import Decision, Grant
 from jobcast.pipelines.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.explaining import explain
@@ -195,7 +195,8 @@ class StopOnce:
         stop = [run.job for run in view.running.values() if run.job.preemptible and view.now_s == 600.0]
         free = view.free_gpus + sum(job.gpus for job in stop)
         start = [job for pool in view.pools.values() if (job := pool.pending.head()) is not None and job.gpus <= free]
-        return Decision(start=[Start(job) for job in start], stop=stop)
+        stopped = {job.seq: None for job in stop}
+        return Decision(stopped | {job.seq: Grant(job.gpus) for job in start})
 
 
 def test_waits_of_a_job_that_was_stopped_are_told_from_its_record(runs):

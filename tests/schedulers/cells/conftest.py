@@ -5,6 +5,7 @@ from random import Random as Draws
 import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import RunningJob
 from jobcast.schedulers.cells.buddy import sizes_of
 from jobcast.schedulers.cells.quotas import default_cells, servers_for
 from jobcast.simulator.engine import replay
@@ -49,7 +50,7 @@ class Watched:
 
     def decide(self, view):
         decision = self._policy.decide(view)
-        self.starts += decision.start
+        self.starts += [RunningJob(view.active[seq], view.now_s, grant) for seq, grant in decision.change.items()]
         return decision
 
 

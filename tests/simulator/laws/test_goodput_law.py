@@ -3,7 +3,8 @@ import pytest
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Pool
-from jobcast.simulator.goodput import ScalableWork, Stretch, replay_goodput
+from jobcast.domain.policy import Decision, Grant, Trigger
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch, replay_goodput
 
 PAIR = Pool("all", 2)
 
@@ -11,12 +12,16 @@ PAIR = Pool("all", 2)
 class Fixed:
     """Allocations by round, the last one for good, cut to the jobs that are there."""
 
+    name = "fixed"
+    trigger = Trigger(on_events=False, period_s=60.0)
+
     def __init__(self, *plans):
         self._plans = list(plans)
 
-    def allocate(self, jobs, total_gpus):
+    def decide(self, view):
         plan = self._plans.pop(0) if len(self._plans) > 1 else self._plans[0]
-        return [plan[job.seq] for job in jobs]
+        wanted = {seq: Grant(plan[seq]) if plan[seq] else None for seq in view.active}
+        return Decision({seq: grant for seq, grant in wanted.items() if grant is not None or seq in view.running})
 
 
 TWO = ScalableWork(0.0, 2, (Phase(100.0, (1.0, 2.0), (8, 16)), Phase(300.0, (2.0, 4.0), (16, 32))))
@@ -41,8 +46,7 @@ def test_a_job_alone_by_hand():
     assert ran == [
         [
             Stretch(30.0, 60.0, 1, 8, 30.0),
-            Stretch(90.0, 120.0, 2, 16, 60.0),
-            Stretch(120.0, 125.0, 2, 16, 10.0),
+            Stretch(90.0, 125.0, 2, 16, 70.0),
             Stretch(125.0, 175.0, 2, 32, pytest.approx(200.0)),
         ]
     ]
@@ -61,9 +65,9 @@ def test_freed_gpus_idle_until_the_next_round_and_later_jobs_wait():
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ([3, 0], "at 0.0 s job 0 was given 3 GPUs; it can use 2"),
-        ([2, 2], "at 0.0 s 4 GPUs were given out of 3"),
-        ([0, 0], "at 0.0 s 0 GPUs were given out of 3"),
+        ([3, 0], "policy fixed at 0.000000 s: cannot start job 000000000: it can use 1 to 2 GPUs, it is given 3"),
+        ([2, 2], "policy fixed at 0.000000 s: cannot start job 000000001: it needs 2 GPUs, 1 are free"),
+        ([0, 0], "policy fixed at 60000.000000 s: 2 jobs are pending, job 000000000 first, while none gets on"),
     ],
 )
 def test_impossible_answers_are_refused(plan, message):

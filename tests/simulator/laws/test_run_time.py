@@ -1,6 +1,7 @@
 """Progress of training jobs in the engine: regimes, restarts, and what a policy may see of them."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -37,15 +38,13 @@ class Watching:
         return 0.0
 
     def decide(self, view):
-        from jobcast.domain.policy import Decision, Start
+        from jobcast.domain.policy import Decision, Grant
 
         for job in view.active.values():
             self.seen[view.now_s] = view.service(job)
-            act, wake_at = self.script.get(view.now_s, (None, None))
-            if act == "start":
-                return Decision(start=(Start(job),), wake_at=wake_at)
-            if act == "stop":
-                return Decision(stop=(job,), wake_at=wake_at)
+            act, wake_s = self.script.get(view.now_s, (None, None))
+            if act is not None:
+                return Decision({job.seq: Grant(job.gpus) if act == "start" else None}, wake_s or inf)
         return Decision()
 
 
@@ -75,22 +74,6 @@ def test_a_stop_within_the_start_gains_nothing():
     log = replay(adaptive(restart_s=20.0), policy)
     assert policy.seen[30.0].run_s == 0.0
     assert log.end_s.tolist() == [30.0 + 20.0 + RUN_S]
-
-
-def test_a_job_that_reports_nothing_shows_no_progress():
-    ledger, job = Ledger(), Job(0, "a", "p", 0.0, 1)
-    ledger.open(job)
-    ledger.start(job, 5.0, 0.0)
-    assert ledger.service(job, 8.0).progress is None
-    assert ledger.service(job, 8.0).run_s == 3.0
-    assert Milestones([job], [Outcome(10.0)]).next_s(job) == float("inf")
-
-
-def test_a_job_that_holds_nothing_gets_nowhere():
-    ledger, job = Ledger(), Job(0, "a", "p", 0.0, 1)
-    ledger.open(job)
-    assert ledger.reaches_s(job, 10.0) == float("inf")
-    assert ledger.service(job, 100.0).held_s == 0.0
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=6, unique=True), st.floats(0.0, 30.0, allow_subnormal=False))
