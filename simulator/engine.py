@@ -206,19 +206,21 @@ class Simulation:
             if self.law.reach(self, job):
                 ended.append(job)
         for job in ended:
-            self._end(job)
+            self.end(job)
         for _ in range(len(due) - len(ended)):
             self._count()
         return len(ended) < len(due)
 
-    def _end(self, job: Job) -> None:
+    def end(self, job: Job) -> None:
+        """A job is over: at its milestone, or by a decision that limits it to what it has done."""
         seq = job.seq
         self._count()
         held = self.cluster.finish(job)
-        self._hold_until_now(held)
-        for meter in self.meters:
-            meter.change(self, job, held.grant, None)
-        self.law.leave(self, job, held.grant)
+        if held is not None:
+            self._hold_until_now(held)
+            for meter in self.meters:
+                meter.change(self, job, held.grant, None)
+        self.law.leave(self, job, None if held is None else held.grant)
         self._end_s[seq] = self.now_s
         self.completed += 1
         self.vain = 0
@@ -284,11 +286,11 @@ class Simulation:
             self._watch()
         starts = []
         for seq, grant in decision.change.items():
-            job, held = self._known(seq), self.cluster.running.get(seq)
+            job, held = self.known(seq), self.cluster.running.get(seq)
             if held is None and grant is not None:
                 starts.append((job, None, grant))
             elif held is None:
-                raise self._refusal("stop", job, "it is not running")
+                raise self.refusal("stop", job, "it is not running")
             elif grant is None:
                 self._release(job, held)
                 self._changed(job, held.grant, None)
@@ -310,7 +312,8 @@ class Simulation:
                 )
             self._wake_s = decision.wake_s
 
-    def _known(self, seq: int) -> Job:
+    def known(self, seq: int) -> Job:
+        """An active job; raises DecisionError for any other."""
         job = self.cluster.active.get(seq)
         if job is not None:
             return job
@@ -322,7 +325,7 @@ class Simulation:
         job = self.jobs[seq]
         late = job.submit_s > self.now_s
         why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
-        raise self._refusal("change", job, why)
+        raise self.refusal("change", job, why)
 
     def _start(self, job: Job, old: Grant | None, grant: Grant) -> None:
         """Give a job its GPUs; `old` are those that it held until now."""
@@ -331,7 +334,7 @@ class Simulation:
         if why is None and (cluster.servers or grant.cells or grant.gpus > cluster.free_gpus):
             why = cluster.why_not_on(job, grant)
         if why is not None:
-            raise self._refusal("start", job, why)
+            raise self.refusal("start", job, why)
         cluster.start(job, grant)
         self._changed(job, old, grant)
         self._dedicated[seq] = grant.dedicated
@@ -348,7 +351,7 @@ class Simulation:
     def _release(self, job: Job, held: RunningJob) -> None:
         """A running job gives back what it holds, and is pending again."""
         if not job.preemptible:
-            raise self._refusal("stop", job, "it is not preemptible")
+            raise self.refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
         self.events += 1
@@ -365,7 +368,8 @@ class Simulation:
         for cell in grant.cells:
             self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
 
-    def _refusal(self, verb: str, job: Job, why: str) -> DecisionError:
+    def refusal(self, verb: str, job: Job, why: str) -> DecisionError:
+        """Why a decision about a job cannot be carried out, in one line."""
         return DecisionError(f"policy {self.name} at {self.now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
 
     def log(self) -> RunLog:

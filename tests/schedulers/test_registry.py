@@ -219,15 +219,17 @@ def test_defaults_of_settings_are_those_of_the_class(name):
 
 
 def test_defaults_of_mechanisms_are_those_of_the_engines():
+    from jobcast.domain.tasks import TaskRule
     from jobcast.schedulers.rounds import RESTART_S, ROUND_S
     from jobcast.simulator.energy.run import replay_energy
-    from jobcast.simulator.tasks.run import replay_tasks
+    from jobcast.simulator.laws.tasks import Tasks
 
     rounds = split_settings(find_policy("las")).mechanism
     assert (rounds.round_s, rounds.restart_s) == (ROUND_S, RESTART_S)
-    for name, engine in (("mlfs", replay_tasks), ("edf", replay_energy)):
+    for name, engine in (("mlfs", Tasks), ("edf", replay_energy)):
         told = inspect.signature(engine).parameters
         how = dict(split_settings(find_policy(name)).mechanism)
+        assert how.pop("round_s", 60.0) == TaskRule.trigger.period_s
         assert how == {key: told[key].default for key in how}
 
 
