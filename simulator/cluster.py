@@ -139,6 +139,11 @@ class ClusterState:
         return self._free_gpus
 
     @property
+    def free_on(self) -> Sequence[float]:
+        """GPUs of each server that nobody holds."""
+        return self._placements.free_gpus
+
+    @property
     def touched(self) -> Sequence[PoolView]:
         """Pools with an arrival or a completion since the last decision."""
         return tuple(self._touched.values())

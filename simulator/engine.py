@@ -34,11 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Meter(Protocol):
-    """What counts beside progress: energy, contention, bandwidth."""
-
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Time passes in which nothing changes."""
-        ...
+    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`."""
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
@@ -93,6 +89,7 @@ class Simulation:
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
         self._settle = getattr(self.law, "settle", None)
+        self._place = getattr(self.law, "place", None)
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
         self._held_s, self._gpu_s = array("d", [0.0]) * count, array("d", [0.0]) * count
@@ -284,24 +281,28 @@ class Simulation:
         self.cluster.settle()
         if self.stream.next_s == inf:
             self._watch()
-        starts = []
+        starts: list[tuple[Job, Grant]] = []
+        moved: dict[int, Grant] = {}  # by seq, what jobs held that hold something else from now on
         for seq, grant in decision.change.items():
             job, held = self.known(seq), self.cluster.running.get(seq)
             if held is None and grant is not None:
-                starts.append((job, None, grant))
+                starts.append((job, grant))
             elif held is None:
                 raise self.refusal("stop", job, "it is not running")
             elif grant is None:
                 self._release(job, held)
                 self._changed(job, held.grant, None)
-            elif grant[:2] != held.grant[:2]:
+            elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._release(job, held)
-                starts.append((job, held.grant, grant))
+                moved[seq] = held.grant
+                starts.append((job, grant))
             elif grant.dedicated and not held.dedicated:
-                self.cluster.promote(job, grant)
+                self.cluster.promote(job, held.grant._replace(dedicated=True))
                 self._dedicated[seq] = True
-        for job, old, grant in starts:
-            self._start(job, old, grant)
+        for job, grant in starts if self._place is None else self._place(self, starts):
+            self._start(job, moved.pop(job.seq, None), grant)
+        for seq, old in moved.items():  # there is no place for it any more
+            self._changed(self.jobs[seq], old, None)
         if self._settle is not None:
             self._settle(self, decision)
         if decision.wake_s != inf:

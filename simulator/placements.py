@@ -25,9 +25,10 @@ class Placements:
         self._free: list[float] = list(servers)
         self._holders: dict[tuple[int, int], Job] = {}  # of GPUs that were asked for by their places
 
-    def free(self, server: int) -> float:
-        """GPUs of a server that nobody holds."""
-        return self._free[server]
+    @property
+    def free_gpus(self) -> Sequence[float]:
+        """GPUs of each server that nobody holds."""
+        return tuple(self._free)
 
     def why_not(self, job: Job, grant: Grant) -> str | None:
         """What is wrong with giving a job these cells, None where nothing is."""
