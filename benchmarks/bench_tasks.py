@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import (
     ALL_ITERATIONS,
     GPU,
@@ -21,14 +22,14 @@ from jobcast.domain.tasks import (
     Floats,
     Ints,
     TaskCluster,
-    TaskDecision,
     TaskJobs,
-    TaskPolicy,
+    TaskRule,
     TaskView,
     decision,
 )
-from jobcast.simulator.tasks.run import replay_tasks
-from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.tasks import Tasks
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 
 GPUS_PER_SERVER = 4
 SERVER = (float(GPUS_PER_SERVER), 32.0, 244.0, 1250.0)
@@ -36,12 +37,12 @@ EPOCHS = 50
 DAY_S = 86_400.0
 
 
-class LeastUsed:
+class LeastUsed(TaskRule):
     """First come, first served; each task goes to the GPU used least of those with room for it."""
 
     name = "least_used"
 
-    def decide(self, view: TaskView) -> TaskDecision:
+    def place(self, view: TaskView) -> Decision:
         """Whole jobs in order of submission, up to the first that finds no room."""
         jobs, hosts = view.jobs, view.cluster.server_of
         free = view.cluster.capacity[:, MEMORY] - view.load[:, MEMORY]
@@ -49,7 +50,7 @@ class LeastUsed:
         tasks: list[int] = []
         gpus: list[int] = []
         for job in view.active[view.gpu_of[jobs.task_of[view.active]] == QUEUED]:
-            put = place(jobs, range(jobs.task_of[job], jobs.task_of[job + 1]), hosts, free, used)
+            put = fit(jobs, range(jobs.task_of[job], jobs.task_of[job + 1]), hosts, free, used)
             if put is None:
                 break
             tasks += range(jobs.task_of[job], jobs.task_of[job + 1])
@@ -57,7 +58,7 @@ class LeastUsed:
         return decision(tasks=np.array(tasks, dtype=np.int64), gpus=np.array(gpus, dtype=np.int64))
 
 
-def place(jobs: TaskJobs, tasks: Sequence[int], hosts: Ints, free: Floats, used: Floats) -> list[int] | None:
+def fit(jobs: TaskJobs, tasks: Sequence[int], hosts: Ints, free: Floats, used: Floats) -> list[int] | None:
     """GPUs for the tasks of a job, or None where one finds no room; room is taken only by whole jobs."""
     was_free, was_used, put = free.copy(), used.copy(), []
     for task in tasks:
@@ -116,7 +117,7 @@ def draw_workload(count: int, servers: int, days: float, busy: float, seed: int 
     )
     metric = 0.9 * (1.0 - np.exp(-3.0 * np.linspace(0.0, 1.0, EPOCHS + 1)))
     cluster = TaskCluster(np.tile(np.array(SERVER), (servers, 1)), np.repeat(np.arange(servers), GPUS_PER_SERVER))
-    names = [f"job-{job}" for job in range(count)]
+    names = [f"job-{job:05d}" for job in range(count)]
     return TaskWorkload(jobs, TaskTruth(np.tile(metric, (count, 1)), np.full(count, 500.0)), cluster, names)
 
 
@@ -130,10 +131,10 @@ def edges_of(begin: int, workers: int, server: bool, chain: bool) -> list[tuple[
     return edges
 
 
-def measure(workload: TaskWorkload, policy: TaskPolicy) -> None:
+def measure(workload: TaskWorkload, policy: TaskRule) -> None:
     """Print one row about a run."""
     began_s = time.process_time()
-    log = replay_tasks(workload, policy)
+    log = replay(workload.whole(), policy, law=Tasks(workload))
     cpu_s = time.process_time() - began_s
     decisions, decision_s = int(log.totals["decisions"]), log.totals["decision_s"]
     print(
@@ -151,7 +152,8 @@ def main() -> None:
     asked.add_argument("--servers", type=int, default=20)
     asked.add_argument("--busy", type=float, default=1.1, help="GPU time demanded / GPU time there is")
     given = asked.parse_args()
-    replay_tasks(draw_workload(5, given.servers, 0.01, 0.5), LeastUsed())
+    few = draw_workload(5, given.servers, 0.01, 0.5)
+    replay(few.whole(), LeastUsed(), law=Tasks(few))
     workload = draw_workload(given.jobs, given.servers, given.days, given.busy)
     print(f"{'jobs':>6} {'tasks':>7} {'policy':12} {'decisions':>9} {'CPU s':>8} {'engine s':>8} {'ms a decision':>12}")
     measure(workload, LeastUsed())

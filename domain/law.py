@@ -41,8 +41,8 @@ class Law(Protocol):
         """Instant of the next milestone if nothing changes, infinite where there is none."""
         ...
 
-    def due(self, limit_s: float) -> Sequence[Milestone]:
-        """Milestones up to an instant, taken out, in order of the instants."""
+    def due(self, limit_s: float, most: int | None = None) -> Sequence[Milestone]:
+        """Milestones up to an instant, taken out, in order of the instants; the first `most` of them alone."""
         ...
 
     def arrive(self, run: "Simulation", job: Job) -> None:

@@ -3,11 +3,13 @@
 Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT 2020 (MLFS), section 3.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jobcast.domain.policy import EMPTY, NOTHING, Decision, Trigger, View
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,42 +129,30 @@ class TaskView(NamedTuple):
     final_sd: Floats
 
 
-class TaskDecision(NamedTuple):
-    """What a policy asks for; all else stays. First jobs stop, then tasks are put where they belong, all at once.
+class TaskRule:
+    """A policy that goes by what tasks do alone, and is asked on a grid of instants.
 
     Attributes
     ----------
-    stop : jobs whose tasks all go back to the queue
-    tasks, gpus : tasks and the GPU for each, or QUEUED; a task that is on another GPU moves
-    limited, limits : jobs, and the iterations after which each shall stop; at least those done
+    trigger : when; MLFS asks each minute
     """
 
-    stop: Ints
-    tasks: Ints
-    gpus: Ints
-    limited: Ints
-    limits: Floats
+    name = ""
+    trigger = Trigger(on_events=False, period_s=60.0)
 
-
-class TaskPolicy(Protocol):
-    """A scheduler of tasks: a decision a minute."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    def decide(self, view: TaskView) -> TaskDecision:
+    def decide(self, view: View) -> Decision:
         """What to change now."""
-        ...
+        seen = view.facts(TaskView)
+        return self.place(seen) if len(seen.active) else NOTHING
+
+    def place(self, view: TaskView) -> Decision:
+        """The same, where any job is active."""
+        raise NotImplementedError
 
 
 AccuracyForecast = Callable[[Ints, Floats, Ints, Ints], tuple[Floats, Floats]]
 """(jobs, metric by epoch (n, longest) padded with NaN, epochs seen (n,), epochs in all (n,)) -> mean and standard
 deviation of the metric after all epochs, each (n,)."""
-
-
-def nothing() -> Ints:
-    """No jobs, or no tasks."""
-    return np.empty(0, dtype=np.int64)
 
 
 def decision(
@@ -172,17 +162,21 @@ def decision(
     gpus: Ints | None = None,
     limited: Ints | None = None,
     limits: Floats | None = None,
-) -> TaskDecision:
-    """A decision of which most is left out.
+) -> Decision:
+    """A decision from arrays, of which most may be left out: first jobs stop, then tasks are put where they belong.
 
-    >>> decision().tasks.size
-    0
+    Parameters
+    ----------
+    stop : running jobs whose tasks all go back to the queue
+    tasks, gpus : tasks and the GPU for each, or QUEUED; a task that is on another GPU moves
+    limited, limits : jobs, and the iterations after which each shall stop; at least those done
+
+    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))
+    Decision(change={3: None}, wake_s=inf, tasks={7: 0, 8: -1}, limit={})
     """
-    none = nothing()
-    return TaskDecision(
-        none if stop is None else stop,
-        none if tasks is None else tasks,
-        none if gpus is None else gpus,
-        none if limited is None else limited,
-        np.empty(0) if limits is None else limits,
-    )
+    stops: Mapping[int, None] = EMPTY if stop is None else dict.fromkeys(stop.tolist())
+    return Decision(stops, tasks=_pairs(tasks, gpus), limit=_pairs(limited, limits))
+
+
+def _pairs(keys: Ints | None, values: Ints | Floats | None) -> Mapping[int, Any]:
+    return EMPTY if keys is None or values is None else dict(zip(keys.tolist(), values.tolist(), strict=True))

@@ -7,11 +7,10 @@ from typing import Any
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
-from jobcast.simulator.placements import Placements
+from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
 
-CAPACITY_TOLERANCE = 1e-9
 NOT_RUN = Service(0.0, 0.0)
 
 
@@ -199,11 +198,15 @@ class ClusterState:
         self._running[job.seq] = self._running[job.seq]._replace(grant=grant)
         self._pools[job.pool]._promote(grant.gpus)
 
-    def finish(self, job: Job) -> RunningJob:
-        """Take a running job out for good."""
-        run = self._release(job)
+    def finish(self, job: Job) -> RunningJob | None:
+        """Take a job out for good; what it held, None where it was pending."""
         del self._active[job.seq]
-        return run
+        if job.seq in self._running:
+            return self._release(job)
+        pool = self._pools[job.pool]
+        pool._pending.remove(job)
+        self._touched[job.pool] = pool
+        return None
 
     def _release(self, job: Job) -> RunningJob:
         pool = self._pools[job.pool]

@@ -22,6 +22,7 @@ class Workload:
     restart_s : seconds that a job loses at every start, for loading its model and data
     resume_s : seconds more that it loses at a start after it was stopped
     servers : GPUs of each server, where jobs are given certain GPUs; empty where all are alike
+    shared : whether jobs may share GPUs, so that one may ask for more than its pool has
     successions : of a closed-loop replay: job id -> what it follows, for those that follow any; None: open loop
 
     Raises
@@ -39,6 +40,7 @@ class Workload:
     resume_s: float = 0.0
     servers: Sequence[int] = ()
     successions: Mapping[str, Succession] | None = None
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if len(self.jobs) != len(self.outcomes):
@@ -88,7 +90,7 @@ class Workload:
                 f"pool {homeless[0].pool} has no GPUs but {len(homeless)} jobs lie in such pools, "
                 f"job {homeless[0].job_id} first; give it a quota or pass --pools-only to leave them out"
             )
-        wide = [job for job in self.jobs if job.gpus > quotas[job.pool]]
+        wide = [] if self.shared else [job for job in self.jobs if job.gpus > quotas[job.pool]]
         if wide:
             job = wide[0]
             raise TraceError(

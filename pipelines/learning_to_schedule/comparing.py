@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jobcast.domain.tasks import AccuracyForecast, Floats, TaskPolicy
+from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule
 from jobcast.models.scheduling.policy import Measured
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.metrics import figures
-from jobcast.simulator.tasks.run import replay_tasks
-from jobcast.simulator.tasks.workload import TaskWorkload
+from jobcast.simulator.task_workload import TaskWorkload
 
 CONFIDENCE = 0.95
 SHARES = ("mean_jct_s", "bandwidth_tb")
@@ -19,8 +20,8 @@ FIGURES = (*SHARES, *DIFFERENCES)
 
 
 def compare(
-    learned: TaskPolicy,
-    heuristic: TaskPolicy,
+    learned: TaskRule,
+    heuristic: TaskRule,
     workloads: Sequence[TaskWorkload],
     seeds: Sequence[int],
     *,
@@ -35,7 +36,10 @@ def compare(
     """
     changes = []
     for number, (workload, seed) in enumerate(zip(workloads, seeds, strict=True)):
-        told = [figures(replay_tasks(workload, policy, forecast, seed=seed)) for policy in (learned, heuristic)]
+        told = [
+            figures(replay(workload.whole(), policy, law=Tasks(workload, forecast, seed=seed)))
+            for policy in (learned, heuristic)
+        ]
         changes.append(change(told[0], told[1]))
         if progress is not None:
             progress(number + 1, len(workloads))

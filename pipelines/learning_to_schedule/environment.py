@@ -5,13 +5,15 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.tasks import AccuracyForecast, Floats, TaskView
+from jobcast.domain.policy import Trigger
+from jobcast.domain.tasks import AccuracyForecast, Floats, TaskRule, TaskView
 from jobcast.pipelines.learning_to_schedule.picking import HOSTS, JOBS, Choice, Picking
 from jobcast.pipelines.learning_to_schedule.rewards import OBJECTIVES, Scale, Standing, objectives
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
-from jobcast.simulator.tasks.run import TaskReplay
-from jobcast.simulator.tasks.workload import TaskWorkload
+from jobcast.simulator.engine import SAME_S, Simulation
+from jobcast.simulator.laws.tasks import Tasks
+from jobcast.simulator.task_workload import TaskWorkload
 
 ROUND_S = 300.0
 """Seconds between two decisions while learning: loads are drawn anew as often. By the minute it takes five times
@@ -20,19 +22,17 @@ AFTER_S = 24 * 3600.0
 """An episode ends so long after the last submission, or with the last job."""
 MOST = 512
 """Rows of an observation; of more things to pick from, the first ones are shown."""
-FLUCTUATION, RESTART_S, FORECAST_EVERY = 0.2, 10.0, 0.1
-"""As of `simulator.tasks.run.replay_tasks`."""
 HEADS = (JOBS, HOSTS)
 HOUR_S = 3600.0
 
 
-class _Learning:
-    """Stands for the policy in messages of the engine."""
+class _Learning(TaskRule):
+    """Stands for the policy in messages of the engine; an environment decides pick by pick."""
 
     name = "mlf_rl in training"
 
-    def decide(self, view: Any) -> Any:
-        raise NotImplementedError("an environment decides pick by pick")
+    def __init__(self, round_s: float) -> None:
+        self.trigger = Trigger(on_events=False, period_s=round_s)
 
 
 def state_of(view: TaskView) -> Floats:
@@ -50,7 +50,8 @@ class Course:
 
     Parameters
     ----------
-    workload, forecast, seed, round_s : as of `replay_tasks`
+    workload, forecast, seed : as of `simulator.laws.tasks.Tasks`
+    round_s : between two decisions
     settings : of MLF-H
     scale : what MLF-H reached
     """
@@ -64,15 +65,18 @@ class Course:
         seed: int = 0,
         round_s: float = ROUND_S,
     ) -> None:
-        self._run = TaskReplay(workload, _Learning(), forecast, round_s, seed, FLUCTUATION, RESTART_S, FORECAST_EVERY)
+        self._law = Tasks(workload, forecast, seed=seed)
+        self._run = Simulation(workload.whole(), _Learning(round_s), law=self._law)
         self._jobs, self._scale, self._settings = workload.jobs, scale, settings
         self._first = workload.truth.metric[:, 0]
         self._until_s = float(workload.jobs.submit_s[-1]) + AFTER_S
         self.times_s: list[float] = []
         self.rewards: list[Floats] = []
         self.states: list[Floats] = []
+        self._round_s = round_s
         self._picking: Picking | None = None
         self._before = self._standing(float(workload.jobs.submit_s[0]))
+        self._view = self._look()
 
     @property
     def decisions(self) -> int:
@@ -81,23 +85,30 @@ class Course:
 
     def next(self) -> Choice | None:
         """The next choice, of this decision or a later one; None at the end."""
-        while True:
+        while self._view is not None and self._view.now_s <= self._until_s:
             if self._picking is None:
-                view = self._run.look()
-                if view is None or view.now_s > self._until_s:
-                    return None
-                self._before = self._standing(view.now_s)
-                self._picking = Picking(view, self._settings)
-                self.states.append(state_of(view))
+                self._before = self._standing(self._view.now_s)
+                self._picking = Picking(self._view, self._settings)
+                self.states.append(state_of(self._view))
             choice = self._picking.next()
             if choice is not None:
                 return choice
-            self._run.go_on(self._picking.decision())
-            self._picking = None
-            after = self._standing(self._run.now_s)
+            self._run.carry_out(self._picking.decision())
+            self._picking, self._view = None, self._look()
             self.times_s.append(self._before.now_s)
+            after = self._standing(self._end_of_round())
             told = objectives(self._before, after, self._jobs.deadline_s, self._jobs.target, self._scale)
             self.rewards.append(told)
+        return None
+
+    def _look(self) -> TaskView | None:
+        seen = self._run.look()
+        return None if seen is None else seen.facts(TaskView)
+
+    def _end_of_round(self) -> float:
+        """When the round after the latest decision was over, before any time in which there was nobody."""
+        end_s = self._before.now_s + self._round_s
+        return end_s if self._view is None or self._view.now_s > end_s + SAME_S else self._view.now_s
 
     def take(self, picked: int) -> None:
         """Answer the latest choice."""
@@ -105,7 +116,7 @@ class Course:
         self._picking.take(picked)
 
     def _standing(self, now_s: float) -> Standing:
-        state = self._run.state
+        state = self._law.state
         known = state.accuracy
         return Standing(
             now_s,

@@ -6,7 +6,7 @@ import numpy as np
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.tasks import GPU, Ints, TaskCluster, TaskJobs
-from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 
 
 @dataclass(frozen=True, slots=True)

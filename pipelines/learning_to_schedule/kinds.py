@@ -34,7 +34,7 @@ class Kind:
 
 
 DEVICE_RL = MlfHSettings(overload=1.0, move_at=1.0, migration=False, preempt=False)
-"""As `schedulers.tasks.device_rl` runs by default: servers are filled, nothing leaves them."""
+"""As `schedulers.tasks.mlf_rl.device_rl` runs by default: servers are filled, nothing leaves them."""
 SCHEDULERS: Mapping[str, Kind] = {
     MlfPolicy.name: Kind(BETAS, (), MlfHSettings(), MlfPolicy),
     DevicePolicy.name: Kind((1.0, *(0.0,) * (OBJECTIVES - 1)), ML_FEATURES, DEVICE_RL, DevicePolicy),

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskDecision, TaskView, decision
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView, decision
 from jobcast.schedulers.tasks.features import (
     JOB_FEATURES,
     hold_row,
@@ -70,7 +71,7 @@ class Picking:
         """Answer the latest choice."""
         self._picked = picked
 
-    def decision(self) -> TaskDecision:
+    def decision(self) -> Decision:
         """What was picked, and who gives way after it."""
         if self._waiting:
             make_room(self._view, self._room, self._wants, self._settings)

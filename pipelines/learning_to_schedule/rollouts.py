@@ -13,7 +13,7 @@ from jobcast.pipelines.learning_to_schedule.rewards import Scale
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.network import Networks, scores_of
-from jobcast.simulator.tasks.workload import TaskWorkload
+from jobcast.simulator.task_workload import TaskWorkload
 
 FEATURES: Mapping[str, int] = {JOBS: len(JOB_FEATURES), HOSTS: len(HOST_FEATURES)}
 """Columns by head."""

@@ -35,7 +35,7 @@ from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import Networks, networks_of
-from jobcast.simulator.tasks.workload import TaskWorkload
+from jobcast.simulator.task_workload import TaskWorkload
 
 TRAIN_SHARE = 0.7
 """Of the jobs, the earliest; the others are for the comparison."""

@@ -38,7 +38,7 @@ def learned_or_missed(
     except OverlapError:
         raise
     except Exception as error:  # a registry may be damaged in any way: counted with its reason
-        from jobcast.schedulers.tasks.guarded import DECISIONS
+        from jobcast.schedulers.tasks.mlf_rl import DECISIONS
 
         count_missing(told, DECISIONS, error)
         return Learned(missed=True)

@@ -8,7 +8,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import Ints, TaskJobs
 from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.scenes import Bare, Scene
-from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 from jobcast.traces.job_curves import JobCurves, read_job_curves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable, read_tasks

@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
-from jobcast.domain.tasks import AccuracyForecast, TaskPolicy
+from jobcast.domain.tasks import AccuracyForecast, TaskRule
 from jobcast.pipelines.registered import trust
 from jobcast.pipelines.simulation import Simulated
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.tasks.run import replay_tasks
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.tasks import Tasks
 
 
 def simulate_tasks(
@@ -34,23 +36,25 @@ def simulate_tasks(
     known, told = learned or Learned(), BadAnswers() if told is None else told
     spec = find_of_kind(policy, TASKS)
     rule = _rule(spec, settings, known, told)
-    workload, how = scene.workload, dict(split_settings(spec, settings).mechanism)
+    how = dict(split_settings(spec, settings).mechanism)
+    rule.trigger = replace(rule.trigger, period_s=how.pop("round_s"))
+    law = Tasks(scene.workload, forecast, seed=seed, **how)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay_tasks(workload, rule, forecast, seed=seed, progress=progress, **how)
+    log = replay(scene.workload.whole(), rule, progress=progress, law=law)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     used = {**(models or {}), **known.models}
     return Simulated(log, cpu_s, wall_s, used, known.overlap, trust=trust(told, used))
 
 
-def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskPolicy:
+def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskRule:
     """A policy; a learned one is guarded by the rule whose place it takes, which takes its where there is none."""
     if known.networks is None and not known.missed:
-        return cast(TaskPolicy, make_rule(spec.name, None, settings))
-    from jobcast.schedulers.tasks.guarded import GuardedPolicy
+        return cast(TaskRule, make_rule(spec.name, None, settings))
+    from jobcast.schedulers.tasks.mlf_rl import GuardedPolicy
     from jobcast.schedulers.tasks.network import Networks
 
     instead = find_of_kind(spec.instead, TASKS)
     rule = make_rule(spec.instead, None, {name: settings[name] for name in settings if instead.decides_by(name)})
     if not isinstance(known.networks, Networks):
-        return cast(TaskPolicy, rule)
+        return cast(TaskRule, rule)
     return GuardedPolicy(make_rule(spec.name, known.networks, settings), rule, known.networks, told)

@@ -1,70 +1,320 @@
-"""What the baselines of MLFS share: which jobs wait, up to where servers are filled, measured speeds."""
+"""Five baselines of MLFS, section 2: SLAQ, Tiresias, Borg's fair shares, HyperSched, Gandiva.
+
+Zhang, Stafman, Or, Freedman: SLAQ, SoCC 2017. Gu et al.: Tiresias, NSDI 2019. Verma et al.: Borg, EuroSys 2015. Liaw et
+al.: HyperSched, SoCC 2019. Xiao et al.: Gandiva, OSDI 2018. What training will still gain follows from what it gained
+last, the metric as c - a / (k + 1) after k epochs: errors of first-order methods fall like 1 / k (SLAQ).
+"""
 
 import numpy as np
 
-from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskDecision, TaskView, decision
-from jobcast.schedulers.tasks.hosts import DECISION_S, Limits, Room
-from jobcast.schedulers.tasks.packing import limits_of, placement
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
+from jobcast.schedulers.tasks.hosts import (
+    BEST_FIT,
+    CONSOLIDATE,
+    EPSILON,
+    FLOATS,
+    INTS,
+    KINDS,
+    LIMITS,
+    ROOM,
+    SPREAD,
+    Limits,
+    Room,
+    hosts,
+    njit,
+    types,
+)
+from jobcast.schedulers.tasks.packing import (
+    WANTS,
+    Wants,
+    may_fit,
+    place_alone,
+    placement,
+    put,
+    room_of,
+    waiting,
+    wants_of,
+)
+from jobcast.schedulers.tasks.policies import (
+    BorgFairSettings,
+    GandivaSettings,
+    HyperSchedSettings,
+    SlaqSettings,
+    TiresiasSettings,
+)
+from jobcast.schedulers.tasks.swapping import (
+    all_resources,
+    attained_gpu_s,
+    due,
+    gpu_and_memory,
+    measured_iteration_s,
+    place_or_swap,
+    sorted_jobs,
+    waiting_jobs,
+)
 
-ALL_RESOURCES = 1.0
-"""Servers and GPUs are filled up to their capacity, whatever the resource."""
-GPU_AND_MEMORY = (1.0, np.inf, 1.0, np.inf)
-"""Cores and bandwidth are not looked at, and may be overloaded."""
-
-
-def gpu_and_memory() -> Limits:
-    """Limits of a scheduler that deals out GPUs alone; memory cannot be passed in any case."""
-    return limits_of(GPU_AND_MEMORY)
-
-
-def all_resources() -> Limits:
-    """Limits of a scheduler that deals out all resources."""
-    return limits_of(ALL_RESOURCES)
-
-
-def running_jobs(view: TaskView) -> Ints:
-    """Active jobs all of whose tasks are on GPUs, in order of submission."""
-    return view.active[_placed(view)[view.active]]
-
-
-def waiting_jobs(view: TaskView) -> Ints:
-    """All other active jobs, in order of submission."""
-    return view.active[~_placed(view)[view.active]]
-
-
-def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
-    """Jobs by ascending keys (n_jobs,), the first key first; ties go by submission."""
-    return jobs[np.lexsort([jobs, *(key[jobs] for key in reversed(keys))])]
-
-
-def due(view: TaskView, interval_s: float) -> bool:
-    """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
-    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
-
-
-def attained_gpu_s(view: TaskView) -> Floats:
-    """(n_jobs,) GPU seconds that jobs have had: GPUs x time. Tiresias, NSDI 2019."""
-    return view.jobs.gpus * view.ran_s
-
-
-def job_use(view: TaskView) -> Floats:
-    """(n_jobs, 4) what the tasks of jobs use at rest."""
-    sums: Floats = np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
-    return sums
-
-
-def measured_iteration_s(view: TaskView) -> Floats:
-    """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
-    ran = (view.done > 0.0) & (view.ran_s > 0.0)
-    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
+AFFINITY, ALIGNMENT = range(2)
+"""Rules: servers of jobs with as many GPUs, then empty ones, then any, of each the least used; the largest dot product
+of what a task uses with what is free. Ties go to the server with the lowest number."""
+COUNTS = types.Array(types.int64, 2, "C")
 
 
-def decided(view: TaskView, room: Room) -> TaskDecision:
-    """The decision that turns a view into what a room became."""
-    changes = placement(view, room)
-    return decision(stop=changes.stop, tasks=changes.tasks, gpus=changes.gpus)
+@njit(types.float64(types.int64, ROOM, FLOATS, INTS, types.int64, types.int64), cache=True)
+def cost(rule: int, room: Room, use: Floats, here: Ints, group: int, server: int) -> float:
+    """What a rule has against a server, on which `here` (n_groups,) tasks are by their jobs' number of GPUs."""
+    if rule == ALIGNMENT:
+        dot = 0.0
+        for kind in range(KINDS):
+            whole = room.capacity[server, kind]
+            dot += use[kind] / whole * max(0.0, whole - room.load[server, kind]) / whole
+        return float(-dot)
+    used = min(1.0, float(room.load[server, GPU] / room.capacity[server, GPU]))
+    tasks = here.sum()
+    if tasks == 0:
+        return 2.0 + used
+    return used if here[group] == tasks else 4.0 + used
 
 
-def _placed(view: TaskView) -> Bools:
-    placed: Bools = np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
-    return placed
+@njit(types.int64(types.int64, ROOM, LIMITS, FLOATS, COUNTS, types.int64), cache=True)
+def find_host(rule: int, room: Room, limits: Limits, use: Floats, counts: Ints, group: int) -> int:
+    """The server that a rule chooses for a task, or -1."""
+    best, found = np.inf, -1
+    for server in range(len(room.least)):
+        if hosts(room, limits, use, server):
+            against = cost(rule, room, use, counts[server], group, server)
+            if against < best - EPSILON:
+                best, found = against, server
+    return found
+
+
+@njit(types.void(types.int64, ROOM, LIMITS, WANTS, INTS, INTS, COUNTS), cache=True)
+def pack_by(rule: int, room: Room, limits: Limits, wants: Wants, order: Ints, group: Ints, counts: Ints) -> None:
+    """Place jobs in an order, each whole or not at all, the first on a cluster left idle; `counts` follow.
+
+    `counts` : (n_servers, n_groups)
+    """
+    for job in order:
+        tasks, done = waiting(room, wants, job), 0
+        if not len(tasks) or not may_fit(room, limits, wants, tasks):
+            continue
+        for task in tasks:
+            server = find_host(rule, room, limits, wants.use[task], counts, group[job])
+            if server < 0:
+                break
+            put(room, wants, task, room.least[server])
+            counts[server, group[job]] += 1
+            done += 1
+        if done < len(tasks):
+            for task in tasks[:done]:
+                counts[room.server_of[room.place[task]], group[job]] -= 1
+                put(room, wants, task, QUEUED)
+    if len(order) and room.load.max() <= EPSILON:
+        place_alone(room, wants, waiting(room, wants, order[0]))
+
+
+def groups_of(view: TaskView, room: Room) -> tuple[Ints, Ints]:
+    """(n_jobs,) group of each job by its number of GPUs, (n_servers, n_groups) tasks of each on each server."""
+    numbers, group = np.unique(view.jobs.gpus, return_inverse=True)
+    counts = np.zeros((len(room.least), len(numbers)), dtype=np.int64)
+    on = np.flatnonzero(room.place != QUEUED)
+    np.add.at(counts, (room.server_of[room.place[on]], group[view.jobs.job_of[on]]), 1)
+    return group.astype(np.int64), counts
+
+
+UNSEEN = 1.0
+"""a of a job that has not ended an epoch: the whole range of an accuracy."""
+
+
+def epochs_seen(view: TaskView) -> Floats:
+    """(n_jobs,) epochs that jobs have ended."""
+    return np.floor(view.done / view.jobs.epoch_iterations + 1e-9)
+
+
+def amplitude(view: TaskView) -> Floats:
+    """(n_jobs,) a of each job's curve: the last gain x k (k + 1)."""
+    epochs = epochs_seen(view)
+    return np.where(np.isnan(view.last_gain), UNSEEN, np.maximum(view.last_gain, 0.0) * epochs * (epochs + 1.0))
+
+
+def gain_until(view: TaskView, epoch: Floats) -> Floats:
+    """(n_jobs,) what the metric will gain until some epochs (n_jobs,) are over; 0 where they are already."""
+    epochs = np.where(np.isnan(view.last_gain), 0.0, epochs_seen(view))
+    return amplitude(view) * np.maximum(0.0, 1.0 / (epochs + 1.0) - 1.0 / (np.maximum(epoch, 0.0) + 1.0))
+
+
+class Slaq(TaskRule):
+    """Greatest loss reduction per second of run time first, normalised by what each job has gained in all.
+
+    A job takes all its GPUs or none, so that the choice is of jobs, not of cores. Looks at GPUs and memory only.
+    """
+
+    name = "slaq"
+
+    def __init__(self, settings: SlaqSettings | None = None) -> None:
+        self.settings = SlaqSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """Place by speed of gain; at the end of an interval instead of slower running jobs."""
+        speed = gain_speed(view)
+        order = sorted_jobs(view.active, -speed)
+        over = speed if due(view, self.settings.interval_s) else None
+        return place_or_swap(view, order, limits=gpu_and_memory(), rule=SPREAD, claim=over, hold=over)
+
+
+def gain_speed(view: TaskView) -> Floats:
+    """(n_jobs,) the share of all gained so far that the next epoch will add, per second.
+
+    That of a job before the end of its first epoch is 1: all that it will have gained then.
+    """
+    known = view.all_gain > 0.0
+    flat = np.where(np.isnan(view.all_gain), 1.0, 0.0)
+    share = np.where(known, gain_until(view, epochs_seen(view) + 1.0) / np.where(known, view.all_gain, 1.0), flat)
+    return share / (measured_iteration_s(view) * view.jobs.epoch_iterations)
+
+
+class Tiresias(TaskRule):
+    """Jobs of the first queue before those of the second, which make room for them; GPUs and memory count only."""
+
+    name = "tiresias"
+
+    def __init__(self, settings: TiresiasSettings | None = None) -> None:
+        self.settings = TiresiasSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """Place by queue, then by submission (LAS) or by index (Gittins); only another queue displaces a job."""
+        attained = attained_gpu_s(view)
+        low = second_queue(view, attained, self.settings).astype(np.float64)
+        index = np.zeros(len(attained))
+        if self.settings.index == "gittins":
+            index[view.active] = gittins_index(finished_gpu_s(view), attained[view.active])
+        order = sorted_jobs(view.active, low, -index)
+        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=-low, hold=-low)
+
+
+def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -> Bools:
+    """(n_jobs,) jobs whose service has passed the threshold, raised by as much each time they waited long enough.
+
+    So that one that rose keeps its GPUs for a while, and does not fall as soon as it runs.
+    """
+    risen = np.zeros(len(attained))
+    if settings.promote > 0.0:
+        risen = np.floor(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s))
+    low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
+    return low
+
+
+def finished_gpu_s(view: TaskView) -> Floats:
+    """GPU seconds that each job took which is over by now, in order of submission."""
+    over = view.jobs.submit_s <= view.now_s
+    over[view.active] = False
+    return attained_gpu_s(view)[over]
+
+
+def gittins_index(finished: Floats, attained: Floats) -> Floats:
+    """(n,) for jobs of some attained service, the highest chance of an end per second of service spent on it.
+
+    The most over d of P(S - a <= d | S > a) / E[min(S - a, d) | S > a], where S is the service of a finished job and a
+    what has been attained. Tiresias, NSDI 2019. A job that has had more than any finished one has 0.
+
+    >>> gittins_index(np.array([1.0, 1.0, 10.0]), np.array([0.0, 2.0, 10.0])).round(4).tolist()
+    [0.6667, 0.125, 0.0]
+    """
+    services = np.sort(finished)
+    index = np.zeros(len(attained))
+    for service in np.unique(attained):
+        rest = services[np.searchsorted(services, service, side="right") :] - service
+        if len(rest):
+            ended = np.arange(1, len(rest) + 1)
+            spent = np.cumsum(rest) + (len(rest) - ended) * rest
+            index[attained == service] = (ended / spent).max()
+    return index
+
+
+class BorgFair(TaskRule):
+    """The job with the least received share first, each task where the least is left over; all resources count."""
+
+    name = "borg_fair"
+
+    def __init__(self, settings: BorgFairSettings | None = None) -> None:
+        self.settings = BorgFairSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """Place by received share."""
+        share = received_share(view)
+        every_s = self.settings.interval_s
+        over = -share if every_s > 0.0 and due(view, every_s) else None
+        order = sorted_jobs(view.active, share)
+        return place_or_swap(view, order, limits=all_resources(), rule=BEST_FIT, claim=over, hold=over)
+
+
+def received_share(view: TaskView) -> Floats:
+    """(n_jobs,) GPU seconds that jobs had of all that the cluster had since they came."""
+    age_s = np.maximum(view.now_s - view.jobs.submit_s, 1.0)
+    share: Floats = attained_gpu_s(view) / (age_s * max(1, len(view.cluster.server_of)))
+    return share
+
+
+class HyperSched(TaskRule):
+    """Most accuracy still to gain before the deadline first; those that gain nothing more give way.
+
+    Jobs that still gain are never displaced, and jobs that do not never displace others: they run on what is left.
+    Looks at GPUs and memory only.
+    """
+
+    name = "hypersched"
+
+    def __init__(self, settings: HyperSchedSettings | None = None) -> None:
+        self.settings = HyperSchedSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """Place by gain before the deadline, instead of those that gain nothing where there is no room."""
+        gain = deadline_gain(view)
+        claim = (gain >= self.settings.least_gain).astype(np.float64)
+        order = sorted_jobs(view.active, -np.where(claim > 0.0, gain, 0.0))
+        return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=claim)
+
+
+def deadline_gain(view: TaskView) -> Floats:
+    """(n_jobs,) the accuracy that a job would gain in the epochs that it could end before its deadline from now on."""
+    jobs = view.jobs
+    left_s = np.maximum(0.0, jobs.deadline_s - view.now_s)
+    could = np.minimum(view.limit, view.done + left_s / measured_iteration_s(view))
+    return gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9))
+
+
+class Gandiva(TaskRule):
+    """First in, first out; jobs with as many GPUs share servers; overloaded GPUs give tasks away.
+
+    Time slicing is left out: the GPUs that tasks share are shared all the time. Looks at GPUs and memory only.
+    """
+
+    name = "gandiva"
+
+    def __init__(self, settings: GandivaSettings | None = None) -> None:
+        self.settings = GandivaSettings() if settings is None else settings
+
+    def place(self, view: TaskView) -> Decision:
+        """Move tasks from overloaded GPUs, then place waiting jobs in order of submission."""
+        room, wants = room_of(view), wants_of(view)
+        for gpu in np.argsort(-view.gpu_load, kind="stable"):
+            if view.gpu_load[gpu] <= self.settings.overload + EPSILON:
+                break
+            relieve(room, wants, view, int(gpu), self.settings.overload)
+        group, counts = groups_of(view, room)
+        pack_by(AFFINITY, room, gpu_and_memory(), wants, waiting_jobs(view), group, counts)
+        return placement(view, room)
+
+
+def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> None:
+    """Move the task with the lowest use of an overloaded GPU to the least used GPU that it does not overload."""
+    here = np.flatnonzero((view.gpu_of == gpu) & (wants.use[:, GPU] > 0.0))
+    if len(here) < 2:
+        return
+    task = int(here[np.argmin(wants.use[here, GPU])])
+    memory = room.capacity[:, MEMORY] - room.load[:, MEMORY]
+    memory[room.server_of[gpu]] = np.inf
+    use = wants.use[task]
+    fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])
+    if fits.any():
+        put(room, wants, task, int(np.argmin(np.where(fits, room.gpu_load, np.inf))))

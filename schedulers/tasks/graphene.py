@@ -1,25 +1,75 @@
 """Graphene: troublesome tasks first, jobs by a weighted score. Grandl et al.: Graphene, OSDI 2016; MLFS, section 2."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jobcast.domain.tasks import GPU, Floats, Ints, TaskCluster, TaskDecision, TaskJobs, TaskView, decision
-from jobcast.schedulers.tasks.baselines import (
-    all_resources,
-    attained_gpu_s,
-    decided,
-    job_use,
-    sorted_jobs,
-    waiting_jobs,
-)
-from jobcast.schedulers.tasks.descendants import descendants
-from jobcast.schedulers.tasks.hosts_baselines import ALIGNMENT, groups_of, pack_by
-from jobcast.schedulers.tasks.packing import room_of, wants_of
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import GPU, Bools, Floats, Ints, TaskCluster, TaskJobs, TaskRule, TaskView, decision
+from jobcast.schedulers.tasks.baselines import ALIGNMENT, groups_of, pack_by
+from jobcast.schedulers.tasks.hosts import BOOLS, FLOATS, INTS, njit, types
+from jobcast.schedulers.tasks.packing import placement, plain, room_of, wants_of
 from jobcast.schedulers.tasks.policies import GrapheneSettings
+from jobcast.schedulers.tasks.swapping import all_resources, attained_gpu_s, job_use, sorted_jobs, waiting_jobs
+
+Words = NDArray[np.uint64]
+WORD = 64
+"""Tasks in a word of a set of bits."""
+WORDS = types.Array(types.uint64, 2, "C")
+
+
+@njit(types.float64(types.uint64), cache=True)
+def bits(word: np.uint64) -> float:
+    """How many bits of a word are set."""
+    count = 0.0
+    while word:
+        word &= word - np.uint64(1)
+        count += 1.0
+    return count
+
+
+@njit(types.void(INTS, INTS, BOOLS, types.int64, WORDS), cache=True)
+def follow(edge_from: Ints, edge_to: Ints, is_server: Bools, begin: int, after: Words) -> None:
+    """Fill `after` (n_tasks of the job, n_words) with the tasks that come after each, the last task first."""
+    for edge in np.argsort(-edge_from, kind="mergesort"):
+        if is_server[edge_from[edge]] or edge_to[edge] < edge_from[edge]:
+            continue
+        one, other = edge_from[edge] - begin, edge_to[edge] - begin
+        after[one, other // WORD] |= np.uint64(1) << np.uint64(other % WORD)
+        for word in range(after.shape[1]):
+            after[one, word] |= after[other, word]
+
+
+@njit(types.void(INTS, INTS, INTS, INTS, BOOLS, FLOATS), cache=True)
+def count_descendants(
+    task_of: Ints, edge_of: Ints, edge_from: Ints, edge_to: Ints, is_server: Bools, count: Floats
+) -> None:
+    """Fill `count` (n_tasks,)."""
+    for job in range(len(task_of) - 1):
+        begin, end = task_of[job], task_of[job + 1]
+        after = np.zeros((end - begin, (end - begin + WORD - 1) // WORD), dtype=np.uint64)
+        first, last = edge_of[job], edge_of[job + 1]
+        follow(edge_from[first:last], edge_to[first:last], is_server, begin, after)
+        for task in range(end - begin):
+            count[begin + task] = 0.0
+            for word in range(after.shape[1]):
+                count[begin + task] += bits(after[task, word])
+
+
+def descendants(jobs: TaskJobs) -> Floats:
+    """(n_tasks,) how many tasks wait for each task.
+
+    What is exchanged at an iteration's end, sent to earlier tasks, is waited for by none within the same one.
+    """
+    count = np.zeros(len(jobs.job_of))
+    edges = (jobs.task_of, jobs.edge_of, jobs.edge_from, jobs.edge_to, jobs.is_server)
+    count_descendants(*(plain(column) for column in edges), count)
+    return count
+
 
 TINY = 1e-12
 
 
-class Graphene:
+class Graphene(TaskRule):
     """Jobs by remaining work, packing and fairness; a job's tasks by dependants and demand; all resources count."""
 
     name = "graphene"
@@ -29,7 +79,7 @@ class Graphene:
         self._of: TaskJobs | None = None
         self._trouble: Floats = np.empty(0)
 
-    def decide(self, view: TaskView) -> TaskDecision:
+    def place(self, view: TaskView) -> Decision:
         """Place waiting jobs by score, each task where its demand is best aligned with what is free."""
         waiting = waiting_jobs(view)
         if not len(waiting):
@@ -39,7 +89,7 @@ class Graphene:
             self._of, self._trouble = view.jobs, trouble(view.jobs, view.cluster)
         room, wants = room_of(view), wants_of(view, self._trouble)
         pack_by(ALIGNMENT, room, all_resources(), wants, order, *groups_of(view, room))
-        return decided(view, room)
+        return placement(view, room)
 
 
 def scores(view: TaskView, waiting: Ints, weights: GrapheneSettings) -> Floats:

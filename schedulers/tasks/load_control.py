@@ -10,16 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jobcast.domain.optstop import OptStop, Standing, Stop
-from jobcast.domain.tasks import (
-    ALL_ITERATIONS,
-    OPT_STOP,
-    QUEUED,
-    Floats,
-    Ints,
-    TaskDecision,
-    TaskPolicy,
-    TaskView,
-)
+from jobcast.domain.policy import NOTHING, Decision
+from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, Ints, TaskRule, TaskView
 
 OVERLOAD = 0.9
 """h_s. MLFS, section 4.1."""
@@ -76,19 +68,17 @@ def jobs_to_end(view: TaskView, settings: LoadControlSettings) -> Ints:
     return ended
 
 
-class LoadControl:
+class LoadControl(TaskRule):
     """A policy whose jobs end by MLF-C; it sees those that end now no more."""
 
-    def __init__(self, policy: TaskPolicy, name: str, settings: LoadControlSettings | None = None) -> None:
+    def __init__(self, policy: TaskRule, name: str, settings: LoadControlSettings | None = None) -> None:
         self.policy = policy
         self.name = name
         self.settings = LoadControlSettings() if settings is None else settings
 
-    def decide(self, view: TaskView) -> TaskDecision:
+    def place(self, view: TaskView) -> Decision:
         """The policy's decision on the jobs that are left, with limits for those that end."""
-        if not len(view.active):
-            return self.policy.decide(view)
         ended = jobs_to_end(view, self.settings)
-        left = self.policy.decide(view._replace(active=np.setdiff1d(view.active, ended, assume_unique=True)))
-        limits: Floats = np.concatenate([view.done[ended], left.limits])
-        return left._replace(limited=np.concatenate([ended, left.limited]), limits=limits)
+        active = np.setdiff1d(view.active, ended, assume_unique=True)
+        left = self.policy.place(view._replace(active=active)) if len(active) else NOTHING
+        return left._replace(limit=dict(zip(ended.tolist(), view.done[ended].tolist(), strict=True)) | dict(left.limit))

@@ -27,8 +27,7 @@ from jobcast.schedulers.tasks.hosts import (
     overloaded,
     types,
 )
-from jobcast.schedulers.tasks.packing import room_of, wants_of
-from jobcast.schedulers.tasks.rooms import WANTS, Wants, nearness, shift
+from jobcast.schedulers.tasks.packing import WANTS, Wants, nearness, room_of, shift, wants_of
 
 SHARE = 0.1
 """p_s: the share of the tasks of overloaded GPUs, those of lowest priority, that may leave. MLFS, section 4.1."""

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskDecision, TaskView, decision
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskRule, TaskView
 from jobcast.schedulers.tasks.hosts import IDEAL, Limits
 from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
 from jobcast.schedulers.tasks.packing import Packing, limits_of, pack, placement, room_of, wants_of
-from jobcast.schedulers.tasks.preempting import HOLD, displace
 from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
+from jobcast.schedulers.tasks.swapping import HOLD, displace
 
 OVERLOAD = 0.9
 """h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1."""
@@ -58,7 +59,7 @@ class MlfHSettings:
         return limits_of(self.overload, self.overload)
 
 
-class MlfH:
+class MlfH(TaskRule):
     """Jobs by the highest priority of their tasks, tasks to the server most like the ideal virtual host."""
 
     name = "mlf_h"
@@ -66,10 +67,8 @@ class MlfH:
     def __init__(self, settings: MlfHSettings | None = None) -> None:
         self.settings = MlfHSettings() if settings is None else settings
 
-    def decide(self, view: TaskView) -> TaskDecision:
+    def place(self, view: TaskView) -> Decision:
         """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
-        if not len(view.active):
-            return decision()
         rank = task_priorities(view, self.settings.weights)
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
@@ -79,8 +78,7 @@ class MlfH:
         pack(room, chosen.limits, wants, chosen.packing, order, moving)
         if chosen.preempt:
             displace(view, room, wants, chosen.limits, chosen.packing, order, rank, chosen.hold)
-        placed = placement(view, room)
-        return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
+        return placement(view, room)
 
     def leaving(self, view: TaskView, rank: Floats) -> Bools:
         """(n_tasks,) tasks that should leave overloaded servers, with their priorities `rank` (n_tasks,)."""

@@ -7,46 +7,46 @@ the network of hosts a server for each task of it; or it picks to leave the rest
 Scores of jobs do not depend on earlier picks, so that picking the best one again and again is one order by score, down
 to that of leaving the rest.
 
-Who has to give way to whom among running and waiting jobs is MLF-H's choice (`preempting`).
+Who has to give way to whom among running and waiting jobs is MLF-H's choice (`swapping`).
 
 `device_rl` is the same with other weights: it reads nothing of deadlines, urgency and accuracy, and leaves overloaded
 servers alone (section 4.1, RL).
-"""
 
-from dataclasses import dataclass, field
+A decision that the networks cannot make is that of the rule whose place they take.
+"""
 
 import numpy as np
 
-from jobcast.domain.tasks import Ints, TaskDecision, TaskView, decision
+from jobcast.domain.answer_checks import failed
+from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
 from jobcast.schedulers.tasks.hosting import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.hosts import EPSILON
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import Networks, scores_of
 from jobcast.schedulers.tasks.packing import Room, Wants, placement, room_of, wants_of
-from jobcast.schedulers.tasks.preempting import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
+from jobcast.schedulers.tasks.swapping import displace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MlfRl:
+class MlfRl(TaskRule):
     """A learned policy.
 
-    Attributes
+    Parameters
     ----------
     networks : weights
     name : `mlf_rl` or `device_rl`
     settings : limits, and which tasks should leave overloaded servers, as of MLF-H
     """
 
-    networks: Networks
-    name: str = "mlf_rl"
-    settings: MlfHSettings = field(default_factory=MlfHSettings)
+    def __init__(self, networks: Networks, name: str = "mlf_rl", settings: MlfHSettings | None = None) -> None:
+        self.networks, self.name = networks, name
+        self.settings = MlfHSettings() if settings is None else settings
 
-    def decide(self, view: TaskView) -> TaskDecision:
+    def place(self, view: TaskView) -> Decision:
         """Move what should leave overloaded servers, then place waiting jobs by descending score."""
-        if not len(view.active):
-            return decision()
         seen = plain_view(view)
         room, wants, limits = room_of(view), wants_of(view), self.settings.limits
         leaving = tasks_leaving(view, self.settings)
@@ -63,8 +63,7 @@ class MlfRl:
                 order = order[: np.count_nonzero(scores >= least)]
             place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
             make_room(view, room, wants, self.settings)
-        placed = placement(view, room)
-        return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
+        return placement(view, room)
 
 
 def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:
@@ -96,3 +95,60 @@ def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
     rank = task_priorities(view, settings.weights)
     tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))
     return tasks[np.argsort(-rank[tasks], kind="stable")]
+
+
+NAME = "device_rl"
+
+
+def device_rl(networks: Networks, filled: float = 1.0) -> MlfRl:
+    """The learned policy with weights of another reward; nothing leaves overloaded servers.
+
+    Parameters
+    ----------
+    networks : trained with completion times as the only reward
+    filled : share up to which servers and GPUs are filled
+    """
+    return MlfRl(networks, NAME, MlfHSettings(overload=filled, move_at=filled, migration=False, preempt=False))
+
+
+DECISIONS = "decisions"
+"""What bad answers are counted as."""
+MOST_WEIGHT = 1e6
+"""Trained weights are some tens; sums of so large ones are still far from infinite, so that all scores are numbers."""
+
+
+class GuardedPolicy(TaskRule):
+    """A learned policy's decisions, the rule's where its networks score no numbers or anything is raised.
+
+    Parameters
+    ----------
+    learned, rule : neither remembers earlier decisions
+    networks : of the learned policy
+    told : where decisions of the rule are counted
+    """
+
+    def __init__(self, learned: TaskRule, rule: TaskRule, networks: Networks, told: BadAnswers) -> None:
+        self.name, self._learned, self._rule, self._told = learned.name, learned, rule, told
+        self._fault = fault_of(networks)
+
+    def place(self, view: TaskView) -> Decision:
+        """The learned policy's decision, or the rule's."""
+        self._told.checked(DECISIONS)
+        try:
+            if self._fault is not None:
+                raise BadAnswerError(*self._fault)
+            return self._learned.place(view)
+        except Exception as error:  # whatever a learned policy does wrong, the run goes on without it
+            failed(self._told, DECISIONS, error, f"at {view.now_s:.0f} s: ")
+            return self._rule.place(view)
+
+
+def fault_of(networks: Networks) -> tuple[Reason, str] | None:
+    """Why scores of networks may be no numbers; None where they are."""
+    for head, layers in (("jobs", networks.jobs), ("hosts", networks.hosts)):
+        for name, weights in zip(layers._fields, layers, strict=True):
+            if not np.isfinite(weights).all():
+                return Reason.NOT_FINITE, f"weights of {head}.{name} are no numbers"
+            if (np.abs(weights) > MOST_WEIGHT).any():
+                return Reason.OUT_OF_RANGE, f"weights of {head}.{name} are beyond {MOST_WEIGHT:g}"
+    return None

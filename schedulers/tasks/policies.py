@@ -162,19 +162,20 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.mlfs import mlf_c
+    from jobcast.schedulers.tasks.load_control import LoadControl
 
-    return mlf_c(_heuristic(own), _control(own))
+    return LoadControl(_mlf_h(None, own), "mlf_c", _control(own))
 
 
 def _mlfs(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.mlfs import mlfs
+    from jobcast.schedulers.tasks.load_control import LoadControl
 
-    return mlfs(None if learned is None else _mlf_rl(learned, own), _heuristic(own), _control(own))
+    policy = _mlf_h(None, own) if learned is None else _mlf_rl(learned, own)
+    return LoadControl(policy, "mlfs", _control(own))
 
 
 def _device_rl(learned: Any, own: DeviceSettings) -> Any:
-    from jobcast.schedulers.tasks.device_rl import device_rl
+    from jobcast.schedulers.tasks.mlf_rl import device_rl
 
     return device_rl(_networks("device_rl", learned), own.filled)
 
@@ -192,17 +193,17 @@ TASK_POLICIES = (
     _spec("mlf_c", _mlf_c, ControlSettings, "MLF-H; runs end early under overload", MLFS, asks=(ACCURACIES,)),
     _spec("mlf_rl", _mlf_rl, HeuristicSettings, "hosts chosen by a learned policy", MLFS, instead="mlf_h", **BY_RL),
     _spec("mlfs", _mlfs, ControlSettings, "MLF-C, by MLF-RL as soon as one is learned", MLFS, instead="mlfs", **BY_RL),
-    _spec("slaq", "slaq:Slaq", SlaqSettings, "GPUs where quality grows fastest", "SLAQ (SoCC 2017)"),
-    _spec("tiresias", "tiresias:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
-    _spec("gandiva", "gandiva:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),
+    _spec("slaq", "baselines:Slaq", SlaqSettings, "GPUs where quality grows fastest", "SLAQ (SoCC 2017)"),
+    _spec("tiresias", "baselines:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
+    _spec("gandiva", "baselines:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),
     _spec(
         *("graphene", "graphene:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
         paper="Graphene (OSDI 2016)",
         preempts=False,
     ),
-    _spec("borg_fair", "borg_fair:BorgFair", BorgFairSettings, "the least received share first", "Borg (EuroSys 2015)"),
+    _spec("borg_fair", "baselines:BorgFair", BorgFairSettings, "the least received share first", "Borg (EuroSys 2015)"),
     _spec(
-        *("hypersched", "hypersched:HyperSched", HyperSchedSettings, "most accuracy by the deadline"),
+        *("hypersched", "baselines:HyperSched", HyperSchedSettings, "most accuracy by the deadline"),
         paper="HyperSched (SoCC 2019)",
     ),
     _spec(

@@ -1,22 +1,99 @@
-"""Running jobs that make room for waiting ones: whole jobs leave, and only where a waiting one gets in. Compiled."""
+"""Running jobs that make room for waiting ones: whole jobs leave, and only where a waiting one gets in. Compiled.
+
+MLFS queues the tasks of an iteration when the one before is over, "newly submitted and preempted tasks" in one queue by
+priority (section 3.3.2): so a job keeps its GPUs from one iteration to the next only while its priority lets it. Here
+it keeps them until a waiting job has `hold` times its priority, for a change costs a restart, which the paper leaves
+out.
+"""
 
 import numpy as np
 
-from jobcast.domain.tasks import GPU, QUEUED, Floats, Ints, TaskDecision, TaskView
-from jobcast.schedulers.tasks.baselines import decided, running_jobs
-from jobcast.schedulers.tasks.hosts import EPSILON, FLOATS, FLOATS_2D, INTS, LIMITS, ROOM, Limits, Room, njit, types
+from jobcast.domain.policy import Decision
+from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
+from jobcast.schedulers.tasks.hosts import (
+    DECISION_S,
+    EPSILON,
+    FLOATS,
+    FLOATS_2D,
+    INTS,
+    LIMITS,
+    ROOM,
+    Limits,
+    Room,
+    njit,
+    types,
+)
 from jobcast.schedulers.tasks.packing import (
     PACKING,
     WANTS,
     Packing,
     Wants,
+    limits_of,
     place_whole,
+    placement,
     put,
     release,
     room_of,
     waiting,
     wants_of,
 )
+
+ALL_RESOURCES = 1.0
+"""Servers and GPUs are filled up to their capacity, whatever the resource."""
+GPU_AND_MEMORY = (1.0, np.inf, 1.0, np.inf)
+"""Cores and bandwidth are not looked at, and may be overloaded."""
+
+
+def gpu_and_memory() -> Limits:
+    """Limits of a scheduler that deals out GPUs alone; memory cannot be passed in any case."""
+    return limits_of(GPU_AND_MEMORY)
+
+
+def all_resources() -> Limits:
+    """Limits of a scheduler that deals out all resources."""
+    return limits_of(ALL_RESOURCES)
+
+
+def running_jobs(view: TaskView) -> Ints:
+    """Active jobs all of whose tasks are on GPUs, in order of submission."""
+    return view.active[_placed(view)[view.active]]
+
+
+def waiting_jobs(view: TaskView) -> Ints:
+    """All other active jobs, in order of submission."""
+    return view.active[~_placed(view)[view.active]]
+
+
+def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
+    """Jobs by ascending keys (n_jobs,), the first key first; ties go by submission."""
+    return jobs[np.lexsort([jobs, *(key[jobs] for key in reversed(keys))])]
+
+
+def due(view: TaskView, interval_s: float) -> bool:
+    """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
+    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
+
+
+def attained_gpu_s(view: TaskView) -> Floats:
+    """(n_jobs,) GPU seconds that jobs have had: GPUs x time. Tiresias, NSDI 2019."""
+    return view.jobs.gpus * view.ran_s
+
+
+def job_use(view: TaskView) -> Floats:
+    """(n_jobs, 4) what the tasks of jobs use at rest."""
+    sums: Floats = np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
+    return sums
+
+
+def measured_iteration_s(view: TaskView) -> Floats:
+    """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
+    ran = (view.done > 0.0) & (view.ran_s > 0.0)
+    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
+
+
+def _placed(view: TaskView) -> Bools:
+    placed: Bools = np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
+    return placed
 
 
 @njit(types.boolean(ROOM, WANTS, INTS, types.int64), cache=True)
@@ -131,7 +208,7 @@ def pack_over(
 
 def place_or_swap(
     view: TaskView, order: Ints, *, limits: Limits, rule: int, claim: Floats | None = None, hold: Floats | None = None
-) -> TaskDecision:
+) -> Decision:
     """Place jobs in an order, each whole or not at all, if need be instead of running ones.
 
     Parameters
@@ -150,4 +227,26 @@ def place_or_swap(
     pack_over(
         room, limits, wants, Packing(rule, bandwidth=False, evict=False, part=True), home, order, victims, claims, holds
     )
-    return decided(view, room)
+    return placement(view, room)
+
+
+HOLD = 2.0
+"""Ours: a waiting job takes the place of running ones of less than half its priority."""
+
+
+def displace(
+    view: TaskView, room: Room, wants: Wants, limits: Limits, packing: Packing, order: Ints, rank: Floats, hold: float
+) -> None:
+    """Let waiting jobs in for whom running ones must leave; changes the room.
+
+    Parameters
+    ----------
+    order : waiting jobs, first served first; those that have been placed by now are passed over
+    rank : (n_tasks,) priorities; a job has that of its highest task
+    hold : how many times the priority of a running job a waiting one must have; infinite: nobody leaves
+    """
+    claim = np.maximum.reduceat(rank, view.jobs.task_of[:-1])
+    kept = hold * claim if np.isfinite(hold) else np.full(len(claim), np.inf)
+    running = running_jobs(view)
+    victims = running[np.lexsort([-running, kept[running]])]
+    pack_over(room, limits, wants, packing, view.gpu_of.copy(), order, victims, claim, kept)

@@ -11,7 +11,7 @@ from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
-from jobcast.domain.policy import Decision, Grant, Service
+from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.engine import SAME_S
 from jobcast.simulator.laws.regimes import Regimed
 from jobcast.simulator.laws.separable import column
@@ -69,7 +69,6 @@ class Epochs(Regimed):
         _check_times(run.workload.jobs, self.true, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
         self.unit_s, self.lost, self.furthest = column(count), column(count), column(count)
-        self.stopped: set[int] = set()
         self.nodes: dict[int, NDArray[np.int64]] = {}
         self.on_s = -inf
         self.flat_s = _flat(epoch_s)
@@ -113,28 +112,21 @@ class Epochs(Regimed):
         return self.placer.complete(starts, np.array(run.cluster.free_on), able, self.nodes)
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
-        """A stop goes back to the last snapshot; a start costs its time, but for the first."""
+        """A stop or a move goes back to the last snapshot; a start costs its time, but for the first."""
         seq, now_s = job.seq, run.now_s
         if old is not None:
             done, saved = self.done(seq, now_s), self.saved(seq, now_s)
             self.halt(seq, now_s)
             self.work[seq] = saved
             self.lost[seq] += done - saved
-            self.stops[seq] += 1.0
-            self.stopped.add(seq)
+            counted = self.stops if new is None else self.moves
+            counted[seq] += 1.0
         if new is not None:
-            if seq in self.stopped:
-                self.stops[seq] -= 1.0
-                self.moves[seq] += 1.0
             lost_s = self.restart_s if self.starts[seq] else 0.0
             self.begin(seq)
             self.nodes[seq] = np.array([cell.server for cell in new.cells])
             kind = self.cluster.kind_of[new.cells[0].server]
             self.go_on(seq, now_s, 1.0 / float(self.epoch_s(run, job, new.gpus)[kind]), lost_s)
-
-    def settle(self, run: "Simulation", decision: Decision) -> None:
-        """What starts after this was stopped before it."""
-        self.stopped.clear()
 
     def saved(self, seq: int, now_s: float) -> float:
         """Epochs done at the last snapshot, or as far as the job was when it started; all of them while it waits."""
@@ -190,7 +182,7 @@ class Epochs(Regimed):
         """A copy that goes its own way."""
         copy = super().fork()
         copy.unit_s, copy.lost, copy.furthest = self.unit_s[:], self.lost[:], self.furthest[:]
-        copy.stopped, copy.nodes = set(self.stopped), dict(self.nodes)
+        copy.nodes = dict(self.nodes)
         return copy
 
 

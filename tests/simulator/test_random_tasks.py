@@ -15,9 +15,8 @@ from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGE
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.metrics import queued_s
-from jobcast.simulator.tasks.run import replay_tasks
 from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import COPIED
 from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 

@@ -12,9 +12,8 @@ from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.models.curves.guarded import guarded_accuracies
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.simulator.tasks.run import replay_tasks
 from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
 
 ASKING = ("mlf_c", "mlfs", "mlf_rl")
 """Policies that look at final accuracies."""

@@ -29,7 +29,7 @@ def picked(view, choose):
 def test_picking_the_best_score_each_time_is_the_policys_decision(view, seed):
     networks = networks_of(arrays(seed))
     decided, _ = picked(view, best(networks))
-    np.testing.assert_array_equal(checked(view, decided), checked(view, MlfRl(networks).decide(view)))
+    np.testing.assert_array_equal(checked(view, decided), checked(view, MlfRl(networks).place(view)))
 
 
 @given(task_views(), st.integers(0, 99))
@@ -46,7 +46,7 @@ def test_mlf_hs_picks_place_jobs_as_mlf_h_does_where_nothing_moves(view):
     decided, _ = picked(resting, as_taught)
     one_task_each = np.diff(view.jobs.task_of) == 1
     if one_task_each.all():  # MLF-H takes tasks of a job by priority, MLF-RL by number
-        theirs = checked(resting, MlfH().decide(resting))
+        theirs = checked(resting, MlfH().place(resting))
         np.testing.assert_array_equal(checked(resting, decided), theirs)
 
 

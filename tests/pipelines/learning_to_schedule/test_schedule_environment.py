@@ -10,9 +10,9 @@ from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import figures
-from jobcast.simulator.tasks.run import replay_tasks
 from tests.pipelines.learning_to_schedule.learning_cases import small_workload
 from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import replay_tasks
 
 SETTINGS = MlfHSettings()
 WORKLOAD = small_workload()

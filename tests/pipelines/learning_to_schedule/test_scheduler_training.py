@@ -11,8 +11,8 @@ from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings, policy_of
 from jobcast.pipelines.learning_to_schedule.training import train_scheduler
 from jobcast.schedulers.tasks.features import JOB_FEATURES, ML_FEATURES
-from jobcast.simulator.tasks.run import replay_tasks
 from tests.pipelines.learning_to_schedule.learning_cases import small_workload
+from tests.simulator.tasks.task_cases import replay_tasks
 
 WORKLOAD = small_workload(20)
 SHORT = SchedulerSettings(

@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.tasks.run import replay_tasks
-from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, curve_at, jobs_of, task_views
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
+from tests.simulator.tasks.task_cases import (
+    TaskJob,
+    arrays_of,
+    checked,
+    cluster_of,
+    curve_at,
+    jobs_of,
+    replay_tasks,
+    task_views,
+)
 
 PREEMPTING = ("slaq", "tiresias", "hypersched")
 MOST_AT_ONCE = 12
@@ -101,10 +109,10 @@ def test_hypersched_stops_nobody_who_gains(seed):
 @settings(max_examples=25)
 def test_a_policy_asks_for_what_can_be_and_sees_only_what_it_may(name, view):
     policy = make_policy(name)
-    decided = policy.decide(view)
+    decided = arrays_of(policy.place(view))
     checked(view, decided)
     hidden = {field: getattr(view.jobs, field) * 1.7 + 1.0 for field in BLIND[name]}
-    other = policy.decide(view._replace(jobs=view.jobs._replace(**hidden), final_mean=view.final_mean + 1.0))
+    other = arrays_of(policy.place(view._replace(jobs=view.jobs._replace(**hidden), final_mean=view.final_mean + 1.0)))
     assert [column.tolist() for column in other] == [column.tolist() for column in decided]
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.borg_fair import BorgFair, BorgFairSettings, received_share
+from jobcast.schedulers.tasks.baselines import BorgFair, BorgFairSettings, received_share
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def after(view, **settings):
-    return checked(view, BorgFair(BorgFairSettings(**settings)).decide(view)).tolist()
+    return checked(view, BorgFair(BorgFairSettings(**settings)).place(view)).tolist()
 
 
 def test_a_share_is_what_was_had_of_the_cluster_since_the_job_came():

@@ -5,9 +5,8 @@ import pytest
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.schedulers.registry import find_policy, make_policy
-from jobcast.schedulers.tasks.device_rl import device_rl
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlf_rl import MlfRl, device_rl
 from jobcast.schedulers.tasks.network import Layers, Networks
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
@@ -30,25 +29,25 @@ def test_weights_say_which_job_comes_first(sign, expected):
     view = view_of(jobs, cluster_of(1, 1))
     policy = make_policy("device_rl", networks(remaining=sign), {})
     assert policy.name == "device_rl"
-    assert checked(view, policy.decide(view)).tolist() == expected
+    assert checked(view, policy.place(view)).tolist() == expected
 
 
 def test_nothing_leaves_overloaded_servers():
     jobs = jobs_of(TaskJob(gpu=0.7), TaskJob(gpu=0.7))
     view = view_of(jobs, cluster_of(2, 1), gpu_of=[0, 0])
-    assert checked(view, device_rl(networks()).decide(view)).tolist() == [0, 0]
+    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, 0]
 
 
 def test_nobody_gives_way_to_a_far_more_urgent_job():
     jobs = jobs_of(TaskJob(gpu=0.8, urgency=1.0, iterations=5000.0), TaskJob(gpu=0.8, urgency=10.0, iterations=10.0))
     view = view_of(jobs, cluster_of(1, 1), gpu_of=[0, QUEUED])
-    assert checked(view, MlfRl(networks()).decide(view)).tolist() == [QUEUED, 0]
-    assert checked(view, device_rl(networks()).decide(view)).tolist() == [0, QUEUED]
+    assert checked(view, MlfRl(networks()).place(view)).tolist() == [QUEUED, 0]
+    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, QUEUED]
     assert not find_policy("device_rl").preempts
 
 
 def test_servers_are_filled_as_far_as_is_set():
     jobs = jobs_of(TaskJob(gpu=0.5), TaskJob(gpu=0.5))
     view = view_of(jobs, cluster_of(1, 1))
-    assert checked(view, device_rl(networks()).decide(view)).tolist() == [0, 0]
-    assert checked(view, device_rl(networks(), 0.9).decide(view)).tolist() == [0, QUEUED]
+    assert checked(view, device_rl(networks()).place(view)).tolist() == [0, 0]
+    assert checked(view, device_rl(networks(), 0.9).place(view)).tolist() == [0, QUEUED]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.tasks.gains import amplitude, epochs_seen, gain_until
+from jobcast.schedulers.tasks.baselines import amplitude, epochs_seen, gain_until
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, view_of
 
 

@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import given
 
 from jobcast.domain.tasks import GPU, QUEUED
-from jobcast.schedulers.tasks.gandiva import Gandiva, GandivaSettings
+from jobcast.schedulers.tasks.baselines import Gandiva, GandivaSettings
 from tests.simulator.tasks.task_cases import (
     TaskJob,
+    arrays_of,
     checked,
     cluster_of,
     jobs_of,
@@ -18,7 +19,7 @@ from tests.simulator.tasks.task_cases import (
 
 
 def after(view, **settings):
-    return checked(view, Gandiva(GandivaSettings(**settings)).decide(view)).tolist()
+    return checked(view, Gandiva(GandivaSettings(**settings)).place(view)).tolist()
 
 
 def test_first_in_first_out_whatever_they_need():
@@ -77,7 +78,7 @@ def test_a_move_needs_memory():
 
 @given(view=task_views())
 def test_migration_overloads_no_gpu_and_stops_no_job(view):
-    decided = Gandiva().decide(view)
+    decided = arrays_of(Gandiva().place(view))
     gpu_of = checked(view, decided)
     assert decided.stop.size == 0
     if one_job_alone(view, gpu_of):  # which may pass all limits but that of memory

@@ -5,14 +5,22 @@ import pytest
 from hypothesis import given
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.descendants import descendants
-from jobcast.schedulers.tasks.graphene import Graphene, GrapheneSettings, scores, trouble
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of, workloads
+from jobcast.schedulers.tasks.graphene import Graphene, GrapheneSettings, descendants, scores, trouble
+from tests.simulator.tasks.task_cases import (
+    TaskJob,
+    arrays_of,
+    checked,
+    cluster_of,
+    jobs_of,
+    task_views,
+    view_of,
+    workloads,
+)
 
 
 def after(view, **weights):
     settings = GrapheneSettings(**({"srpt": 0.0, "packing": 0.0, "fairness": 0.0} | weights))
-    return checked(view, Graphene(settings).decide(view)).tolist()
+    return checked(view, Graphene(settings).place(view)).tolist()
 
 
 def test_dependants_are_counted_along_a_chain_and_not_through_the_broadcast():
@@ -82,7 +90,7 @@ def test_a_score_adds_shares_of_the_largest():
 
 @given(view=task_views())
 def test_running_jobs_are_left_alone(view):
-    decided = Graphene().decide(view)
+    decided = arrays_of(Graphene().place(view))
     gpu_of = checked(view, decided)
     assert decided.stop.size == 0
     on = view.gpu_of != QUEUED

@@ -9,12 +9,10 @@ from jobcast.domain.bad_answers import BadAnswers, Reason
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import find_policy, make_policy, names_of
-from jobcast.schedulers.tasks.guarded import DECISIONS, MOST_WEIGHT, GuardedPolicy, fault_of
-from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.mlf_rl import DECISIONS, MOST_WEIGHT, GuardedPolicy, MlfRl, fault_of
 from jobcast.schedulers.tasks.network import networks_of
-from jobcast.simulator.tasks.run import replay_tasks
 from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
 
 HEADS = ("jobs.first", "jobs.last", "hosts.second", "hosts.first_bias")
 BAD = {"nan": nan, "inf": inf, "-inf": -inf, "1e300": 1e300}
@@ -76,7 +74,7 @@ def test_what_raises_decides_nothing(name, by_rule, monkeypatch):
     def fails(policy, view):
         raise ZeroDivisionError("no idea")
 
-    monkeypatch.setattr(MlfRl, "decide", fails)
+    monkeypatch.setattr(MlfRl, "place", fails)
     told = BadAnswers()
     found = log_of(guarded(name, networks_of(arrays(3)), told))
     assert found == by_rule[name]
@@ -86,7 +84,7 @@ def test_what_raises_decides_nothing(name, by_rule, monkeypatch):
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_policy_that_fails_now_and_then_decides_the_rest(name, monkeypatch):
-    decide, calls = MlfRl.decide, []
+    decide, calls = MlfRl.place, []
 
     def sometimes(policy, view):
         calls.append(view.now_s)
@@ -94,7 +92,7 @@ def test_a_policy_that_fails_now_and_then_decides_the_rest(name, monkeypatch):
             raise RuntimeError("tired")
         return decide(policy, view)
 
-    monkeypatch.setattr(MlfRl, "decide", sometimes)
+    monkeypatch.setattr(MlfRl, "place", sometimes)
     told = BadAnswers()
     *_, decisions = log_of(guarded(name, networks_of(arrays(3)), told))
     assert told.figures()[DECISIONS]["checked"] == decisions == len(calls)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.hypersched import HyperSched, HyperSchedSettings, deadline_gain
+from jobcast.schedulers.tasks.baselines import HyperSched, HyperSchedSettings, deadline_gain
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
 
 
 def after(view, **settings):
-    return checked(view, HyperSched(HyperSchedSettings(**settings)).decide(view)).tolist()
+    return checked(view, HyperSched(HyperSchedSettings(**settings)).place(view)).tolist()
 
 
 def pair(deadlines, gpu_of=(QUEUED, QUEUED), **given):

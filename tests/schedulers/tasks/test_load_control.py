@@ -16,8 +16,10 @@ from jobcast.schedulers.tasks.load_control import (
     overload_degree,
 )
 from jobcast.schedulers.tasks.mlf_h import MlfH
-from jobcast.schedulers.tasks.mlfs import mlfs
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
+from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.network import networks_of
+from tests.schedulers.tasks.test_task_network import arrays
+from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
 
 SETTINGS = LoadControlSettings()
 
@@ -112,16 +114,14 @@ def test_a_reached_target_ends_optstop_only_where_it_may_become_the_aim():
 def test_jobs_that_end_are_limited_to_what_is_done_and_the_policy_does_not_place_them():
     rows = [TaskJob(option=TARGET_ONLY, target=0.5), TaskJob(gpu=1.0)]
     view = view_of(jobs_of(*rows), cluster_of(1, 2), done=[50.5, 0.0])
-    decided = LoadControl(MlfH(), "mlf_c").decide(view)
+    decided = arrays_of(LoadControl(MlfH(), "mlf_c").place(view))
     assert (decided.limited.tolist(), decided.limits.tolist()) == ([0], [50.5])
     assert decided.tasks.tolist() == [1]
 
 
 def test_mlfs_runs_the_learned_policy_where_there_is_one_and_else_the_heuristic():
-    learned = MlfH()
-    settings = MlfH().settings
-    assert mlfs(learned, settings, SETTINGS).policy is learned
-    assert isinstance(mlfs(None, settings, SETTINGS).policy, MlfH)
+    assert isinstance(make_policy("mlfs", networks_of(arrays(1)), {}).policy, MlfRl)
+    assert isinstance(make_policy("mlfs").policy, MlfH)
 
 
 def test_settings_reach_the_rule():
@@ -132,7 +132,7 @@ def test_settings_reach_the_rule():
 @given(task_views())
 def test_only_active_jobs_whose_users_allow_it_end(view):
     policy = LoadControl(MlfH(), "mlf_c")
-    decided = policy.decide(view)
+    decided = arrays_of(policy.place(view))
     checked(view, decided)
     allowed = np.maximum(view.jobs.option, view.jobs.may_become)
     assert (allowed[decided.limited] > ALL_ITERATIONS).all()

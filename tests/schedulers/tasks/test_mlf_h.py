@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.policy import NOTHING
 from jobcast.domain.tasks import GPU, QUEUED
 from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.packing import limits_of, place_jobs
 from tests.simulator.tasks.task_cases import (
+    Seen,
     TaskJob,
+    arrays_of,
     checked,
     cluster_of,
     jobs_of,
@@ -26,7 +29,7 @@ OWN = ["mlf_h", "mlf_c", "mlfs"]
 
 def after(view, **settings):
     policy = make_policy("mlf_h", None, settings)
-    return checked(view, policy.decide(view)).tolist()
+    return checked(view, policy.place(view)).tolist()
 
 
 def test_the_more_urgent_job_comes_first():
@@ -83,24 +86,24 @@ def test_a_leaving_task_does_not_part_from_those_it_talks_to_unless_it_may():
     view = view_of(jobs, cluster_of(2, 2), gpu_of=[0, 1, 0, 1])
     rank = np.array([1.0, 1.0, 2.0, 2.0])
     told = {"limits": limits_of(0.9, 0.9), "moving": np.array([True, False, False, False]), "rank": rank}
-    assert place_jobs(view, np.array([0]), **told, part=False).tasks.tolist() == []
-    assert place_jobs(view, np.array([0]), **told, part=False, evict=True).stop.tolist() == [0]
-    assert place_jobs(view, np.array([0]), **told).gpus.tolist() == [2]
+    assert arrays_of(place_jobs(view, np.array([0]), **told, part=False)).tasks.tolist() == []
+    assert arrays_of(place_jobs(view, np.array([0]), **told, part=False, evict=True)).stop.tolist() == [0]
+    assert arrays_of(place_jobs(view, np.array([0]), **told)).gpus.tolist() == [2]
 
 
 def test_nothing_is_decided_where_nothing_waits_and_nothing_is_overloaded():
     view = view_of(jobs_of(TaskJob()), cluster_of(1, 1), gpu_of=[0])
-    decided = MlfH().decide(view)
+    decided = arrays_of(MlfH().place(view))
     assert [len(column) for column in decided] == [0, 0, 0, 0, 0]
-    assert MlfH().decide(view._replace(active=np.empty(0, dtype=np.int64))).tasks.size == 0
+    assert MlfH().decide(Seen(view._replace(active=np.empty(0, dtype=np.int64)))) == NOTHING
 
 
 @given(task_views(), st.booleans(), st.booleans())
 def test_jobs_are_whole_hosts_within_limits_and_decisions_the_same_twice(view, evict, bandwidth):
     policy = MlfH(MlfHSettings(evict=evict, bandwidth=bandwidth))
-    decided = policy.decide(view)
+    decided = arrays_of(policy.place(view))
     gpu_of = checked(view, decided)
-    again = policy.decide(view)
+    again = arrays_of(policy.place(view))
     assert all((one == other).all() for one, other in zip(decided, again, strict=True))
     for job in view.active:
         held = gpu_of[view.jobs.task_of[job] : view.jobs.task_of[job + 1]] != QUEUED

@@ -25,7 +25,7 @@ def by_columns(jobs=None, hosts=None):
 
 
 def after(view, policy):
-    return checked(view, policy.decide(view)).tolist()
+    return checked(view, policy.place(view)).tolist()
 
 
 def test_the_job_of_the_highest_score_comes_first():
@@ -62,5 +62,5 @@ def test_tasks_leave_overloaded_servers_or_stay_or_stop_their_job():
 @given(task_views(), st.integers(0, 99))
 def test_decisions_are_sound_and_repeat(view, seed):
     policy = MlfRl(networks_of(arrays(seed)))
-    first = checked(view, policy.decide(view))
-    np.testing.assert_array_equal(first, checked(view, policy.decide(view)))
+    first = checked(view, policy.place(view))
+    np.testing.assert_array_equal(first, checked(view, policy.place(view)))

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED, decision
+from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED
 from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.tasks import packing
 from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
-from jobcast.schedulers.tasks.packing import limits_of, place_jobs
+from jobcast.schedulers.tasks.packing import limits_of
 from tests.simulator.tasks.task_cases import (
     TaskJob,
+    arrays_of,
     checked,
     cluster_of,
     jobs_of,
@@ -19,6 +21,12 @@ from tests.simulator.tasks.task_cases import (
     task_views,
     view_of,
 )
+
+
+def place_jobs(view, order, **how):
+    """What jobs are placed, by arrays."""
+    return arrays_of(packing.place_jobs(view, order, **how))
+
 
 RULES = [IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT]
 
@@ -116,7 +124,7 @@ def test_jobs_come_whole_within_limits(view, rule, most, random):
     order = view.active.copy()
     random.shuffle(order)
     placed = place_jobs(view, order, rule=rule, limits=limits_of(most, most))
-    gpu_of = checked(view, decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus))
+    gpu_of = checked(view, placed)
     assert (view.gpu_of[placed.tasks] == QUEUED).all()  # nothing that runs is touched
     for job in np.unique(view.jobs.job_of[placed.tasks]):
         assert (gpu_of[view.jobs.task_of[job] : view.jobs.task_of[job + 1]] != QUEUED).all()
@@ -152,11 +160,11 @@ def test_nothing_more_fits_a_second_time_and_the_view_is_left_alone(view, rule):
 def test_a_job_that_passes_all_limits_runs_alone_on_an_idle_cluster(name):
     """Five workers of 0.6 on four GPUs: two must share one, beyond any limit; else the job would wait for ever."""
     jobs = jobs_of(TaskJob(workers=5, gpu=0.6))
-    decided = make_policy(name, None, {}).decide(view_of(jobs, cluster_of(1, 4)))
+    decided = arrays_of(make_policy(name, None, {}).place(view_of(jobs, cluster_of(1, 4))))
     assert sorted(np.bincount(decided.gpus, minlength=4).tolist()) == [1, 1, 1, 2]
 
 
 def test_a_job_that_passes_all_limits_waits_while_another_runs():
     jobs = jobs_of(TaskJob(gpu=0.3), TaskJob(workers=5, gpu=0.6))
     view = view_of(jobs, cluster_of(1, 4), gpu_of=[0, *[QUEUED] * 5])
-    assert not len(make_policy("tiresias", None, {}).decide(view).tasks)
+    assert not len(make_policy("tiresias", None, {}).place(view).tasks)

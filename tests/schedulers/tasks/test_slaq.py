@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.slaq import Slaq, SlaqSettings, gain_speed
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
+from jobcast.schedulers.tasks.baselines import Slaq, SlaqSettings, gain_speed
+from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, view_of
 
 
 def two(gpu_of, *, now_s=600.0, **given):
@@ -38,20 +38,20 @@ def test_a_job_that_never_gained_has_no_speed():
 
 def test_the_faster_gain_comes_first():
     view = two([QUEUED, QUEUED])
-    assert checked(view, Slaq().decide(view)).tolist() == [QUEUED, 0]
+    assert checked(view, Slaq().place(view)).tolist() == [QUEUED, 0]
 
 
 def test_it_takes_a_slower_jobs_place_only_at_the_end_of_an_interval():
-    assert Slaq().decide(two([0, QUEUED])).stop.tolist() == [0]
+    assert arrays_of(Slaq().place(two([0, QUEUED]))).stop.tolist() == [0]
     between = two([0, QUEUED], now_s=660.0)
-    assert Slaq().decide(between).stop.size == 0
-    assert Slaq(SlaqSettings(interval_s=60.0)).decide(between).stop.tolist() == [0]
-    assert Slaq().decide(two([QUEUED, 0])).stop.size == 0
+    assert arrays_of(Slaq().place(between)).stop.size == 0
+    assert arrays_of(Slaq(SlaqSettings(interval_s=60.0)).place(between)).stop.tolist() == [0]
+    assert arrays_of(Slaq().place(two([QUEUED, 0]))).stop.size == 0
 
 
 def test_a_quick_job_beats_a_slow_one_of_the_same_gain():
     view = two([QUEUED, QUEUED], last_gain=np.array([0.05, 0.05]), ran_s=np.array([40.0, 400.0]))
-    assert checked(view, Slaq().decide(view)).tolist() == [0, QUEUED]
+    assert checked(view, Slaq().place(view)).tolist() == [0, QUEUED]
 
 
 def test_measured_times_replace_estimates():

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.baselines import gpu_and_memory, running_jobs, waiting_jobs
 from jobcast.schedulers.tasks.hosts import CONSOLIDATE
-from jobcast.schedulers.tasks.swapping import place_or_swap
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, task_views, view_of
+from jobcast.schedulers.tasks.swapping import gpu_and_memory, place_or_swap, running_jobs, waiting_jobs
+from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, task_views, view_of
 
 
 def swapped(view, claim, hold, order=None):
     order = view.active if order is None else np.array(order)
     claim, hold = np.asarray(claim, dtype=float), np.asarray(hold, dtype=float)
-    return place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=hold)
+    found = place_or_swap(view, order, limits=gpu_and_memory(), rule=CONSOLIDATE, claim=claim, hold=hold)
+    return arrays_of(found)
 
 
 def test_the_job_with_the_least_hold_leaves():

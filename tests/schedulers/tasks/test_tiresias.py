@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.tiresias import (
+from jobcast.schedulers.tasks.baselines import (
     Tiresias,
     TiresiasSettings,
     finished_gpu_s,
     gittins_index,
     second_queue,
 )
-from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, view_of
+from tests.simulator.tasks.task_cases import TaskJob, arrays_of, checked, cluster_of, jobs_of, view_of
 
 
 def view(gpu_of, ran_s, waited_s=(0.0, 0.0, 0.0), **given):
@@ -24,14 +24,14 @@ def view(gpu_of, ran_s, waited_s=(0.0, 0.0, 0.0), **given):
 
 def test_a_job_of_the_first_queue_takes_the_place_of_one_of_the_second():
     seen = view([0, QUEUED, QUEUED], [4000.0, 100.0, 50.0])
-    decided = Tiresias().decide(seen)
+    decided = arrays_of(Tiresias().place(seen))
     assert decided.stop.tolist() == [0]
     assert checked(seen, decided).tolist() == [QUEUED, 0, QUEUED]  # within a queue by submission, not by service
 
 
 @pytest.mark.parametrize("ran_s", [[3000.0, 0.0, 0.0], [9000.0, 4000.0, 5000.0]])
 def test_within_a_queue_nobody_is_displaced(ran_s):
-    decided = Tiresias().decide(view([0, QUEUED, QUEUED], ran_s))
+    decided = arrays_of(Tiresias().place(view([0, QUEUED, QUEUED], ran_s)))
     assert (decided.stop.size, decided.tasks.size) == (0, 0)
 
 
@@ -83,5 +83,5 @@ def test_gittins_orders_a_queue_by_index():
     ran_s = np.array([100.0, 1000.0, 200.0, 90.0])  # the first and second are over
     seen = view_of(jobs, cluster_of(1, 1), done=[100, 100, 50, 50], ran_s=ran_s, now_s=5000.0)
     las, gittins = Tiresias(), Tiresias(TiresiasSettings(index="gittins"))
-    assert checked(seen, las.decide(seen)).tolist() == [QUEUED, QUEUED, 0, QUEUED]
-    assert checked(seen, gittins.decide(seen)).tolist() == [QUEUED, QUEUED, QUEUED, 0]  # 1/20 against 1/800
+    assert checked(seen, las.place(seen)).tolist() == [QUEUED, QUEUED, 0, QUEUED]
+    assert checked(seen, gittins.place(seen)).tolist() == [QUEUED, QUEUED, QUEUED, 0]  # 1/20 against 1/800

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from math import inf, nan
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from jobcast.domain.optstop import stall_epochs
+from jobcast.domain.policy import Trigger
 from jobcast.domain.tasks import (
     ALL_ITERATIONS,
     GPU,
@@ -18,7 +20,9 @@ from jobcast.domain.tasks import (
     TaskJobs,
     TaskView,
 )
-from jobcast.simulator.tasks.workload import TaskTruth, TaskWorkload
+from jobcast.simulator.engine import Simulation, replay
+from jobcast.simulator.laws.tasks import Tasks
+from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 
 
 @dataclass(frozen=True)
@@ -278,14 +282,39 @@ def one_job_alone(view, gpu_of):
     return len(np.unique(view.jobs.job_of[gpu_of != QUEUED])) == 1
 
 
+class Seen:
+    """A view of a cluster of which nothing but its tasks is known."""
+
+    def __init__(self, view):
+        self.facts = {TaskView: view}.__getitem__
+
+
+class Answer(NamedTuple):
+    """A decision by arrays, as `domain.tasks.decision` takes them."""
+
+    stop: Any
+    tasks: Any
+    gpus: Any
+    limited: Any
+    limits: Any
+
+
+def arrays_of(decided):
+    """A decision that stops jobs, puts tasks and limits jobs, and gives no job GPUs."""
+    assert set(decided.change.values()) <= {None}
+    columns = (decided.change, decided.tasks, decided.tasks.values(), decided.limit)
+    return Answer(
+        *(np.array(list(column), dtype=np.int64) for column in columns), np.array(list(decided.limit.values()))
+    )
+
+
 def checked(view, decided):
     """(n_tasks,) where tasks are after a decision, all that the engine demands of it asserted."""
-    jobs, cluster = view.jobs, view.cluster
+    jobs, cluster, decided = view.jobs, view.cluster, decided if isinstance(decided, Answer) else arrays_of(decided)
     active = set(view.active.tolist())
     assert set(decided.stop.tolist()) <= active
     assert set(jobs.job_of[decided.tasks].tolist()) <= active
     assert set(decided.limited.tolist()) <= active
-    assert len(set(decided.tasks.tolist())) == len(decided.tasks) == len(decided.gpus)
     assert ((decided.gpus >= QUEUED) & (decided.gpus < len(cluster.server_of))).all()
     assert (decided.limits >= view.done[decided.limited] - 1e-9).all()
     assert (decided.limits <= jobs.iterations[decided.limited]).all()
@@ -305,4 +334,17 @@ def workload_of(rows, cluster, *, metric=None, model_mb=500.0, iterations=None):
         every = np.arange(epochs.max() + 1)
         metric = np.where(every <= epochs[:, None], curve_at(every, epochs[:, None]), nan)
     truth = TaskTruth(np.array(metric, dtype=float), np.full(count, model_mb), iterations)
-    return TaskWorkload(jobs, truth, cluster, [f"job-{job}" for job in range(count)])
+    return TaskWorkload(jobs, truth, cluster, [f"job-{job:0{len(str(count - 1))}d}" for job in range(count)])
+
+
+def replay_tasks(workload, policy, forecast=None, *, round_s=60.0, progress=None, **how):
+    """The log of a run by a policy that is asked every round."""
+    policy.trigger = Trigger(on_events=False, period_s=round_s)
+    return replay(workload.whole(), policy, progress=progress, law=Tasks(workload, forecast, **how))
+
+
+def simulation_of(workload, policy, forecast=None, *, round_s=60.0, **how):
+    """The same run, to be driven step by step, and its law."""
+    policy.trigger = Trigger(on_events=False, period_s=round_s)
+    law = Tasks(workload, forecast, **how)
+    return Simulation(workload.whole(), policy, law=law), law

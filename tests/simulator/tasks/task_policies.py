@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskDecision, decision
+from jobcast.domain.tasks import GPU, MEMORY, QUEUED, TaskRule, decision
+from tests.simulator.tasks.task_cases import arrays_of
 
 
-class Script:
+class Script(TaskRule):
     """Does what is written for a second since the first submission, and nothing at others; keeps what it saw."""
 
     name = "script"
@@ -15,7 +16,7 @@ class Script:
     ):
         self.script, self.keep, self.seen, self.at_s = script, keep, [], []
 
-    def decide(self, view):
+    def place(self, view):
         at_s = view.now_s - view.jobs.submit_s[0]
         self.at_s.append(at_s)
         self.seen.append({name: np.array(getattr(view, name)) for name in COPIED})
@@ -30,12 +31,12 @@ class Script:
         return {round(at_s): float(seen[name][job]) for at_s, seen in zip(self.at_s, self.seen, strict=True)}
 
 
-class Fifo:
+class Fifo(TaskRule):
     """First come, first served: whole jobs, each task on the GPU used least of those where it fits."""
 
     name = "fifo"
 
-    def decide(self, view):
+    def place(self, view):
         jobs, hosts = view.jobs, view.cluster.server_of
         free, used = view.cluster.capacity[:, MEMORY] - view.load[:, MEMORY], view.gpu_load.copy()
         tasks, gpus = [], []
@@ -57,7 +58,7 @@ class Fifo:
         return decision(tasks=np.array(tasks, dtype=np.int64), gpus=np.array(gpus, dtype=np.int64))
 
 
-class Chaos:
+class Chaos(TaskRule):
     """Starts, stops, moves and limits at random, jobs in part as well; all that is allowed, and nothing that is not."""
 
     name = "chaos"
@@ -65,9 +66,10 @@ class Chaos:
     def __init__(self, seed, *, limits=True):
         self.rng, self.limits, self.decided, self.views = np.random.default_rng(seed), limits, [], []
 
-    def decide(self, view):
+    def place(self, view):
         rng, jobs, hosts = self.rng, view.jobs, view.cluster.server_of
-        stop = view.active[rng.random(len(view.active)) < 0.08]
+        runs = np.logical_and.reduceat(view.gpu_of != QUEUED, jobs.task_of[:-1])[view.active]
+        stop = view.active[(rng.random(len(view.active)) < 0.08) & runs]
         gpu_of = np.where(np.isin(jobs.job_of, stop), QUEUED, view.gpu_of)
         free = view.cluster.capacity[:, MEMORY].copy()
         np.subtract.at(free, hosts[gpu_of[gpu_of != QUEUED]], jobs.demand[gpu_of != QUEUED, MEMORY])
@@ -83,9 +85,9 @@ class Chaos:
         tasks = np.flatnonzero(gpu_of != before)
         few = view.active[rng.random(len(view.active)) < 0.02] if self.limits else view.active[:0]
         limits = view.done[few] + rng.random(len(few)) * (jobs.iterations[few] - view.done[few])
-        answer = TaskDecision(stop, tasks, gpu_of[tasks], few, limits)
+        answer = decision(stop=stop, tasks=tasks, gpus=gpu_of[tasks], limited=few, limits=limits)
         self.views.append(view._replace(**{name: getattr(view, name).copy() for name in COPIED}))
-        self.decided.append(answer)
+        self.decided.append(arrays_of(answer))
         return answer
 
     @staticmethod

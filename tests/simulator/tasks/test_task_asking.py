@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.simulator.tasks.run import replay_tasks
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import Script
 
 SERVERS = cluster_of(1, 4)

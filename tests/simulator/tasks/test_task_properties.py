@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
-from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
 from tests.simulator.random_jobs import check_same
-from tests.simulator.tasks.task_cases import loads_of, workload_of, workloads
+from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 
 ROUND_S = 600.0
@@ -151,7 +150,7 @@ FLOATS = ("accuracy", "last_gain", "all_gain", "earlier", "final")
 def test_looking_and_going_on_is_a_replay(case):
     """A run driven from outside, decision by decision, is the run that the policy's own decisions give."""
     workload = workload_of(*case)
-    run = TaskReplay(workload, Fifo(), None, ROUND_S, 3, 0.2, 10.0, 0.1)
+    run, _ = simulation_of(workload, Fifo(), round_s=ROUND_S, seed=3)
     while (view := run.look()) is not None:
-        run.go_on(Fifo().decide(view))
+        run.carry_out(Fifo().decide(view))
     assert np.array_equal(run.log().end_s, replay_tasks(workload, Fifo(), round_s=ROUND_S, seed=3).end_s)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.simulator.tasks.run import replay_tasks
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3; 32 cores, 1250 MB/s

@@ -7,9 +7,9 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED
+from jobcast.simulator.laws.tasks import PATIENCE
 from jobcast.simulator.metrics import queued_s
-from jobcast.simulator.tasks.run import PATIENCE, replay_tasks
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, workload_of
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import Fifo, Script
 
 TWO_SERVERS = cluster_of(2, 2)  # GPUs 0, 1 and 2, 3
@@ -230,7 +230,7 @@ def test_progress_is_told_to_the_end():
     told = []
     rows = [TaskJob(iterations=60.0 * 450)]
     run(rows, {0: {"put": [(0, 0)]}}, progress=lambda over, count: told.append((over, count)))
-    assert told == [(0, 1), (0, 1), (1, 1)]
+    assert told == [(1, 1)]
 
 
 def wrong(script, *, rows=None, **options):
@@ -244,34 +244,39 @@ def wrong(script, *, rows=None, **options):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"put": [(9, 0)]}, "places task 9, which is not active"),
-        ({"put": [(-1, 0)]}, "places task -1, which is not active"),
-        ({"put": [(2, 0)]}, "places task 1 of job job-1, which is not active"),
-        ({"put": [(0, 4)]}, "puts task 0 of job job-0 on GPU 4, of which there are 4"),
-        ({"put": [(0, -2)]}, "puts task 0 of job job-0 on GPU -2, of which there are 4"),
-        ({"put": [(0, 0), (0, 1)]}, "places task 0 of job job-0 twice in one decision"),
-        ({"stop": [1]}, "stops job job-1, which is not active"),
-        ({"stop": [7]}, "stops job 7, which is not active"),
-        ({"limited": [1], "limits": [5.0]}, "limits job job-1, which is not active"),
-        ({"limited": [0], "limits": [101.0]}, "limits job job-0 to 101 iterations, more than its 100"),
-        ({"limited": [0], "limits": [nan]}, "limits job job-0 to nan iterations, of which it has done 0"),
-        ({"limited": [0], "limits": []}, "gives 0 GPUs for 0 tasks, 0 limits for 1 jobs"),
+        ({"put": [(9, 0)]}, "place task 9: there is none"),
+        ({"put": [(-1, 0)]}, "place task -1: there is none"),
+        ({"put": [(2, 0)]}, "place job job-1: it is not active"),
+        ({"put": [(0, 4)]}, "place job job-0: task 0 goes to GPU 4, of which there are 4"),
+        ({"put": [(0, -2)]}, "place job job-0: task 0 goes to GPU -2, of which there are 4"),
+        ({"stop": [0]}, "stop job job-0: it is not running"),
+        ({"stop": [1]}, "change job job-1: it is submitted only at 600.000000 s"),
+        (
+            {"stop": [7]},
+            "change job number 7: it is none of this run's jobs, or not submitted yet",
+        ),
+        ({"limited": [1], "limits": [5.0]}, "change job job-1: it is submitted only at 600.000000 s"),
+        ({"limited": [0], "limits": [101.0]}, "limit job job-0: 101 iterations are more than its 100"),
+        ({"limited": [0], "limits": [nan]}, "limit job job-0: nan iterations are fewer than the 0 that it has done"),
     ],
 )
 def test_what_cannot_be_is_refused(said, told):
-    assert wrong({0: said}) == f"policy script at 0.000 s: {told}"
+    assert wrong({0: said}) == f"policy script at 0.000000 s: cannot {told}"
 
 
 def test_a_limit_below_what_is_done_is_refused():
     told = wrong({0: {"put": [(0, 0)]}, 60: {"limited": [0], "limits": [59.0]}})
-    assert told == "policy script at 60.000 s: limits job job-0 to 59 iterations, of which it has done 60"
+    assert told == (
+        "policy script at 60.000000 s: cannot limit job job-0: 59 iterations are fewer than the 60 that it has done"
+    )
 
 
 def test_more_memory_than_there_is_is_refused():
     rows = (TaskJob(workers=3, memory=100.0),)
     told = wrong({0: {"put": [(0, 0), (1, 1), (2, 0)]}}, rows=rows)
     assert told == (
-        "policy script at 0.000 s: puts task 2 of job job-0 on server 0, which lacks the memory for it (244 GB in all)"
+        "policy script at 0.000000 s: cannot place job job-0: task 2 goes to server 0, which lacks the memory for it "
+        "(244 GB in all)"
     )
     full, _ = run(rows, {0: {"put": [(0, 0), (1, 1), (2, 2)]}}, cluster=cluster_of(2, 2, memory=200.0))
     assert full.end_s[0] == 100.0
@@ -279,15 +284,15 @@ def test_more_memory_than_there_is_is_refused():
 
 def test_a_job_that_is_over_is_not_active():
     told = wrong({0: {"put": [(0, 0)]}, 120: {"put": [(0, 0)]}}, rows=(TaskJob(), TaskJob(submit_s=30.0)))
-    assert told == "policy script at 120.000 s: places task 0 of job job-0, which is not active"
+    assert told == "policy script at 120.000000 s: cannot place job job-0: it is not active"
 
 
 def test_jobs_left_for_ever_are_refused():
     told = wrong({})
     at_s = 600.0 + 60.0 * (PATIENCE - 1)  # patience begins with the last submission
     assert told == (
-        f"policy script at {at_s + 60.0:.3f} s: leaves job job-0 and 1 others for ever: none got on in the last 1440 "
-        "decisions, and no more will arrive"
+        f"policy script at {at_s + 60.0:.6f} s: 2 jobs are pending, job job-0 first, while none gets on and nothing "
+        "will arrive; it must start one or ask to be woken"
     )
 
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.simulator.metrics import queued_s
-from jobcast.simulator.tasks.run import TaskReplay, replay_tasks
 from tests.simulator.random_jobs import most_held
-from tests.simulator.tasks.task_cases import TaskJob, cluster_of, workload_of, workloads
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import Chaos, Script
 from tests.simulator.tasks.test_task_properties import ROUND_S, after
 
@@ -92,9 +91,8 @@ def held_by_hand(view, decided):
 def test_spans_are_what_decisions_leave_on_gpus(case, seed):
     """Right after each decision, jobs that a limit ended at it left out; and all of a job's time elsewhere it waits."""
     policy = Chaos(seed)
-    run = TaskReplay(workload_of(*case), policy, None, ROUND_S, seed, 0.2, 10.0, 0.1)
-    while run.step():
-        pass
+    run, law = simulation_of(workload_of(*case), policy, round_s=ROUND_S, seed=seed)
+    run.run()
     log, dust = run.log(), 1e-6
     spans = log.spans
     for view, decided in zip(policy.views, policy.decided, strict=True):
@@ -114,7 +112,7 @@ def test_spans_are_what_decisions_leave_on_gpus(case, seed):
             assert found == pytest.approx(wanted)
         else:  # whom they shared with held less until that very instant
             assert found.keys() == {key for key in wanted if key[0] not in over}
-    assert queued_s(log) == pytest.approx(run.state.waited_s, abs=1e-6)
+    assert queued_s(log) == pytest.approx(law.state.waited_s, abs=1e-6)
 
 
 @FEW

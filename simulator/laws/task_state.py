@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskCluster, TaskJobs
-from jobcast.simulator.tasks.workload import TaskWorkload, epochs_of
+from jobcast.simulator.task_workload import TaskWorkload, epochs_of
 
 OVERLOADED = 0.9
 """h_r: share of a server's capacity beyond which a resource of it is overloaded. MLFS, sections 3.3.2 and 4.1."""
 SLOT_S = 300.0
 """What a task uses is drawn anew so often; five minutes."""
-ACTIVE, OVERLOADS, OVERLOADED_NOW, CULPRIT, WHERE, MOVES = range(6)
-"""Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; whose fault it is, and where;
-moves that wait to be taken."""
+ACTIVE, OVERLOADS, OVERLOADED_NOW, STATUS, CULPRIT, WHERE, MOVES, TURNED = range(8)
+"""Places in `TaskState.counts`: active jobs; overloads so far, servers overloaded now; how a decision ended, whose
+fault it is, and where; moves that wait to be taken; jobs that are on GPUs whole from now on, or no more."""
 TURNS = 3
 """A task may move so often from one decision to the next: stopped, placed, released at its job's end."""
 ROOM = 65_536
@@ -58,7 +58,6 @@ class TaskState(NamedTuple):
     last_server : (n_tasks,) server that the task was on last, or -1
     factor, factor_slot : (n_tasks,) draw of what the task uses over what it uses at rest, and for which slot
     ready_s : (n_tasks,) room for when a task has all that it needs, into an iteration
-    seen : (n_tasks,) room for marks
     load, gpu_load, done, limit, waited_s, ran_s, accuracy, last_gain, all_gain, final_mean, final_sd : see `TaskView`
     placed : (n_jobs,) tasks on GPUs
     rate : (n_jobs,) iterations a second, 0 for a job that does not run
@@ -69,13 +68,15 @@ class TaskState(NamedTuple):
     epoch, asked : (n_jobs,) epochs finished, and those at the latest forecast
     is_active : (n_jobs,) whether it has come and is not over
     start_s, end_s : (n_jobs,) first time that all tasks were on GPUs, completion; NaN until then
+    at_s : (n_jobs,) completion if nothing changes, infinite where there is none or it has been told
     deadline_done : (n_jobs,) iterations done by the deadline, up to now
     edge_mb, moved_mb, gpu_s : (n_jobs,) MB sent between servers by iterations and by moves, GPU-seconds used
     migrations, preemptions : (n_jobs,) moves of tasks from GPU to GPU, times that the job was stopped
     mark : (n_jobs,) room for marks
+    turned : (n_jobs,) jobs of which a decision put the last task on a GPU, or took the first; counts[TURNED] of them
     active : (n_jobs,) the active jobs, ascending; the first counts[ACTIVE] of it
     moves : (ROOM + TURNS x n_tasks, 3) the latest moves: task, GPU or QUEUED, and when; the first counts[MOVES] of it
-    counts : (6,) see `ACTIVE`
+    counts : (8,) see `ACTIVE`
     """
 
     gpu_of: Ints
@@ -84,7 +85,6 @@ class TaskState(NamedTuple):
     factor: Floats
     factor_slot: Ints
     ready_s: Floats
-    seen: Bools
     load: Floats
     gpu_load: Floats
     done: Floats
@@ -107,6 +107,7 @@ class TaskState(NamedTuple):
     is_active: Bools
     start_s: Floats
     end_s: Floats
+    at_s: Floats
     deadline_done: Floats
     edge_mb: Floats
     moved_mb: Floats
@@ -114,6 +115,7 @@ class TaskState(NamedTuple):
     migrations: Ints
     preemptions: Ints
     mark: Ints
+    turned: Ints
     active: Ints
     moves: Floats
     counts: Ints
@@ -126,7 +128,7 @@ INT_COLUMNS = frozenset(
 )
 """Columns of jobs and servers that hold whole numbers."""
 BY_TASK_INTS = {"gpu_of": QUEUED, "last_server": -1, "factor_slot": -(2**62)}
-BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "active")
+BY_JOB_INTS = ("placed", "epoch", "asked", "migrations", "preemptions", "mark", "turned", "active")
 STATE_INTS = frozenset((*BY_TASK_INTS, *BY_JOB_INTS, "counts"))
 """Columns of the state that hold whole numbers."""
 
@@ -138,7 +140,7 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
     columns |= {name: np.full(count, np.nan) for name in UNKNOWN}
     ints = {name: np.zeros(count, dtype=np.int64) for name in BY_JOB_INTS}
     ints |= {name: np.full(tasks, value, dtype=np.int64) for name, value in BY_TASK_INTS.items()}
-    ints["counts"] = np.zeros(6, dtype=np.int64)
+    ints["counts"] = np.zeros(8, dtype=np.int64)
     columns |= {
         "task_load": jobs.demand.copy(),
         "factor": np.ones(tasks),
@@ -148,9 +150,9 @@ def empty_state(jobs: TaskJobs, cluster: TaskCluster) -> TaskState:
         "gpu_load": np.zeros(len(cluster.server_of)),
         "limit": jobs.iterations.copy(),
         "stalled_until_s": np.full(count, -np.inf),
+        "at_s": np.full(count, np.inf),
     }
-    flags = {"seen": np.zeros(tasks, dtype=np.bool_), "is_active": np.zeros(count, dtype=np.bool_)}
-    return TaskState(**{**columns, **ints, **flags})  # type: ignore[arg-type]
+    return TaskState(**{**columns, **ints, "is_active": np.zeros(count, dtype=np.bool_)})  # type: ignore[arg-type]
 
 
 def world_of(workload: TaskWorkload, *, seed: int, fluctuation: float, restart_s: float) -> TaskWorld:

@@ -1,4 +1,4 @@
-"""What is replayed: jobs of tasks, the truth about them, and the servers."""
+"""What is known of jobs of tasks: what they consist of, the truth about them, and the servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, Bools, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.simulator.workload import Workload
 
 EPOCH_DUST = 1e-9
 """Share of an epoch by which an iteration may miss its end for adding floats up."""
@@ -67,6 +69,18 @@ class TaskWorkload:
     def epochs(self) -> Ints:
         """(n_jobs,) epochs of the iterations that jobs declare."""
         return epochs_of(self.jobs.iterations, self.jobs.epoch_iterations)
+
+    def whole(self) -> Workload:
+        """The jobs as they arrive, in one pool of all GPUs, which their tasks may share."""
+        columns = (self.jobs.submit_s, self.jobs.gpus, self.jobs.urgency, self.jobs.deadline_s)
+        jobs = [
+            Job(seq, name, FLAT_POOL, submit_s, gpus, preemptible=True, weight=urgency, due_s=due_s)
+            for seq, (name, submit_s, gpus, urgency, due_s) in enumerate(
+                zip(self.job_ids, *(column.tolist() for column in columns), strict=True)
+            )
+        ]
+        outcomes = [Outcome(duration_s) for duration_s in self.alone_s.tolist()]
+        return Workload(jobs, outcomes, [Pool(FLAT_POOL, len(self.cluster.server_of))], shared=True)
 
     def check(self) -> None:
         """Refuse what cannot be replayed.

@@ -1,0 +1,489 @@
+"""Jobs of tasks, compiled: what tasks use, how fast jobs get on with it, decisions carried out, time that passes.
+
+Importing numba takes a second, so only what computes imports this file.
+"""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.simulator.laws.task_state import (
+    ACTIVE,
+    CULPRIT,
+    INT_COLUMNS,
+    MOVES,
+    OVERLOADED,
+    OVERLOADED_NOW,
+    OVERLOADS,
+    STATE_INTS,
+    STATUS,
+    TURNED,
+    WHERE,
+    TaskState,
+    TaskWorld,
+)
+from jobcast.simulator.task_workload import EPOCH_DUST
+
+types: Any = numba.types
+inner: Any = partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For what only compiled code calls: without the ways in from Python, which take longer to compile than it does."""
+outer: Any = partial(numba.njit, cache=True, no_cfunc_wrapper=True)
+
+FLOATS = types.Array(types.float64, 1, "C")
+FLOATS_2D = types.Array(types.float64, 2, "C")
+INTS = types.Array(types.int64, 1, "C")
+FLAGS = types.Array(types.boolean, 1, "C")
+
+FLAGS_OF = ("is_server", "is_active")
+SQUARES = ("demand", "capacity", "metric", "task_load", "load", "moves")
+SCALARS = dict.fromkeys(("origin_s", "fluctuation", "restart_s"), types.float64) | {"seed": types.int64}
+
+
+def _type_of(kind: Any, ints: Collection[str], **known: Any) -> Any:
+    """The compiled type of a tuple of columns, told by their names; one row of floats where nothing is said."""
+    told = dict.fromkeys(ints, INTS) | dict.fromkeys(FLAGS_OF, FLAGS) | dict.fromkeys(SQUARES, FLOATS_2D)
+    told |= SCALARS | known
+    return types.NamedTuple([told.get(name, FLOATS) for name in kind._fields], kind)
+
+
+JOBS = _type_of(TaskJobs, INT_COLUMNS)
+CLUSTER = _type_of(TaskCluster, INT_COLUMNS)
+WORLD = _type_of(TaskWorld, ("epochs", "edge_order"), jobs=JOBS, cluster=CLUSTER)
+STATE = _type_of(TaskState, STATE_INTS)
+UNCHANGED, CHANGED, NO_TASK, NO_GPU, NO_MEMORY, LIMIT_DONE, LIMIT_ABOVE = range(7)
+"""How carrying out a decision ends: nothing changed, something did, or what the policy did wrong."""
+SLACK = 1e-9
+"""Share by which memory and limits may be missed for adding floats up."""
+UNTOUCHED, STOPPED, RAN, HELD = range(4)
+"""Marks of jobs during a decision."""
+WIDEST_DRAW = 2.0
+LEAST_FACTOR = 0.1
+"""Draws are clipped to +-2 deviations; a task uses at least a tenth of what it uses at rest."""
+GOLDEN, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""SplitMix64: Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014."""
+
+
+@inner(types.uint64(types.uint64))
+def _mixed(number: Any) -> Any:
+    """SplitMix64's next number after a state."""
+    number = number + GOLDEN
+    number = (number ^ (number >> np.uint64(30))) * MIX_1
+    number = (number ^ (number >> np.uint64(27))) * MIX_2
+    return number ^ (number >> np.uint64(31))
+
+
+@inner(types.float64(types.int64, types.int64, types.int64))
+def normal(seed: int, task: int, slot: int) -> float:
+    """A draw of the standard normal distribution that is a pure function of whom and when it is about (Box-Muller)."""
+    key = _mixed(_mixed(_mixed(np.uint64(seed)) ^ np.uint64(task)) ^ np.uint64(slot))
+    first = (float(key >> np.uint64(11)) + 1.0) * 2.0**-53  # in (0, 1]
+    second = float(_mixed(key) >> np.uint64(11)) * 2.0**-53
+    return float(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second))
+
+
+@inner(types.float64(types.float64, types.int64, types.int64, types.int64))
+def _factor(fluctuation: float, seed: int, task: int, slot: int) -> float:
+    """By how much a task on a GPU uses more than at rest in a slot."""
+    drawn = max(-WIDEST_DRAW, min(WIDEST_DRAW, normal(seed, task, slot)))
+    return float(max(LEAST_FACTOR, 1.0 + fluctuation * drawn))
+
+
+@outer(types.void(WORLD, STATE, types.int64))
+def measure(world: TaskWorld, state: TaskState, slot: int) -> None:
+    """Fill what tasks, servers and GPUs use in a slot.
+
+    Here and below, arrays that loops need are taken out of their tuples first: to take one out costs as much as a
+    task's turn.
+    """
+    demand, task_of, server_of = world.jobs.demand, world.jobs.task_of, world.cluster.server_of
+    load, gpu_load, task_load = state.load, state.gpu_load, state.task_load
+    active, placed, gpu_of, factors, slots = state.active, state.placed, state.gpu_of, state.factor, state.factor_slot
+    load[:] = 0.0
+    gpu_load[:] = 0.0
+    for i in range(state.counts[ACTIVE]):
+        job = active[i]
+        if placed[job] == 0:
+            continue
+        for task in range(task_of[job], task_of[job + 1]):
+            gpu = gpu_of[task]
+            if gpu == QUEUED:
+                continue
+            if slots[task] != slot:
+                slots[task] = slot
+                factors[task] = _factor(world.fluctuation, world.seed, task, slot)
+            server = server_of[gpu]
+            for kind in range(4):
+                used = demand[task, kind] * (1.0 if kind == MEMORY else factors[task])
+                task_load[task, kind] = used
+                load[server, kind] += used
+            gpu_load[gpu] += task_load[task, GPU]
+
+
+@inner(types.void(WORLD, STATE))
+def count_overloads(world: TaskWorld, state: TaskState) -> None:
+    """Count the servers of which any resource is overloaded."""
+    capacity = world.cluster.capacity
+    state.counts[OVERLOADED_NOW] = 0
+    for server in range(len(capacity)):
+        for kind in range(4):
+            if state.load[server, kind] > OVERLOADED * capacity[server, kind]:
+                state.counts[OVERLOADED_NOW] += 1
+                break
+
+
+@inner(types.void(WORLD, STATE, types.int64, FLOATS, FLOATS))
+def _set_rate(world: TaskWorld, state: TaskState, job: int, cores: Floats, links: Floats) -> None:
+    """Rate, MB between servers and GPUs in use of a job all of whose tasks are on GPUs.
+
+    An iteration takes the longest path through the tasks, then the longest of the exchanges: edges to earlier tasks.
+    Edges come by the task that they come from, so that all that lead to a task are seen before those that leave it.
+
+    `cores`, `links` : (n_servers,) by how much a server's cores and its network hold tasks up, at least 1
+    """
+    jobs, order, server_of, gpu_of = world.jobs, world.edge_order, world.cluster.server_of, state.gpu_of
+    edge_from, edge_to, volume_mb, demand = jobs.edge_from, jobs.edge_to, jobs.volume_mb, jobs.demand
+    compute_s, ready_s, gpu_load = jobs.compute_s, state.ready_s, state.gpu_load
+    begin, end, at, last = jobs.task_of[job], jobs.task_of[job + 1], jobs.edge_of[job], jobs.edge_of[job + 1]
+    ready_s[begin:end] = 0.0
+    share, crossing_mb, exchange_s, longest_s = 0.0, 0.0, 0.0, 0.0
+    for task in range(begin, end):
+        gpu = gpu_of[task]
+        here, crowded = server_of[gpu], max(1.0, gpu_load[gpu])
+        share += state.task_load[task, GPU] / crowded
+        held_up = max(cores[here], crowded) if demand[task, GPU] > 0.0 else cores[here]
+        finish_s = ready_s[task] + compute_s[task] * held_up
+        longest_s = max(longest_s, finish_s)
+        while at < last and edge_from[order[at]] == task:
+            edge, to = order[at], edge_to[order[at]]
+            there, taken_s = server_of[gpu_of[to]], 0.0
+            if here != there and volume_mb[edge] > 0.0:
+                crossing_mb += volume_mb[edge]
+                taken_s = volume_mb[edge] / demand[task, BANDWIDTH] * max(links[here], links[there])
+            if to < task:
+                exchange_s = max(exchange_s, taken_s)
+            else:
+                ready_s[to] = max(ready_s[to], finish_s + taken_s)
+            at += 1
+    state.rate[job] = 1.0 / (longest_s + exchange_s)
+    state.iteration_mb[job] = crossing_mb
+    state.gpu_share[job] = share
+
+
+@inner(types.void(WORLD, STATE))
+def set_rates(world: TaskWorld, state: TaskState) -> None:
+    """How fast the active jobs get on from now on: not at all, unless all their tasks are on GPUs."""
+    load, capacity = state.load, world.cluster.capacity
+    cores, links = np.empty(len(capacity)), np.empty(len(capacity))
+    for server in range(len(capacity)):
+        cores[server] = max(1.0, load[server, CPU] / capacity[server, CPU])
+        links[server] = max(1.0, load[server, BANDWIDTH] / capacity[server, BANDWIDTH])
+    task_of, placed, active, rate = world.jobs.task_of, state.placed, state.active, state.rate
+    for i in range(state.counts[ACTIVE]):
+        job = active[i]
+        if placed[job] == task_of[job + 1] - task_of[job]:
+            _set_rate(world, state, job, cores, links)
+        else:
+            rate[job] = 0.0
+
+
+@inner(types.int64(STATE, types.int64, types.int64, types.int64))
+def _fault(state: TaskState, status: int, culprit: int, where: int) -> int:
+    """A fault, with who is to blame and where."""
+    state.counts[CULPRIT] = culprit
+    state.counts[WHERE] = where
+    return status
+
+
+@inner(types.void(STATE, types.int64, types.int64, types.float64))
+def _record(state: TaskState, task: int, gpu: int, now_s: float) -> None:
+    """A task is on another GPU from now on, or on none."""
+    row = state.counts[MOVES]
+    state.moves[row, 0], state.moves[row, 1], state.moves[row, 2] = task, gpu, now_s
+    state.counts[MOVES] = row + 1
+
+
+@inner(types.void(WORLD, STATE, types.int64, types.float64))
+def _rest(world: TaskWorld, state: TaskState, task: int, now_s: float) -> None:
+    """A task goes back to the queue, where it counts as using what it uses at rest."""
+    if state.gpu_of[task] != QUEUED:
+        _record(state, task, QUEUED, now_s)
+    state.gpu_of[task] = QUEUED
+    for kind in range(4):
+        state.task_load[task, kind] = world.jobs.demand[task, kind]
+
+
+@inner(types.void(WORLD, STATE, types.int64, types.float64))
+def release(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
+    """Take all tasks of a job off their GPUs."""
+    for task in range(world.jobs.task_of[job], world.jobs.task_of[job + 1]):
+        _rest(world, state, task, now_s)
+    state.placed[job] = 0
+    state.rate[job] = 0.0
+    state.stalled_until_s[job] = -np.inf
+
+
+@outer(types.void(WORLD, STATE, types.int64, types.float64))
+def stop(world: TaskWorld, state: TaskState, job: int, now_s: float) -> None:
+    """Stop a job. The decision that it is of must be carried out with it among the stopped ones."""
+    release(world, state, job, now_s)
+    state.preemptions[job] += 1
+    state.mark[job] = STOPPED
+
+
+@inner(types.void(WORLD, STATE, types.int64, types.int64))
+def _owe(world: TaskWorld, state: TaskState, task: int, server: int) -> None:
+    """A task that was on a GPU before goes to another, or to one again: its job will stand still for that."""
+    job, before = world.jobs.job_of[task], state.last_server[task]
+    if state.owed_s[job] == 0.0:
+        state.owed_s[job] = world.restart_s
+    if before != server:
+        moved_mb = world.model_mb[job] * world.jobs.size_share[task]
+        capacity = world.cluster.capacity
+        state.moved_mb[job] += moved_mb
+        state.owed_s[job] += moved_mb / min(capacity[before, BANDWIDTH], capacity[server, BANDWIDTH])
+
+
+@inner(types.void(WORLD, STATE, types.float64, types.int64, types.int64))
+def _put(world: TaskWorld, state: TaskState, now_s: float, task: int, gpu: int) -> None:
+    """Put a task on another GPU than it is on, or back to the queue."""
+    job, before = world.jobs.job_of[task], state.gpu_of[task]
+    if gpu == QUEUED:
+        state.placed[job] -= 1
+        _rest(world, state, task, now_s)
+        return
+    _record(state, task, gpu, now_s)
+    state.gpu_of[task] = gpu
+    if before == QUEUED:
+        state.placed[job] += 1
+    else:
+        state.migrations[job] += 1
+    server = world.cluster.server_of[gpu]
+    if state.last_server[task] >= 0:
+        _owe(world, state, task, server)
+    state.last_server[task] = server
+
+
+@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS))
+def _place(world: TaskWorld, state: TaskState, now_s: float, tasks: Ints, gpus: Ints) -> int:
+    """Put tasks where they belong."""
+    jobs, status = world.jobs, UNCHANGED
+    for i in range(len(tasks)):
+        task, gpu = tasks[i], gpus[i]
+        if task < 0 or task >= len(state.gpu_of) or not state.is_active[jobs.job_of[task]]:
+            return int(_fault(state, NO_TASK, task, 0))
+        if gpu < QUEUED or gpu >= len(world.cluster.server_of):
+            return int(_fault(state, NO_GPU, task, gpu))
+        job = jobs.job_of[task]
+        if state.mark[job] == UNTOUCHED:
+            whole = state.placed[job] == jobs.task_of[job + 1] - jobs.task_of[job]
+            state.mark[job] = RAN if whole else HELD
+        if gpu != state.gpu_of[task]:
+            _put(world, state, now_s, task, gpu)
+            status = CHANGED
+    return status
+
+
+@inner(types.void(WORLD, STATE, types.float64, INTS, INTS))
+def _settle(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints) -> None:
+    """Starts, stand-stills and stops of the jobs that a decision touched; marks are wiped."""
+    jobs = world.jobs
+    for task in tasks:
+        job = jobs.job_of[task]
+        if state.mark[job] == UNTOUCHED:
+            continue
+        ran, whole = state.mark[job] == RAN, state.placed[job] == jobs.task_of[job + 1] - jobs.task_of[job]
+        state.mark[job] = UNTOUCHED
+        if ran != whole:
+            state.turned[state.counts[TURNED]] = job
+            state.counts[TURNED] += 1
+        if ran and not whole:
+            state.preemptions[job] += 1
+        if whole and state.owed_s[job] > 0.0:
+            state.stalled_until_s[job] = max(state.stalled_until_s[job], now_s + state.owed_s[job])
+            state.owed_s[job] = 0.0
+        if whole and np.isnan(state.start_s[job]):
+            state.start_s[job] = now_s
+    for job in stopped:
+        state.mark[job] = UNTOUCHED
+
+
+@outer(FLOATS(WORLD, STATE))
+def used_memory(world: TaskWorld, state: TaskState) -> Floats:
+    """(n_servers,) GB that the tasks on each need."""
+    demand, task_of, server_of = world.jobs.demand, world.jobs.task_of, world.cluster.server_of
+    gpu_of, active, placed = state.gpu_of, state.active, state.placed
+    used = np.zeros(len(world.cluster.capacity))
+    for i in range(state.counts[ACTIVE]):
+        job = active[i]
+        if placed[job] == 0:
+            continue
+        for task in range(task_of[job], task_of[job + 1]):
+            if gpu_of[task] != QUEUED:
+                used[server_of[gpu_of[task]]] += demand[task, MEMORY]
+    return used
+
+
+@inner(types.int64(WORLD, STATE, INTS))
+def _check_memory(world: TaskWorld, state: TaskState, tasks: Ints) -> int:
+    """Whether all servers have the memory that their tasks need; else the last task put on one that has not."""
+    capacity, server_of, gpu_of = world.cluster.capacity, world.cluster.server_of, state.gpu_of
+    used = used_memory(world, state)
+    for i in range(len(tasks) - 1, -1, -1):
+        gpu = gpu_of[tasks[i]]
+        if gpu != QUEUED:
+            server = server_of[gpu]
+            if used[server] > capacity[server, MEMORY] * (1.0 + SLACK):
+                return int(_fault(state, NO_MEMORY, tasks[i], server))
+    return CHANGED
+
+
+@inner(types.int64(WORLD, STATE, INTS, FLOATS))
+def _set_limits(world: TaskWorld, state: TaskState, limited: Ints, limits: Floats) -> int:
+    """Set after how many iterations jobs will stop; a status."""
+    status = UNCHANGED
+    for i in range(len(limited)):
+        job, limit = limited[i], limits[i]
+        if not limit >= state.done[job] * (1.0 - SLACK):  # NaN neither
+            return int(_fault(state, LIMIT_DONE, job, i))
+        if limit > world.jobs.iterations[job] * (1.0 + SLACK):
+            return int(_fault(state, LIMIT_ABOVE, job, i))
+        if limit != state.limit[job]:
+            state.limit[job] = min(max(limit, state.done[job]), world.jobs.iterations[job])
+            status = CHANGED
+    return status
+
+
+@inner(types.int64(WORLD, STATE, types.float64, INTS, INTS, INTS))
+def _move(world: TaskWorld, state: TaskState, now_s: float, stopped: Ints, tasks: Ints, gpus: Ints) -> int:
+    """Put tasks where they belong, all at once; a status. After a fault the state is of no use."""
+    placed = _place(world, state, now_s, tasks, gpus)
+    if placed > CHANGED:
+        return int(placed)
+    _settle(world, state, now_s, stopped, tasks)
+    if placed == CHANGED:
+        placed = _check_memory(world, state, tasks)
+    return int(max(placed, CHANGED if len(stopped) else UNCHANGED))
+
+
+@inner(types.float64(WORLD, STATE, types.float64))
+def _expect(world: TaskWorld, state: TaskState, now_s: float) -> float:
+    """Note when jobs will be over if nothing changes; the first of these instants."""
+    soonest = np.inf
+    for i in range(state.counts[ACTIVE]):
+        job = state.active[i]
+        left = min(world.iterations[job], state.limit[job]) - state.done[job]
+        if left <= 0.0:
+            state.at_s[job] = now_s
+        elif state.rate[job] > 0.0:
+            state.at_s[job] = max(now_s, state.stalled_until_s[job]) + left / state.rate[job]
+        else:
+            state.at_s[job] = np.inf
+        soonest = min(soonest, state.at_s[job])
+    return soonest
+
+
+@outer(types.float64(WORLD, STATE, types.float64, types.int64, types.boolean, INTS, INTS, INTS, INTS, FLOATS))
+def carry_out(
+    world: TaskWorld,
+    state: TaskState,
+    now_s: float,
+    slot: int,
+    stale: bool,
+    stopped: Ints,
+    tasks: Ints,
+    gpus: Ints,
+    limited: Ints,
+    limits: Floats,
+) -> float:
+    """Carry out a decision, of which the stops were, and set rates by it; when the next job will be over.
+
+    How that ended stands in `counts[STATUS]`. `stale`: rates must be set even where nothing changes.
+    """
+    state.counts[TURNED] = 0
+    status = _set_limits(world, state, limited, limits)
+    if status <= CHANGED:
+        status = max(status, _move(world, state, now_s, stopped, tasks, gpus))
+    state.counts[STATUS] = status
+    if status > CHANGED:
+        return np.inf
+    if status == CHANGED:
+        measure(world, state, slot)
+    if status == CHANGED or stale:
+        set_rates(world, state)
+        count_overloads(world, state)
+    state.counts[OVERLOADS] += state.counts[OVERLOADED_NOW]
+    return float(_expect(world, state, now_s))
+
+
+@inner(types.void(WORLD, STATE, types.int64))
+def _finish_epochs(world: TaskWorld, state: TaskState, job: int) -> None:
+    """Show the metric at the end of the latest epoch, and what was gained."""
+    if state.done[job] >= world.iterations[job] * (1.0 - EPOCH_DUST):
+        reached = world.epochs[job]
+    else:
+        reached = min(int(state.done[job] / world.jobs.epoch_iterations[job] + EPOCH_DUST), world.epochs[job])
+    while state.epoch[job] < reached:
+        state.epoch[job] += 1
+        now = world.metric[job, state.epoch[job]]
+        gain = max(0.0, now - world.metric[job, state.epoch[job] - 1])
+        state.accuracy[job], state.last_gain[job] = now, gain
+        state.all_gain[job] = gain + (0.0 if np.isnan(state.all_gain[job]) else state.all_gain[job])
+
+
+@inner(types.boolean(WORLD, STATE, types.int64, types.float64, types.float64, types.boolean))
+def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s: float, ends: bool) -> bool:
+    """One active job from an instant to another, or to its end before that; whether it got on."""
+    goal, rate, before = min(world.iterations[job], state.limit[job]), state.rate[job], state.done[job]
+    begin_s, end_s = max(from_s, state.stalled_until_s[job]), to_s
+    if ends:
+        end_s = from_s if before >= goal else min(begin_s + (goal - before) / rate, to_s)
+        state.done[job] = max(goal, before)
+    elif rate > 0.0 and begin_s < to_s:
+        state.done[job] = min(goal, before + rate * (to_s - begin_s))
+    gained = state.done[job] - before
+    if from_s <= world.deadline_s[job]:
+        part_s = max(0.0, world.deadline_s[job] - begin_s)
+        state.deadline_done[job] = state.done[job] if world.deadline_s[job] >= end_s else before + rate * part_s
+    state.edge_mb[job] += gained * state.iteration_mb[job]
+    if state.placed[job] == 0:
+        state.waited_s[job] += end_s - from_s
+    elif state.placed[job] == world.jobs.task_of[job + 1] - world.jobs.task_of[job]:
+        state.ran_s[job] += end_s - from_s
+        state.gpu_s[job] += (end_s - from_s) * state.gpu_share[job]
+    if gained > 0.0:
+        _finish_epochs(world, state, job)
+    if ends:
+        state.end_s[job] = end_s
+    return gained > 0.0
+
+
+@outer(types.boolean(WORLD, STATE, types.float64, types.float64))
+def advance(world: TaskWorld, state: TaskState, from_s: float, to_s: float) -> bool:
+    """All active jobs from an instant to another, at the rates that they have; whether any got on."""
+    moved = False
+    for i in range(state.counts[ACTIVE]):
+        job = state.active[i]
+        if state.placed[job] == 0 and state.done[job] < state.limit[job]:  # a short way for the many that wait
+            state.waited_s[job] += to_s - from_s
+        elif _pass_time(world, state, job, from_s, to_s, False):
+            moved = True
+    return moved
+
+
+@outer(types.float64(WORLD, STATE, types.int64, types.float64, types.float64))
+def finish(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s: float) -> float:
+    """A job ends by an instant, as `at_s` says; it leaves its GPUs. When the next one will be over."""
+    _pass_time(world, state, job, from_s, to_s, True)
+    release(world, state, job, state.end_s[job])
+    state.is_active[job], left, soonest = False, 0, np.inf
+    for i in range(state.counts[ACTIVE]):
+        if state.active[i] != job:
+            state.active[left] = state.active[i]
+            soonest = min(soonest, state.at_s[state.active[i]])
+            left += 1
+    state.counts[ACTIVE] = left
+    return soonest

@@ -1,0 +1,382 @@
+"""Jobs of tasks: every iteration is as slow as its slowest path through the servers. MLFS, section 3.
+
+What tasks use, and with it the rates of all jobs, is looked at when a decision is made; between decisions rates stay,
+completions have their exact instants, and what they free is used from the next decision on. Accounts are brought up to
+date when somebody asks.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError, DecisionError, TraceError
+from jobcast.domain.jobs import Job
+from jobcast.domain.law import TASKS, Milestone
+from jobcast.domain.optstop import stall_epochs
+from jobcast.domain.policy import Decision, Grant, Service
+from jobcast.domain.tasks import MEMORY, AccuracyForecast, Floats, TaskView
+from jobcast.simulator.laws.gangs import Gangs
+from jobcast.simulator.laws.task_spans import spans_of
+from jobcast.simulator.laws.task_state import (
+    ACTIVE,
+    CULPRIT,
+    MOVES,
+    OVERLOADS,
+    ROOM,
+    SLOT_S,
+    STATUS,
+    TURNED,
+    WHERE,
+    TaskState,
+    empty_state,
+    world_of,
+)
+from jobcast.simulator.task_workload import EPOCH_DUST, TaskWorkload
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+PATIENCE = 1_440
+"""Decisions in a row in which no job may get on while none will arrive: a day of minutes."""
+SAME_S = 1e-6
+"""A completion so soon after a decision is at its instant; and an instant so near to one of the grid is that."""
+FEW_EPOCHS = 10
+"""Jobs of at most so many epochs are asked about after their first; others after their second, which shows a trend."""
+SHARE_DUST = 1e-9
+"""Epochs by which a share may be missed for multiplying floats."""
+OWN = ("now_s", "jobs", "cluster", "active", "earlier")
+"""What of a view the state does not hold."""
+
+
+class Tasks:
+    """Work is iterations; times count from the first submission.
+
+    Parameters
+    ----------
+    workload : jobs of tasks and the truth about them, in the order of the run's jobs
+    forecast : of final metrics, asked as epochs pass; None leaves them NaN in views
+    seed : of what tasks use
+    fluctuation : standard deviation of what a task uses over what it uses at rest, memory apart
+    restart_s : seconds that a job stands still when a task of it moved, or when it goes on after a stop
+    forecast_every : share of a job's epochs between two forecasts; at least one epoch
+
+    Raises
+    ------
+    TraceError
+        The workload cannot be replayed.
+    ConfigError
+        A setting below what it can be.
+    """
+
+    name = TASKS
+    patience = PATIENCE
+
+    def __init__(
+        self,
+        workload: TaskWorkload,
+        forecast: AccuracyForecast | None = None,
+        *,
+        seed: int = 0,
+        fluctuation: float = 0.2,
+        restart_s: float = 10.0,
+        forecast_every: float = 0.1,
+    ) -> None:
+        for name, value in (("fluctuation", fluctuation), ("restart_s", restart_s), ("forecast_every", forecast_every)):
+            least = 1e-9 if name == "forecast_every" else 0.0
+            if not least <= value < inf:
+                raise ConfigError(f"{name} is {value:g}; it must be {'above' if least else 'at least'} 0")
+        workload.check()
+        from jobcast.simulator.laws import task_kernels
+
+        self._kernels: Any = task_kernels
+        self.workload, self._forecast, self._every = workload, forecast, forecast_every
+        self.world = world_of(workload, seed=seed, fluctuation=fluctuation, restart_s=restart_s)
+        self._epochs = workload.epochs
+        self._stall = stall_epochs(self._epochs)
+        self._best = np.fmax.accumulate(self.world.metric[:, 1:], axis=1)
+        self.decision_s = 0.0
+
+    def bind(self, run: "Simulation") -> None:
+        """Everybody is still to come."""
+        if [job.job_id for job in run.workload.jobs] != list(self.workload.job_ids) or run.workload.closed:
+            raise TraceError(
+                "the jobs of tasks are not those that arrive, in order of submission, then of names; make them agree, "
+                "and arrive when the trace says"
+            )
+        if not run.trigger.period_s > 0.0:
+            raise ConfigError(f"round_s is {run.trigger.period_s:g}; it must be above 0")
+        self.state: TaskState = empty_state(self.world.jobs, self.world.cluster)
+        self._fresh: list[int] = []
+        self._stopped: list[int] = []
+        self._put: dict[int, int] = {}
+        self._spots: dict[int, int] | None = None
+        self._gangs: Gangs | None = None
+        self._moved: list[Floats] = []
+        self._now_s, self._next_s = 0.0, inf
+        self._slot: int | None = None
+        self._stale, self._measured, self._gained = True, False, False
+        self._asked_s: float | None = None
+
+    def next_s(self) -> float:
+        """Instant of the next completion, seconds from the epoch."""
+        return self.world.origin_s + self._next_s
+
+    def due(self, limit_s: float, most: int | None = None) -> list[Milestone]:
+        """Completions up to an instant."""
+        if self.next_s() > limit_s:
+            return []
+        state, origin_s = self.state, self.world.origin_s
+        active = state.active[: state.counts[ACTIVE]]
+        jobs = active[origin_s + state.at_s[active] <= limit_s]
+        found = sorted((float(origin_s + state.at_s[job]), job, job) for job in jobs.tolist())
+        state.at_s[jobs], self._next_s = inf, inf  # `reach` tells the next one
+        return found
+
+    def arrive(self, run: "Simulation", job: Job) -> None:
+        """A job waits."""
+        self._fresh.append(job.seq)
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """A job has done all its iterations, or as many as it was limited to."""
+        self._next_s = self._kernels.finish(self.world, self.state, job.seq, self._now_s, self._clock(run))
+        self._stale = self._gained = True
+        return True
+
+    def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
+        """A whole job gets as many GPUs as it asked for, one a worker, to itself."""
+        if grant.gpus != job.gpus:
+            return f"it needs {job.gpus} GPUs, it is given {grant.gpus:g}"
+        if self._gangs is None:
+            self._gangs = Gangs(self.world, self.state, self._kernels.used_memory(self.world, self.state))
+        self._spots = self._gangs.spots(job.seq, grant.cells)
+        return None if self._spots is not None else "no free GPUs have the memory for its tasks"
+
+    def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
+        """A job goes back to the queue, or a whole one starts."""
+        if old is not None:
+            self._catch_up(run)
+            self._kernels.stop(self.world, self.state, job.seq, self._now_s)
+            self._stopped.append(job.seq)
+        if new is not None and self._gangs is not None and self._spots is not None:
+            self._gangs.take(self._spots)
+            self._put |= self._spots
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """Its GPUs are free since it reached its end."""
+
+    def settle(self, run: "Simulation", decision: Decision) -> None:
+        """Limits are set, tasks put where they belong, all at once, and rates follow; raises DecisionError."""
+        if self._asked_s is not None:
+            self.decision_s += time.process_time() - self._asked_s
+        self._look(run)
+        tasks, limit = self._put | dict(decision.tasks), decision.limit
+        for seq in limit:
+            run.known(seq)
+        if self.state.counts[MOVES] > ROOM:
+            self._take_moves()
+        self._next_s = self._kernels.carry_out(
+            *(self.world, self.state, self._now_s, self._slot, self._stale, np.array(self._stopped, dtype=np.int64)),
+            *(_ints(tasks), _ints(tasks.values()), _ints(limit), np.fromiter(limit.values(), np.float64, len(limit))),
+        )
+        if self.state.counts[STATUS] > self._kernels.CHANGED:
+            self._refuse(run, limit)
+        self._stopped, self._put, self._gangs, self._asked_s = [], {}, None, None
+        self._stale = self._measured = False
+        self._turn(run)
+        self._end_at_once(run)
+
+    def _turn(self, run: "Simulation") -> None:
+        """Tell the cluster of jobs that run whole from now on, or no more."""
+        cluster = run.cluster
+        for seq in self.state.turned[: self.state.counts[TURNED]].tolist():
+            job = run.jobs[seq]
+            if seq in cluster.running and self.state.rate[seq] == 0.0:
+                cluster.stop(job)
+            elif seq not in cluster.running:
+                cluster.start(job, Grant(job.gpus))
+
+    def _end_at_once(self, run: "Simulation") -> None:
+        """Jobs that are at their limits end with the decision that set them."""
+        if self._next_s <= self._now_s + SAME_S:
+            for _, _, seq in self.due(run.now_s + SAME_S):
+                self.reach(run, run.jobs[seq])
+                run.end(run.jobs[seq])
+
+    def _refuse(self, run: "Simulation", limit: Mapping[int, float]) -> None:
+        """Raise DecisionError for what a policy did wrong."""
+        kernels, world, counts = self._kernels, self.world, self.state.counts
+        status, culprit, where = int(counts[STATUS]), int(counts[CULPRIT]), int(counts[WHERE])
+        if status in (kernels.LIMIT_DONE, kernels.LIMIT_ABOVE):
+            most, done = world.jobs.iterations[culprit], self.state.done[culprit]
+            than = (
+                f"more than its {most:g}"
+                if status == kernels.LIMIT_ABOVE
+                else f"fewer than the {done:g} that it has done"
+            )
+            raise run.refusal("limit", run.jobs[culprit], f"{limit[culprit]:g} iterations are {than}")
+        if not 0 <= culprit < len(world.jobs.job_of):
+            raise DecisionError(f"policy {run.name} at {run.now_s:.6f} s: cannot place task {culprit}: there is none")
+        job = run.jobs[world.jobs.job_of[culprit]]
+        task = f"task {culprit - world.jobs.task_of[job.seq]}"
+        capacity = world.cluster.capacity[min(where, len(world.cluster.capacity) - 1), MEMORY]
+        why = {
+            kernels.NO_TASK: "it is not active",
+            kernels.NO_GPU: f"{task} goes to GPU {where}, of which there are {len(self.state.gpu_load)}",
+            kernels.NO_MEMORY: f"{task} goes to server {where}, which lacks the memory for it ({capacity:g} GB in all)",
+        }
+        raise run.refusal("place", job, why[status])
+
+    def got_on(self, run: "Simulation") -> bool:
+        """Whether any job did an iteration, or ended."""
+        self._catch_up(run)
+        gained, self._gained = self._gained, False
+        return gained
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """Work is iterations, all of which a stop leaves; in run time as long a part of it as of its iterations."""
+        self._catch_up(run)
+        seq, state = job.seq, self.state
+        done = float(state.done[seq])
+        run_s = done / self.world.jobs.iterations[seq] * self.workload.alone_s[seq]
+        starts = int(state.preemptions[seq]) + int(state.placed[seq] > 0)
+        held_s = max(0.0, self._now_s + self.world.origin_s - job.submit_s - state.waited_s[seq])
+        return Service(held_s, run_s, None, done, done, starts)
+
+    def facts(self, run: "Simulation", kind: type[Any]) -> Any:
+        """A `TaskView`, which shares the law's own arrays: copy what is needed beyond the answer."""
+        if kind is not TaskView:
+            raise LookupError(f"a world of {self.name} knows no {kind.__name__}")
+        self._look(run)
+        if self._forecast is not None:
+            self._ask(self._forecast)
+        state = self.state
+        known = {name: getattr(state, name) for name in TaskView._fields if name not in OWN}
+        active = state.active[: state.counts[ACTIVE]].copy()
+        now_s = self.world.origin_s + self._now_s
+        view = TaskView(now_s, self.world.jobs, self.world.cluster, active, earlier=self._earlier(active), **known)
+        self._asked_s = time.process_time()
+        return view
+
+    def _clock(self, run: "Simulation") -> float:
+        """Now, from the first submission on; at an instant of the grid to the bit what it is on every machine."""
+        now_s, period_s = max(run.now_s - self.world.origin_s, self._now_s), run.trigger.period_s
+        if period_s < inf:
+            tick_s = round(now_s / period_s) * period_s
+            now_s = tick_s if abs(now_s - tick_s) <= 2.0 * SAME_S else now_s
+        return max(now_s, self._now_s)
+
+    def _catch_up(self, run: "Simulation") -> None:
+        """Bring the accounts of all who are active up to date; who arrived since waits."""
+        now_s, state = self._clock(run), self.state
+        if now_s > self._now_s:
+            self._gained |= self._kernels.advance(self.world, state, self._now_s, now_s)
+            self._now_s, self._measured = now_s, False
+        if self._fresh:
+            fresh, active = np.array(self._fresh), int(state.counts[ACTIVE])
+            state.active[active : active + len(fresh)] = fresh
+            state.counts[ACTIVE] += len(fresh)
+            state.is_active[fresh] = True
+            state.waited_s[fresh] = np.maximum(0.0, now_s - (self.world.jobs.submit_s[fresh] - self.world.origin_s))
+            self._fresh = []
+
+    def _look(self, run: "Simulation") -> None:
+        """Measure loads, unless nothing that they depend on has changed."""
+        self._catch_up(run)
+        slot = int((self.world.origin_s + self._now_s) // SLOT_S)
+        if not self._measured and (self._stale or slot != self._slot):
+            self._slot, self._stale = slot, True  # stale until rates are set
+            self._kernels.measure(self.world, self.state, slot)
+        self._measured = True
+
+    def _ask(self, forecast: AccuracyForecast) -> None:
+        """Ask about all active jobs that finished a new part of their epochs since they were last asked about.
+
+        The metric of epochs 1, 2, ... is shown in columns 0, 1, ...; nothing beyond the epochs finished.
+        """
+        state, epochs = self.state, self._epochs
+        active = state.active[: state.counts[ACTIVE]]
+        seen = state.epoch[active]
+        least = np.where(epochs[active] <= FEW_EPOCHS, 1, 2)
+        due = (seen >= least) & (
+            seen - state.asked[active] >= np.maximum(1.0, self._every * epochs[active] - SHARE_DUST)
+        )
+        jobs, seen = active[due], seen[due]
+        if not len(jobs):
+            return
+        columns = np.arange(1, int(seen.max()) + 1)
+        shown = np.where(columns <= seen[:, None], self.world.metric[jobs, 1 : int(seen.max()) + 1], np.nan)
+        state.final_mean[jobs], state.final_sd[jobs] = forecast(jobs.copy(), shown, seen, epochs[jobs])
+        state.asked[jobs] = seen
+
+    def _earlier(self, active: Any) -> Floats:
+        """(n_jobs,) best metric as of the epochs before over which a run must have stalled; NaN for younger jobs."""
+        before = self.state.epoch[active] - self._stall[active]
+        old = before >= 1
+        earlier = np.full(len(self._stall), np.nan)
+        earlier[active[old]] = self._best[active[old], before[old] - 1]
+        return earlier
+
+    def told(self, run: "Simulation") -> Mapping[str, Any]:
+        """Accounts of jobs; a job's start is the first time that all its tasks were on GPUs."""
+        self._catch_up(run)
+        world, state, jobs = self.world, self.state, self.world.jobs
+        self._take_moves()
+        held = spans_of(np.concatenate(self._moved), jobs.job_of, world.cluster.server_of, self._now_s)
+        return {
+            "start_s": world.origin_s + state.start_s,
+            "end_s": world.origin_s + state.end_s,
+            "preemptions": state.preemptions.copy(),
+            "dedicated": np.ones(len(state.done), dtype=np.bool_),
+            "spans": replace(held, from_s=held.from_s + world.origin_s, until_s=held.until_s + world.origin_s),
+            "columns": {
+                "due_s": jobs.deadline_s,
+                "weight": jobs.urgency,
+                "target": jobs.target,
+                "iterations": world.iterations,
+                "done": state.done.copy(),
+                "ran_s": state.ran_s.copy(),
+                "used_gpu_s": state.gpu_s.copy(),
+                "accuracy": self._accuracy_at(state.done),
+                "deadline_accuracy": self._accuracy_at(state.deadline_done),
+                "edge_mb": state.edge_mb.copy(),
+                "moved_mb": state.moved_mb.copy(),
+                "migrations": state.migrations.astype(np.float64),
+            },
+            "totals": {
+                "decisions": run.decisions,
+                "decision_s": self.decision_s,
+                "overloads": int(state.counts[OVERLOADS]),
+            },
+        }
+
+    def fork(self) -> Self:
+        """A copy that goes its own way; neither's later decisions move the other's tasks."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.state = TaskState(*(column.copy() for column in self.state))
+        copy._fresh, copy._stopped = self._fresh[:], self._stopped[:]
+        copy._put, copy._moved = dict(self._put), self._moved[:]
+        return copy
+
+    def _take_moves(self) -> None:
+        """Take the record of moves out of the state, which has room again."""
+        counts = self.state.counts
+        self._moved.append(self.state.moves[: counts[MOVES]].copy())
+        counts[MOVES] = 0
+
+    def _accuracy_at(self, done: Floats) -> Floats:
+        """Metric at the end of the latest epoch after so many iterations, (n_jobs,)."""
+        world = self.world
+        epoch = np.floor(done / world.jobs.epoch_iterations + EPOCH_DUST).astype(np.int64)
+        epoch = np.where(done >= world.iterations * (1.0 - EPOCH_DUST), world.epochs, np.minimum(epoch, world.epochs))
+        found: Floats = world.metric[np.arange(len(done)), epoch]
+        return found
+
+
+def _ints(numbers: Any) -> Any:
+    """(n,) whole numbers."""
+    return np.fromiter(numbers, np.int64, len(numbers))
