@@ -56,6 +56,20 @@ class EpochTimes(NamedTuple):
     epoch_s: Floats
 
 
+class EpochsDone(NamedTuple):
+    """How far jobs are.
+
+    Attributes
+    ----------
+    done, saved : (n_jobs,) epochs, and those that would be left of them if the job were stopped now
+    starts : (n_jobs,) how often it was started
+    """
+
+    done: Floats
+    saved: Floats
+    starts: Floats
+
+
 class Tariff(NamedTuple):
     """Price of energy by time of day (UTC), which repeats every day.
 

@@ -5,7 +5,15 @@ from collections.abc import Callable
 import numpy as np
 
 from jobcast.domain.cells import ANYWHERE, Cell
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, EnergyView, EpochTimes
+from jobcast.domain.energy import (
+    POSTPONED,
+    Deployment,
+    EnergyCluster,
+    EnergyJobs,
+    EnergyView,
+    EpochsDone,
+    EpochTimes,
+)
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 
@@ -52,9 +60,12 @@ class WholeSchedule:
 
     def seen(self, view: View) -> EnergyView:
         """The active jobs, numbered in order of submission, as the schedule goes by them."""
-        known, cluster = view.facts(EpochTimes), view.facts(EnergyCluster)
-        jobs, seqs = list(view.active.values()), list(view.active)
-        served, held = [view.service(job) for job in jobs], [view.running.get(seq) for seq in seqs]
+        known, cluster, told = view.facts(EpochTimes), view.facts(EnergyCluster), view.facts(EpochsDone)
+        jobs, seqs, held = list(view.active.values()), np.array(list(view.active)), list(view.running.values())
+        rows = np.searchsorted(seqs, [run.job.seq for run in held])
+        node_of, gpus_of = np.full(len(jobs), POSTPONED), np.zeros(len(jobs), dtype=np.int64)
+        node_of[rows] = [run.grant.cells[0].server for run in held]
+        gpus_of[rows] = [run.grant.gpus for run in held]
         epochs, most = known.epochs[seqs], cluster.power_w.shape[1] - 1
         fits = np.arange(1, most + 1) <= cluster.kind_gpus[:, None]
         columns = EnergyJobs(
@@ -69,11 +80,11 @@ class WholeSchedule:
             jobs=columns,
             cluster=cluster,
             active=np.arange(len(jobs)),
-            node_of=np.array([POSTPONED if run is None else run.cells[0].server for run in held], dtype=np.int64),
-            gpus_of=np.array([0 if run is None else run.grant.gpus for run in held], dtype=np.int64),
-            left=epochs - np.array([one.done for one in served]),
-            left_saved=epochs - np.array([one.saved for one in served]),
-            started=np.array([one.starts > 0 for one in served], dtype=np.bool_),
+            node_of=node_of,
+            gpus_of=gpus_of,
+            left=epochs - told.done[seqs],
+            left_saved=epochs - told.saved[seqs],
+            started=told.starts[seqs] > 0,
             restart_s=self.restart_s,
             period_s=self.trigger.period_s,
             call=self.calls,

@@ -1,13 +1,13 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
 from collections.abc import Sequence
-from math import floor, inf, isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
+from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
@@ -115,7 +115,8 @@ class Epochs(Regimed):
         """A stop or a move goes back to the last snapshot; a start costs its time, but for the first."""
         seq, now_s = job.seq, run.now_s
         if old is not None:
-            done, saved = self.done(seq, now_s), self.saved(seq, now_s)
+            done = self.done(seq, now_s)
+            saved = float(self.saved(done, self.rate[seq], self.work[seq]))
             self.halt(seq, now_s)
             self.work[seq] = saved
             self.lost[seq] += done - saved
@@ -128,14 +129,11 @@ class Epochs(Regimed):
             kind = self.cluster.kind_of[new.cells[0].server]
             self.go_on(seq, now_s, 1.0 / float(self.epoch_s(run, job, new.gpus)[kind]), lost_s)
 
-    def saved(self, seq: int, now_s: float) -> float:
-        """Epochs done at the last snapshot, or as far as the job was when it started; all of them while it waits."""
-        done, rate = self.done(seq, now_s), self.rate[seq]
-        if not rate:
-            return done
+    def saved(self, done: Any, rate: Any, work: Any) -> Any:
+        """Epochs at the last snapshot, but no fewer than there were at the start: numbers or columns of them."""
         # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
-        reached = floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
-        return min(done, max(reached, self.work[seq]))
+        reached = np.floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
+        return np.minimum(done, np.maximum(reached, work))
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
@@ -154,12 +152,18 @@ class Epochs(Regimed):
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now."""
         told = super().service(run, job)
-        return told._replace(run_s=told.done * self.unit_s[job.seq], saved=self.saved(job.seq, run.now_s))
+        saved = float(self.saved(told.done, self.rate[job.seq], self.work[job.seq]))
+        return told._replace(run_s=told.done * self.unit_s[job.seq], saved=saved)
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
-        """`EpochTimes` as policies know them, by seq, and the `EnergyCluster`."""
+        """`EpochTimes` as policies know them and `EpochsDone`, by seq, and the `EnergyCluster`."""
         if kind is EnergyCluster:
             return self.cluster
+        if kind is EpochsDone:
+            columns = (self.work, self.rate, self.since_s, self.lost_s, self.starts)
+            work, rate, since_s, lost_s, starts = (np.array(one) for one in columns)
+            done = work + rate * np.maximum(0.0, run.now_s - since_s - lost_s)
+            return EpochsDone(done, self.saved(done, rate, work), starts)
         if kind is not EpochTimes:
             return super().facts(run, kind)
         if not run.workload.closed:

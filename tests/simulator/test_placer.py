@@ -181,3 +181,15 @@ def test_forks_of_law_and_meter_go_their_own_way():
     log = run.log()
     found = cost_of_spans(log.spans, NODES, 0.0, float(log.end_s.max()))
     assert pytest.approx(np.array([found.kwh, found.eur]), rel=1e-9) == meter.drawn.T
+
+
+def test_jobs_that_swap_nodes_are_metered_one_at_a_time():
+    """Two GPUs of the first node, two of the fourth, at 150 W each while both jobs run; a stops at its snapshot."""
+    workload, law = world(gang("a", gpus=2), gang("b", gpus=2))
+    here, there = Grant(2, (Cell(0, ANYWHERE, 2),)), Grant(2, (Cell(3, ANYWHERE, 2),))
+    meter = EnergyMeter(NODES._replace(power_w=NODES.power_w[:, :3]))
+    script = Script({0.0: {"a": here, "b": there}, 12.0: {"a": there, "b": here}})
+    log = Simulation(workload, script, law=law, meters=(meter,)).run().log()
+    assert log.end_s.tolist() == pytest.approx([12.0 + 8 * 12.0, 12.0 + 9 * 6.0])
+    assert log.columns["energy_kwh"] * 3.6e6 == pytest.approx(150.0 * log.end_s)
+    assert log.columns["migrations"].tolist() == [1.0, 1.0]
