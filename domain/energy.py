@@ -4,12 +4,14 @@ Filippini et al.: ANDREAS: Artificial intelligence training scheduler for accele
 sections III and IV, Table I.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.jobs import Job
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,6 +56,50 @@ class EpochTimes(NamedTuple):
 
     epochs: Floats
     epoch_s: Floats
+
+    def check(self, jobs: Sequence[Job], known_s: Floats, cluster: "EnergyCluster") -> None:
+        """Refuse jobs that mean nothing or can run nowhere, with their names. Raises TraceError.
+
+        Parameters
+        ----------
+        jobs : (n_jobs,) whose times these are
+        known_s : (n_jobs, n_kinds, most_gpus) seconds an epoch as policies know them
+        cluster : one that was checked
+        """
+        count, true_s = len(jobs), self.epoch_s
+        shapes = (
+            (self.epochs, (count,)),
+            (true_s, (count, len(cluster.kind_gpus), *true_s.shape[2:3])),
+            (known_s, true_s.shape),
+        )
+        wrong = [(found.shape, shape) for found, shape in shapes if found.shape != shape or not found.size]
+        if wrong:
+            found, shape = ("x".join(map(str, one)) for one in wrong[0])
+            raise TraceError(
+                f"epochs, or the times that they take, are told for {found}; {shape} are needed, at least one"
+            )
+        total = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+        there = np.arange(1, true_s.shape[2] + 1) <= total[:, None]
+        believed, able = np.isfinite(known_s) & there, np.isfinite(true_s) & there
+        due_s, weight = (np.array([getattr(job, name) for job in jobs]) for name in ("due_s", "weight"))
+        epochs = self.epochs
+        rules: tuple[tuple[Any, str], ...] = (
+            (~(np.isfinite(epochs) & (epochs > 0.0)), "has no epochs; give more than 0"),
+            (~(due_s > -np.inf), "has a due date that is no time; infinity stands for none"),
+            (~(np.isfinite(weight) & (weight >= 0.0)), "has a weight below 0, or no number"),
+            (
+                ~((known_s > 0.0) & (true_s > 0.0)).all(axis=(1, 2)),
+                "has an epoch of 0 s or less, or no number; infinity stands for cannot run",
+            ),
+            ((believed & ~able).any(axis=(1, 2)), "is said to run where it cannot; leave that time infinite"),
+            (
+                ~believed.any(axis=(1, 2)),
+                "can run on no node of the cluster; add nodes that it can use, or epoch times for those that there are",
+            ),
+        )
+        for bad, told in rules:
+            if bad.any():
+                raise TraceError(f"job {jobs[int(np.argmax(bad))].job_id} {told}")
 
 
 class EpochsDone(NamedTuple):

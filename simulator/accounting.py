@@ -93,20 +93,3 @@ def cost_of_spans(
 def _by_node(node: Ints, amount: Floats, nodes: int) -> Floats:
     sums: Floats = np.bincount(node, weights=amount, minlength=nodes).astype(np.float64)
     return sums
-
-
-def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
-    """Watts of nodes from change to change, for a plot of steps. ANDREAS, Figure 5.
-
-    Returns
-    -------
-    instants_s : (n,) at which any node's GPUs in use change, ascending
-    watts : (n, n_nodes) from this instant to the next; in the last row all nodes are unused
-    """
-    instants_s = np.unique(np.concatenate([spans.from_s, spans.until_s]))
-    used = np.zeros((len(instants_s), len(cluster.kind_of)), dtype=np.int64)
-    gpus = np.rint(spans.gpus).astype(np.int64)
-    for at_s, sign in ((spans.from_s, 1), (spans.until_s, -1)):
-        np.add.at(used, (np.searchsorted(instants_s, at_s), spans.node), sign * gpus)
-    watts: Floats = cluster.power_w[cluster.kind_of, np.cumsum(used, axis=0)]
-    return instants_s, watts

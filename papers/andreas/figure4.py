@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jobcast.domain.energy import EnergyCluster, Floats
 from jobcast.pipelines.energy.scene import EnergyScene
-from jobcast.simulator.accounting import power_over_time
-from jobcast.simulator.log import RunLog
+from jobcast.simulator.log import RunLog, Spans
 from jobcast.simulator.metrics import figures, tardiness_s
 from jobcast.simulator.spans import by_job
 from papers.andreas.armida import PERIOD_S, armida_scene, energy_eur, session
@@ -54,6 +54,23 @@ def figure4(bench: Bench, out: Path) -> None:
         claims(_claims(scene, log)),
     ]
     write_page(out, "figure4", parts)
+
+
+def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Floats]:
+    """Watts of nodes from change to change, for a plot of steps. ANDREAS, Figure 5.
+
+    Returns
+    -------
+    instants_s : (n,) at which any node's GPUs in use change, ascending
+    watts : (n, n_nodes) from this instant to the next; in the last row all nodes are unused
+    """
+    instants_s = np.unique(np.concatenate([spans.from_s, spans.until_s]))
+    used = np.zeros((len(instants_s), len(cluster.kind_of)), dtype=np.int64)
+    gpus = np.rint(spans.gpus).astype(np.int64)
+    for at_s, sign in ((spans.from_s, 1), (spans.until_s, -1)):
+        np.add.at(used, (np.searchsorted(instants_s, at_s), spans.node), sign * gpus)
+    watts: Floats = cluster.power_w[cluster.kind_of, np.cumsum(used, axis=0)]
+    return instants_s, watts
 
 
 def _write_segments(out: Path, scene: EnergyScene, log: RunLog) -> None:

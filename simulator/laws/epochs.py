@@ -1,6 +1,5 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
-from collections.abc import Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
@@ -66,7 +65,7 @@ class Epochs(Regimed):
         """Make room for a run's jobs. Raises ConfigError and TraceError for what cannot be run."""
         super().bind(run)
         self.cluster.check()
-        _check_times(run.workload.jobs, self.true, self.known.epoch_s, self.cluster)
+        self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
         self.unit_s, self.lost, self.furthest = column(count), column(count), column(count)
         self.nodes: dict[int, NDArray[np.int64]] = {}
@@ -208,46 +207,3 @@ def _read_only(columns: Columns) -> Columns:
     for one in shown.values():
         one.flags.writeable = False
     return columns._replace(**shown)
-
-
-def _check_times(jobs: Sequence[Job], times: EpochTimes, known_s: Floats, cluster: EnergyCluster) -> None:
-    """Refuse jobs that mean nothing or can run nowhere, with their names. Raises TraceError.
-
-    Parameters
-    ----------
-    jobs : in the workload's order
-    times, known_s : as `Epochs` takes them
-    cluster : one that was checked
-    """
-    count, true_s = len(jobs), times.epoch_s
-    shapes = (
-        (times.epochs, (count,)),
-        (true_s, (count, len(cluster.kind_gpus), *true_s.shape[2:3])),
-        (known_s, true_s.shape),
-    )
-    wrong = [(found.shape, shape) for found, shape in shapes if found.shape != shape or not found.size]
-    if wrong:
-        found, shape = ("x".join(map(str, one)) for one in wrong[0])
-        raise TraceError(f"epochs, or the times that they take, are told for {found}; {shape} are needed, at least one")
-    total = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
-    there = np.arange(1, true_s.shape[2] + 1) <= total[:, None]
-    believed, able = np.isfinite(known_s) & there, np.isfinite(true_s) & there
-    due_s, weight = (np.array([getattr(job, name) for job in jobs]) for name in ("due_s", "weight"))
-    epochs = times.epochs
-    rules: tuple[tuple[Any, str], ...] = (
-        (~(np.isfinite(epochs) & (epochs > 0.0)), "has no epochs; give more than 0"),
-        (~(due_s > -np.inf), "has a due date that is no time; infinity stands for none"),
-        (~(np.isfinite(weight) & (weight >= 0.0)), "has a weight below 0, or no number"),
-        (
-            ~((known_s > 0.0) & (true_s > 0.0)).all(axis=(1, 2)),
-            "has an epoch of 0 s or less, or no number; infinity stands for cannot run",
-        ),
-        ((believed & ~able).any(axis=(1, 2)), "is said to run where it cannot; leave that time infinite"),
-        (
-            ~believed.any(axis=(1, 2)),
-            "can run on no node of the cluster; add nodes that it can use, or epoch times for those that there are",
-        ),
-    )
-    for bad, told in rules:
-        if bad.any():
-            raise TraceError(f"job {jobs[int(np.argmax(bad))].job_id} {told}")

@@ -15,10 +15,11 @@ from papers.andreas.armida import (
     real_eur,
     session,
 )
-from papers.andreas.figure4 import shared
+from papers.andreas.figure4 import power_over_time, shared
 from papers.andreas.instances import small
 from papers.andreas.plotting import lanes_of
 from papers.andreas.table3 import Compared, compare
+from tests.simulator.energy.energy_cases import cluster_of
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +102,12 @@ def test_who_is_together_on_a_node(scene, plan):
     log = replace(plan.log, spans=told)
     assert shared(scene, log, "armida-06") == [("J6", "J7", 300.0), ("J6", "J9", 100.0)]
     assert shared(scene, log, "armida-05") == []
+
+
+def test_power_over_time():
+    cluster = cluster_of((1, (0.0, 100.0, 180.0)), (1, (5.0, 70.0)))
+    instants, watts = power_over_time(
+        spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
+    )
+    assert instants.tolist() == [0.0, 100.0, 400.0, 500.0, 600.0]
+    assert watts.tolist() == [[100.0, 5.0], [180.0, 5.0], [100.0, 70.0], [100.0, 5.0], [0.0, 5.0]]

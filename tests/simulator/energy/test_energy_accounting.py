@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S
-from jobcast.simulator.accounting import cost_of_spans, power_over_time, price_seconds
+from jobcast.simulator.accounting import cost_of_spans, price_seconds
 from jobcast.simulator.log import Spans
 from jobcast.simulator.meters import price_seconds_between
 from tests.simulator.energy.energy_cases import cluster_of, tariff_of
@@ -100,12 +100,3 @@ def test_a_walk_ends_where_prices_begin_at_odd_instants():
     tariff = tariff_of((0, 0.1), (4.1, 0.2), (17.3, 0.3))
     walked = price_seconds_between(tariff, 1.6e9 + 0.1, 1.6e9 + 0.1 + 10 * DAY_S)
     assert walked == pytest.approx(10 * 3600.0 * (4.1 * 0.1 + 13.2 * 0.2 + 6.7 * 0.3), rel=1e-9)
-
-
-def test_power_over_time():
-    cluster = cluster_of((1, NODE), (1, (5.0, 70.0)))
-    instants, watts = power_over_time(
-        spans_of((0, 0, 1, 0.0, 600.0), (1, 0, 1, 100.0, 400.0), (2, 1, 1, 400.0, 500.0)), cluster
-    )
-    assert instants.tolist() == [0.0, 100.0, 400.0, 500.0, 600.0]
-    assert watts.tolist() == [[100.0, 5.0], [180.0, 5.0], [100.0, 70.0], [100.0, 5.0], [0.0, 5.0]]
