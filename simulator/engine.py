@@ -291,7 +291,7 @@ class Simulation:
                 raise self.refusal("stop", job, "it is not running")
             elif grant is None:
                 self._release(job, held)
-                self._changed(job, held.grant, None)
+                self.law.change(self, job, held.grant, None)
             elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._release(job, held)
                 moved[seq] = held.grant
@@ -302,7 +302,7 @@ class Simulation:
         for job, grant in starts if self._place is None else self._place(self, starts):
             self._start(job, moved.pop(job.seq, None), grant)
         for seq, old in moved.items():  # there is no place for it any more
-            self._changed(self.jobs[seq], old, None)
+            self.law.change(self, self.jobs[seq], old, None)
         if self._settle is not None:
             self._settle(self, decision)
         if decision.wake_s != inf:
@@ -337,17 +337,14 @@ class Simulation:
         if why is not None:
             raise self.refusal("start", job, why)
         cluster.start(job, grant)
-        self._changed(job, old, grant)
+        self.law.change(self, job, old, grant)
+        for meter in self.meters:
+            meter.change(self, job, None, grant)
         self._dedicated[seq] = grant.dedicated
         if isnan(self._start_s[seq]):
             self._start_s[seq] = self.now_s
         if self.history is not None:
             self.history.started(job)
-
-    def _changed(self, job: Job, old: Grant | None, new: Grant | None) -> None:
-        self.law.change(self, job, old, new)
-        for meter in self.meters:
-            meter.change(self, job, old, new)
 
     def _release(self, job: Job, held: RunningJob) -> None:
         """A running job gives back what it holds, and is pending again."""
@@ -355,6 +352,8 @@ class Simulation:
             raise self.refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
+        for meter in self.meters:
+            meter.change(self, job, held.grant, None)
         self.events += 1
         if self.history is not None:
             self.history.stopped(job)
