@@ -65,16 +65,16 @@ class EnergyMeter:
                 self.used[node] += sign * gpus
 
     def _settle(self, run: "Simulation", node: int) -> None:
-        since_s = self._settled_s[node]
+        since_s, used, cluster = self._settled_s[node], self.used[node], self._cluster
         since_s = run.origin_s if np.isnan(since_s) else since_s
-        self._settled_s[node], used, cluster = run.now_s, self.used[node], self._cluster
-        watts = self._watts[node, used]
-        if run.now_s > since_s and watts:
-            eur = price_seconds_between(cluster.tariff, since_s, run.now_s) * cluster.pue
-            amount = np.array((run.now_s - since_s, eur)) * (watts / WATT_SECONDS)
-            self.drawn[node] += amount
-            if used:
-                self._a_gpu[node] += amount / used
+        self._settled_s[node] = run.now_s
+        if not run.now_s > since_s:  # in the midst of a decision, jobs that leave may be counted beside those that come
+            return
+        watts, eur = self._watts[node, used], price_seconds_between(cluster.tariff, since_s, run.now_s) * cluster.pue
+        amount = np.array((run.now_s - since_s, eur)) * (watts / WATT_SECONDS)
+        self.drawn[node] += amount
+        if used:
+            self._a_gpu[node] += amount / used
 
     def told(self, run: "Simulation") -> dict[str, Any]:
         """Energy of jobs, and of all nodes from the first submission until now, idle ones too."""

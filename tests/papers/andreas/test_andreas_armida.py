@@ -42,7 +42,7 @@ def test_calls_are_five_minutes_apart(plan):
     since_s = np.array([one.now_s for one in plan.calls]) - plan.log.submit_s[0]
     assert since_s[0] == 0.0
     assert np.allclose(since_s % PERIOD_S, 0.0)
-    assert len(plan.calls) == plan.log.events
+    assert len(plan.calls) == plan.log.totals["decisions"]
 
 
 def test_where_times_are_right_calls_expect_what_happens(scene, plan):

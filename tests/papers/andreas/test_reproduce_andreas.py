@@ -60,7 +60,7 @@ def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):
     assert key != other
     assert sharp.figures["jobs"] == blurred.figures["jobs"] == 6
     first, again = (read_workload(few_jobs, 1, tmp_path).workload.jobs for _ in range(2))
-    assert first.submit_s.tolist() == again.submit_s.tolist()
+    assert [job.submit_s for job in first] == [job.submit_s for job in again]
     assert sharp.figures["total_eur"] != blurred.figures["total_eur"]
 
 

@@ -62,17 +62,16 @@ def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
     inf = np.inf
     assert_array_equal(scene.facts.times.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
     assert_array_equal(scene.facts.times.epochs, [7, 3])
-    assert_array_equal(scene.workload.jobs.submit_s, [0, 5])
-    workload = scene.workload.believing(scene.facts.times.epoch_s * 2)
-    assert_array_equal(workload.jobs.epoch_s[0, 0], [16, 10])
-    assert_array_equal(workload.truth.epoch_s[0, 0], [8, 5])
+    assert [job.submit_s for job in scene.workload.jobs] == [0, 5]
+    assert scene.workload.servers == [2, 2, 1, 2]
+    assert all(job.preemptible for job in scene.workload.jobs)
 
 
 def test_what_a_trace_leaves_out_is_told(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7", columns="job_id,pool,submit_time,duration,gpus,model,epochs")
     scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20"))
-    assert_array_equal(scene.workload.jobs.due_s, [np.inf])
-    assert_array_equal(scene.workload.jobs.weight, [1.0])
+    assert [job.due_s for job in scene.workload.jobs] == [np.inf]
+    assert [job.weight for job in scene.workload.jobs] == [1.0]
     told = " ".join(scene.notes)
     assert all(word in told for word in ("no deadline", "no weight", "no batch_size"))
 
@@ -81,8 +80,8 @@ def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
     columns = "job_id,pool,submit_time,duration,gpus,model,epochs,deadline,weight"
     trace = jobs("a,p,0,10,1,m,7,100,3", "b,p,1,10,1,m,7,,", columns=columns)
     scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20"))
-    assert_array_equal(scene.workload.jobs.due_s, [100.0, np.inf])
-    assert_array_equal(scene.workload.jobs.weight, [3.0, 1.0])
+    assert [job.due_s for job in scene.workload.jobs] == [100.0, np.inf]
+    assert [job.weight for job in scene.workload.jobs] == [3.0, 1.0]
 
 
 def test_a_window_and_a_limit(nodes, jobs, profiles):

@@ -7,7 +7,7 @@ from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings
 from jobcast.schedulers.energy.baselines import QueuePolicy
 from jobcast.schedulers.energy.exact import Exact, ExactSettings
 from jobcast.schedulers.policies import ENERGY
-from jobcast.schedulers.registry import find_of_kind, make_policy, names_of
+from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, names_of
 
 
 def test_all_are_there_by_name():
@@ -16,23 +16,23 @@ def test_all_are_there_by_name():
 
 
 def test_without_settings_as_the_paper_has_it():
-    made = make_policy("andreas")
+    made = make_rule("andreas")
     assert isinstance(made, Andreas)
     assert (made.settings.max_iterations, made.settings.rho) == (1000, 100.0)
 
 
 def test_settings_are_read_from_text():
     given = {"max_iterations": "50", "rho": "10", "seed": "3", "draw": "0.5", "keep": "no", "hold": "0.25"}
-    made = make_policy("andreas", None, given | {"caps": "no", "force_nodes": "true", "thorough": "true"})
+    made = make_rule("andreas", None, given | {"caps": "no", "force_nodes": "true", "thorough": "true"})
     assert isinstance(made, Andreas)
     assert made.settings == AndreasSettings(
         max_iterations=50, rho=10.0, seed=3, draw=0.5, keep=False, hold=0.25, force_nodes=True, thorough=True
     )
-    exact = make_policy("exact", None, {"time_limit_s": "5", "as_printed": "yes"})
+    exact = make_rule("exact", None, {"time_limit_s": "5", "as_printed": "yes"})
     assert isinstance(exact, Exact)
     assert exact.settings == ExactSettings(time_limit_s=5.0, as_printed=True, force_nodes=True)
-    assert not make_policy("exact", None, {"force_nodes": "false"}).settings.force_nodes
-    strict = make_policy("edf", None, {"strict": "true"})
+    assert not make_rule("exact", None, {"force_nodes": "false"}).settings.force_nodes
+    strict = make_rule("edf", None, {"strict": "true"})
     assert isinstance(strict, QueuePolicy)
     assert strict.settings.strict
 

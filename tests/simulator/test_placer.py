@@ -1,0 +1,183 @@
+"""Gangs that name no nodes, in a world of epochs: where they lie, what waits, how fast they are there."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.energy import EpochTimes
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.successions import Succession
+from jobcast.domain.training import Regime, Training
+from jobcast.simulator.accounting import cost_of_spans
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.laws.epochs import Epochs
+from jobcast.simulator.meters import EnergyMeter
+from jobcast.simulator.workload import Workload
+from tests.simulator.energy.energy_cases import cluster_of
+
+WATTS = (50.0, 100.0, 150.0, 200.0, 250.0)
+NODES = cluster_of((1, WATTS[:3]), (2, WATTS), (3, WATTS[:3]))._replace(types=np.array([0, 0, 1]))
+"""Node 0 of two GPUs, 1 and 2 of four, all of the first type; 3 to 5 of two of another type."""
+TIMES = (10.0, 6.0, 5.0, 4.0)
+
+
+def gang(job_id, submit_s=0.0, gpus=1, pool=FLAT_POOL, **given):
+    return Job(0, job_id, pool, submit_s, gpus, preemptible=True, **given)
+
+
+def world(*jobs, epoch_s=(TIMES, TIMES, tuple(2.0 * one for one in TIMES)), quota=16, outcomes=None, **given):
+    """Jobs of ten epochs; the arguments of a run."""
+    outcomes = outcomes or [Outcome(10.0 * TIMES[min(job.gpus, 4) - 1]) for job in jobs]
+    pools = [Pool(name, quota) for name in {job.pool for job in jobs}]
+    servers = NODES.kind_gpus[NODES.kind_of].tolist()
+    workload = Workload(list(jobs), outcomes, pools, servers=servers, successions=given.pop("successions", None))
+    epochs = np.full(len(jobs), 10.0)
+    return workload, Epochs(EpochTimes(epochs, np.array([epoch_s] * len(jobs))), NODES, **given)
+
+
+class Script:
+    """Grants by instant, {instant: {job: Grant, GPUs or None}}; what it saw."""
+
+    name = "script"
+
+    def __init__(self, steps):
+        self.steps, self.seen = steps, {}
+
+    def decide(self, view):
+        ids = {job.job_id: job.seq for job in view.active.values()}
+        self.seen[view.now_s] = {job.job_id: view.service(job) for job in view.active.values()}
+        told = self.steps.get(view.now_s, {})
+        wake_s = min((at_s for at_s in self.steps if at_s > view.now_s), default=inf)
+        change = {ids[name]: Grant(put) if isinstance(put, int | float) else put for name, put in told.items()}
+        return Decision(change, wake_s)
+
+
+def held(run):
+    """Nodes and GPUs of running jobs."""
+    return {one.job.job_id: [(cell.server, cell.gpus) for cell in one.cells] for one in run.cluster.running.values()}
+
+
+def at(instant, made, steps):
+    workload, law = made
+    return Simulation(workload, Script(steps), law=law).run(instant)
+
+
+@pytest.mark.parametrize(
+    ("widths", "found"),
+    [
+        ((1, 2, 4), [[(0, 1)], [(1, 2)], [(2, 4)]]),  # the fewest left free; the other type only where it must be
+        ((4, 4, 2, 2), [[(1, 4)], [(2, 4)], [(0, 2)], [(3, 2)]]),
+        ((8,), [[(1, 4), (2, 4)]]),
+        ((5,), [[(1, 4), (2, 1)]]),
+        ((3, 3, 6), [[(1, 3)], [(2, 3)], [(3, 2), (4, 2), (5, 2)]]),  # 1 + 1 + 2 of the first type are of two kinds
+        ((4, 4, 5), [[(1, 4)], [(2, 4)], [(3, 2), (4, 2), (5, 1)]]),
+    ],
+)
+def test_where_gangs_lie(widths, found):
+    names = "abcd"[: len(widths)]
+    made = world(*(gang(name, gpus=gpus) for name, gpus in zip(names, widths, strict=True)))
+    run = at(0.0, made, {0.0: dict(zip(names, widths, strict=True))})
+    assert held(run) == dict(zip(names, found, strict=True))
+
+
+def test_what_does_not_fit_waits_and_blocks_its_pool():
+    jobs = gang("a", gpus=8), gang("b", gpus=7), gang("c"), gang("d", pool="other")
+    run = at(0.0, world(*jobs), {0.0: {"a": 8, "b": 7, "c": 1, "d": 1}})
+    assert held(run) == {"a": [(1, 4), (2, 4)], "d": [(0, 1)]}
+
+
+def test_a_gang_goes_back_to_where_it_was():
+    steps = {0.0: {"a": 2}, 3.0: {"a": None}, 5.0: {"b": 1, "a": Grant(2, (Cell(4, ANYWHERE, 2),))}}
+    steps |= {7.0: {"a": None}, 8.0: {"a": 1}, 9.0: {"a": 3}}
+    made = world(gang("a", gpus=2), gang("b"))
+    for now_s, nodes in ((0.0, [(0, 2)]), (5.0, [(4, 2)]), (8.0, [(4, 1)]), (9.0, [(1, 3)])):
+        assert held(at(now_s, made, steps))["a"] == nodes  # with three GPUs there is no room where it was
+
+
+def test_to_be_granted_the_same_changes_nothing():
+    run = at(4.0, world(gang("a", gpus=2)), {0.0: {"a": 2}, 4.0: {"a": 2}})
+    assert (run.law.service(run, run.jobs[0]).starts, held(run)) == (1, {"a": [(0, 2)]})
+
+
+def test_speed_goes_by_all_gpus_and_is_flat_beyond_those_known():
+    jobs = gang("a", gpus=4), gang("b", gpus=8), gang("c", gpus=2)
+    steps = {0.0: {"a": Grant(4, (Cell(3, ANYWHERE, 2), Cell(4, ANYWHERE, 2))), "b": 8, "c": 2}}
+    log = at(inf, world(*jobs), steps).log()
+    assert log.end_s.tolist() == pytest.approx([80.0, 40.0, 60.0])
+    assert log.duration_s.tolist() == [40.0, 40.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("grant", "told"),
+    [
+        (0.5, r"it runs on whole GPUs, it is given 0\.5"),
+        (Grant(2, (Cell(0, ANYWHERE, 1), Cell(1, ANYWHERE, 1))), "nodes 0, 1 are not of one kind"),
+        (Grant(1, (Cell(3, ANYWHERE, 1),)), "it cannot run on 1 GPUs of node 3"),
+        (Grant(2, (Cell(9, ANYWHERE, 2),)), "there is no such cell"),
+    ],
+)
+def test_what_a_job_cannot_run_on(grant, told):
+    with pytest.raises(DecisionError, match=f"policy script at 0.000000 s: cannot start job a: {told}"):
+        at(0.0, world(gang("a"), epoch_s=(TIMES, TIMES, (inf, 9.0, inf, inf))), {0.0: {"a": grant}})
+
+
+def test_where_nothing_is_known_of_a_kind_no_gang_is_put():
+    made = world(gang("a", gpus=4), gang("b", gpus=4), gang("c", gpus=4), epoch_s=(TIMES, TIMES, (inf,) * 4))
+    assert held(at(0.0, made, {0.0: {"a": 4, "b": 4, "c": 4}})) == {"a": [(1, 4)], "b": [(2, 4)]}
+
+
+def test_run_time_is_that_on_the_gpus_asked_for():
+    """On a node that is twice as slow and half as wide, 36 s are 3 epochs: 12 s of its 40 on four GPUs."""
+    made = world(gang("a", gpus=4), snapshot_epochs=2)
+    steps = {0.0: {"a": Grant(2, (Cell(5, ANYWHERE, 2),))}, 36.0: {}, 40.0: {"a": None}, 41.0: {}}
+    run = at(41.0, made, steps)
+    seen = {now_s: told["a"] for now_s, told in run.policy.seen.items()}
+    assert (seen[36.0].run_s, seen[36.0].done, seen[36.0].saved) == pytest.approx((12.0, 3.0, 2.0))
+    assert (seen[41.0].done, seen[41.0].saved, seen[41.0].held_s) == (2.0, 2.0, 40.0)
+    assert run.log().columns["lost_epochs"].tolist() == pytest.approx([40.0 / 12.0 - 2.0])
+
+
+def test_regimes_are_shown_as_shares_of_the_epochs():
+    """30 epochs of 2 s and 20 of 1 s are 80 s on a GPU, ten epochs of the law; on a kind half as fast they take 160."""
+    regimes = (Regime(32, 30.0), Regime(64, 20.0))
+    job = gang("a", training=Training("m", 32, 50, "gns", {32: 2.0, 64: 1.0}))
+    times = ((8.0, 6.0, 5.0, 4.0),) * 2 + ((16.0, 12.0, 10.0, 8.0),)
+    made = world(job, epoch_s=times, outcomes=[Outcome(80.0, regimes)])
+    steps = {0.0: {"a": Grant(1, (Cell(3, ANYWHERE, 1),))}, 140.0: {}}
+    run = at(inf, made, steps)
+    told = {now_s: one["a"].progress for now_s, one in run.policy.seen.items()}
+    assert sorted(told) == pytest.approx([0.0, 120.0, 140.0])
+    assert [one.batch_size for one in told[120.0].regimes] == [32, 64]
+    assert told[140.0].epochs == pytest.approx(40.0)
+    assert run.end_s(0) == pytest.approx(160.0)
+
+
+def test_in_a_closed_loop_jobs_keep_their_own_times():
+    """Job b follows job c, so that it arrives as the third; its epochs take a third."""
+    jobs = gang("a"), gang("b", 1.0), gang("c", 2.0)
+    workload, _ = world(*jobs, successions={"c": Succession(("a",), 50.0)})
+    slower = np.array([1.0, 3.0, 2.0])[:, None, None]
+    law = Epochs(EpochTimes(np.full(3, 10.0), np.array([(TIMES,) * 3] * 3) * slower), NODES)
+    steps = {0.0: {"a": 1}, 1.0: {"b": 1}, 150.0: {"c": 1}}
+    run = Simulation(workload, Script(steps), law=law).run()
+    assert run.log().end_s.tolist() == pytest.approx([100.0, 301.0, 350.0])
+    assert run.cluster.facts(EpochTimes).epoch_s[:, 0, 0].tolist() == [10.0, 30.0, 20.0]
+
+
+def test_forks_of_law_and_meter_go_their_own_way():
+    workload, law = world(gang("a", gpus=2), gang("b", gpus=4))
+    meter = EnergyMeter(NODES)
+    run = Simulation(workload, Script({0.0: {"a": 2, "b": 4}, 21.0: {"a": None}, 25.0: {"a": 2}}), law=law)
+    run = Simulation(workload, run.policy, law=law, meters=(meter,)).run(21.0)
+    begun, other, own = meter.told(run)["columns"]["energy_kwh"].tolist(), meter.fork(), law.fork()
+    assert begun == pytest.approx([150.0 * 21.0 / 3.6e6, 250.0 * 21.0 / 3.6e6])
+    run.run()
+    assert other.drawn.sum() < meter.drawn.sum()
+    assert (own.starts[0], own.lost[0], law.starts[0]) == (1.0, pytest.approx(0.5), 2.0)
+    log = run.log()
+    found = cost_of_spans(log.spans, NODES, 0.0, float(log.end_s.max()))
+    assert pytest.approx(np.array([found.kwh, found.eur]), rel=1e-9) == meter.drawn.T
