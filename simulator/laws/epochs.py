@@ -1,6 +1,6 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import floor, inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -177,6 +177,15 @@ class Epochs(Regimed):
             "lost_epochs": np.array(self.lost[:count]),
         }
         return {**super().told(run), "columns": columns}
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Epochs take as long as they are believed to; jobs run as many as they declare."""
+        self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
+        for seq, held in run.cluster.running.items():
+            job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
+            lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
+            self.work[seq] = self.done(seq, run.now_s)
+            self.go_on(seq, run.now_s, 1.0 / float(self.epoch_s(run, job, held.grant.gpus)[kind]), lost_s)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
