@@ -357,7 +357,7 @@ class Tasks:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.state = TaskState(*(column.copy() for column in self.state))
+        copy.state = TaskState(**{name: column.copy() for name, column in self.state._asdict().items()})
         copy._fresh, copy._stopped = self._fresh[:], self._stopped[:]
         copy._put, copy._moved = dict(self._put), self._moved[:]
         return copy

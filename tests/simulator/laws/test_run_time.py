@@ -6,7 +6,6 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobcast.simulator.progress import Ledger, Milestones
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
