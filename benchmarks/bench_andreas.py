@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyPolicy, EnergyView, Tariff
+from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
+from jobcast.schedulers.energy.whole import WholeSchedule
 from jobcast.schedulers.registry import make_policy
 
 HOUR_S = 3600.0
@@ -103,12 +104,12 @@ def hold_half(cluster: EnergyCluster, jobs: int, rng: np.random.Generator) -> tu
     return node_of, gpus_of
 
 
-def measure(label: str, view: EnergyView, title: str, policy: EnergyPolicy, repeat: int) -> None:
+def measure(label: str, view: EnergyView, title: str, policy: WholeSchedule, repeat: int) -> None:
     """Print one row about calls with one view."""
-    deployment, took_s = policy.decide(view), []
+    deployment, took_s = policy.schedule(view), []
     for _ in range(repeat):
         began_s = time.process_time()
-        deployment = policy.decide(view)
+        deployment = policy.schedule(view)
         took_s.append(time.process_time() - began_s)
     nodes, gpus = len(view.cluster.kind_of), int(view.cluster.kind_gpus[view.cluster.kind_of].sum())
     print(

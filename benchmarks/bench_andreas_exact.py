@@ -44,7 +44,7 @@ def tell(views, cost, optimum, policy, worst: int, *, forced: bool) -> None:
         view = views[seed]
         best = solve(view, ExactSettings(force_nodes=forced)).deployment
         print(f"   seed {seed}: {cost[seed]:.4f} against {optimum[seed]:.4f}, "
-              f"{places(policy.decide(view))} against {places(best)}")  # fmt: skip
+              f"{places(policy.schedule(view))} against {places(best)}")  # fmt: skip
 
 
 def places(deployment: Deployment) -> str:

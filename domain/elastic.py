@@ -5,11 +5,17 @@ by playing the whole cluster forward. PCS, sections 3 and 4.
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.policy import Decision, Grant, Trigger, View
+
+DUST = 1e-9
+"""GPUs by which an allocation may miss another and be the same."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -71,7 +77,7 @@ class ElasticView(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElasticPolicy:
-    """A rule that shares all GPUs among the active jobs at every event.
+    """A compiled rule that shares all GPUs among the active jobs at every event.
 
     Attributes
     ----------
@@ -90,3 +96,35 @@ class ElasticPolicy:
     lease_s: float = 0.0
     integral: bool = True
     preemptive: bool = True
+
+    @property
+    def trigger(self) -> Trigger:
+        """Asked at every single event, and after a lease."""
+        return Trigger(each_event=True, lease_s=self.lease_s or inf)
+
+    def decide(self, view: View) -> Decision:
+        """Who holds something else from now on."""
+        seen = view.facts(ElasticView)
+        gpus = np.zeros((len(seen.left_s), len(seen.capacity)))
+        self.rule(seen, self.numbers, gpus)
+        return Decision({seq: granted(gpus[seq]) for seq in view.active if _differs(view, seq, gpus[seq])})
+
+
+def granted(gpus: Floats) -> Grant | None:
+    """What a job holds of each type, (n_types,) GPUs; None where that is nothing.
+
+    >>> granted(np.array([0.0, 2.0]))
+    Grant(gpus=2.0, cells=(Cell(server=1, first=-1, gpus=2.0),), dedicated=True)
+    """
+    parts = [(kind, part) for kind, part in enumerate(gpus.tolist()) if part >= DUST]
+    cells = tuple(Cell(kind, ANYWHERE, part) for kind, part in parts)  # of shares a fraction
+    return Grant(float(gpus.sum()), cells) if cells else None
+
+
+def _differs(view: View, seq: int, gpus: Floats) -> bool:
+    """Whether a job would hold more or fewer GPUs of any type than it does."""
+    held = np.zeros(len(gpus))
+    run = view.running.get(seq)
+    for cell in run.cells if run is not None else ():
+        held[cell.server] = cell.gpus
+    return bool((abs(held - gpus) > DUST).any())

@@ -1,13 +1,15 @@
-"""Energy, due dates and GPU types: what a policy sees of training jobs on unlike nodes, and what it may answer.
+"""Energy, due dates and GPU types: what a policy knows of training jobs on unlike nodes, and whole schedules of them.
 
 Filippini et al.: ANDREAS: Artificial intelligence training scheduler for accelerated resource clusters, FiCloud 2021,
 sections III and IV, Table I.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jobcast.domain.errors import ConfigError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,6 +42,20 @@ class EnergyJobs(NamedTuple):
     epoch_s: Floats
 
 
+class EpochTimes(NamedTuple):
+    """How long jobs run.
+
+    Attributes
+    ----------
+    epochs : (n_jobs,) how many each runs
+    epoch_s : (n_jobs, n_kinds, most_gpus) seconds an epoch takes on column + 1 GPUs of nodes of this kind; infinite
+        where it cannot run
+    """
+
+    epochs: Floats
+    epoch_s: Floats
+
+
 class Tariff(NamedTuple):
     """Price of energy by time of day (UTC), which repeats every day.
 
@@ -61,6 +77,19 @@ class Tariff(NamedTuple):
         step = np.searchsorted(self.from_s, now_s % DAY_S, side="right") - 1
         return float(self.price_eur_kwh[step])
 
+    def check(self) -> None:
+        """Refuse what does not say the price of each second of a day. Raises ConfigError."""
+        from_s, price = self
+        if not len(from_s) or len(from_s) != len(price):
+            raise ConfigError(
+                f"the tariff has {len(price)} prices for {len(from_s)} times; give one each, at least one"
+            )
+        if from_s[0] != 0.0 or not (np.diff(from_s) > 0.0).all() or not from_s[-1] < DAY_S:
+            hours = ", ".join(f"{each / HOUR_S:g}" for each in from_s)
+            raise ConfigError(f"the tariff's prices begin at hours {hours}; begin at 0, ascend, stay below 24")
+        if not (np.isfinite(price) & (price >= 0.0)).all():
+            raise ConfigError(f"the tariff has a price below 0 EUR/kWh, or no number: {price.tolist()}")
+
 
 class EnergyCluster(NamedTuple):
     """Nodes; those of one kind have the same GPUs, as many of them, and the same power.
@@ -73,6 +102,7 @@ class EnergyCluster(NamedTuple):
         off; columns beyond its GPUs repeat the last one
     pue : power usage effectiveness, >= 1: what the whole site draws for a watt of its nodes
     tariff : of energy
+    types : (n_kinds,) number of the GPU type of each kind, that of the reference 0; None: kinds are types
     """
 
     kind_of: Ints
@@ -80,10 +110,39 @@ class EnergyCluster(NamedTuple):
     power_w: Floats
     pue: float
     tariff: Tariff
+    types: Ints | None = None
+
+    @property
+    def reference(self) -> NDArray[np.bool_]:
+        """(n_kinds,) whether a kind's GPUs are of the reference type."""
+        kinds: NDArray[np.bool_] = (np.arange(len(self.kind_gpus)) if self.types is None else self.types) == 0
+        return kinds
+
+    def check(self) -> None:
+        """Refuse nodes, power, PUE or tariff that mean nothing. Raises ConfigError."""
+        kinds, power_w, most = len(self.kind_gpus), self.power_w, self.power_w.shape[-1] - 1
+        if not len(self.kind_of) or not kinds:
+            raise ConfigError("the cluster has no nodes; give at least one")
+        strange = (self.kind_of < 0) | (self.kind_of >= kinds)
+        if strange.any():
+            node = int(np.argmax(strange))
+            raise ConfigError(f"node {node} is of kind {self.kind_of[node]}; there are kinds 0 to {kinds - 1}")
+        if power_w.ndim != 2 or len(power_w) != kinds or most < 1:
+            raise ConfigError(
+                f"power_w has shape {power_w.shape}; it needs a row for each of {kinds} kinds, from 0 GPUs on"
+            )
+        for kind, gpus in enumerate(self.kind_gpus):
+            if not 1 <= gpus <= most:
+                raise ConfigError(f"nodes of kind {kind} have {gpus} GPUs; power_w is given for 1 to {most}")
+            if not (np.isfinite(power_w[kind]) & (power_w[kind] >= 0.0)).all():
+                raise ConfigError(f"nodes of kind {kind} draw less than 0 W, or no number: {power_w[kind].tolist()}")
+        if not 1.0 <= self.pue < np.inf:
+            raise ConfigError(f"pue is {self.pue:g}; it must be at least 1")
+        self.tariff.check()
 
 
 class EnergyView(NamedTuple):
-    """The cluster at an instant; arrays are the engine's own, not to be written to.
+    """The cluster at an instant.
 
     Attributes
     ----------
@@ -128,17 +187,6 @@ class Deployment(NamedTuple):
 
     node_of: Ints
     gpus_of: Ints
-
-
-class EnergyPolicy(Protocol):
-    """A scheduler of energy and due dates: a decision over a view."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    def decide(self, view: EnergyView) -> Deployment:
-        """The schedule from now on."""
-        ...
 
 
 def times_left_s(view: EnergyView) -> Floats:

@@ -20,8 +20,9 @@ class Job:
     user, tag : whose it is and which experiment it belongs to, empty where the trace does not say
     preemptible : whether a policy may stop it once started
     training : model, epochs and batch size, where the job is one of training that reports its progress
-    weight : its priority against others, 1 where nobody asked for another
-    due_s : when it should be over, seconds from the epoch, infinite where nobody said
+    weight : its priority against others, 1 where nobody asked for another; EUR an hour of tardiness of ANDREAS
+    due_s : due date, seconds from the epoch, infinite without one
+    min_gpus : the fewest GPUs that it can run on where it is elastic, 0 where it is not
     """
 
     seq: int
@@ -35,6 +36,7 @@ class Job:
     training: Training | None = None
     weight: float = 1.0
     due_s: float = inf
+    min_gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ class Law(Protocol):
 
     A law in which jobs slow one another has more: `pass_time(run, from_s, until_s)`, called when time passes in which
     nothing changes; `settle(run, decision)`, called when all changes of a decision were made, for limits, tasks and
-    rates. One that counts events has `count(run)`, called at each.
+    rates. One that counts events has `count(run)`, called at each. One in which nodes matter has `place(run, starts)`,
+    which gives those that name no nodes some, and leaves out what does not fit.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class Law(Protocol):
         """Instant of the next milestone if nothing changes, infinite where there is none."""
         ...
 
-    def due(self, limit_s: float) -> Sequence[Milestone]:
-        """Milestones up to an instant, taken out, in order of the instants."""
+    def due(self, limit_s: float, most: int | None = None) -> Sequence[Milestone]:
+        """Milestones up to an instant, taken out, in order of the instants; the first `most` of them alone."""
         ...
 
     def arrive(self, run: "Simulation", job: Job) -> None:

@@ -132,14 +132,16 @@ def energy_cluster(cluster: Cluster) -> tuple[EnergyCluster, tuple[str, ...]]:
         kind_of_group.append(kinds.setdefault((group.gpu_type, group.gpus, group.power_w), len(kinds)))
     most = max(gpus for _, gpus, _ in kinds)
     hours, eur = zip(*cluster.tariff, strict=True)
+    names = [name for name, _, _ in kinds]
     made = EnergyCluster(
         kind_of=cluster.by_node(kind_of_group),
         kind_gpus=np.array([gpus for _, gpus, _ in kinds], dtype=np.int64),
         power_w=np.array([[*watts, *[watts[-1]] * (most - gpus)] for _, gpus, watts in kinds]),
         pue=cluster.pue,
         tariff=Tariff(np.array(hours) * HOUR_S, np.array(eur)),
+        types=np.array([list(dict.fromkeys(names)).index(name) for name in names]),
     )
-    return made, tuple(name for name, _, _ in kinds)
+    return made, tuple(names)
 
 
 def _check_power(group: NodeGroup, where: str) -> None:

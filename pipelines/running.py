@@ -275,7 +275,7 @@ def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step |
     ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
     if not rule.asks:
         return ran
-    of_jobs, true_s = JobAnswers(ask.record), scene.workload.jobs.epoch_s
+    of_jobs, true_s = JobAnswers(ask.record), scene.facts.times.epoch_s
     times = (true_s if believed.epoch_s is None else believed.epoch_s, true_s)
     if ask.record:
         keep_epoch_times(of_jobs, scene.job_ids, ran.log.submit_s, scene.facts.gpu_types, *times)

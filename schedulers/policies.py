@@ -165,7 +165,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         GOODPUT: Kind("of jobs that scale", laws.GOODPUT, TrainingFiles, site=LocalitySite, methods=()),
         ELASTIC: Kind("of elastic jobs", laws.SPEEDUP, SizeFiles, ElasticMechanism, methods=()),
         TASKS: Kind("of tasks", laws.TASKS, TaskFiles, TaskMechanism),
-        ENERGY: Kind("of energy", laws.EPOCHS, ProfileFiles, EnergyMechanism, PowerSite),
+        ENERGY: Kind("of energy", laws.EPOCHS, ProfileFiles, EnergyMechanism, PowerSite, methods=()),
     }
 )
 

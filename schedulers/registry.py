@@ -11,8 +11,9 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
-from jobcast.schedulers.energy.policies import ENERGY_POLICIES
+from jobcast.schedulers.energy.policies import ENERGY_POLICIES, by_calls
 from jobcast.schedulers.policies import (
+    ENERGY,
     KINDS,
     NO_SETTINGS,
     POOLS,
@@ -165,7 +166,7 @@ def resolve_policy(name: str, *, elastic: bool = False, profiles: bool = False) 
 
 
 def make_rule(name: str, given: Any = None, settings: Mapping[str, object] = NO_SETTINGS) -> Any:
-    """A policy as its own module makes it; of rounds the bare rule, a `RoundPolicy` or a `SharePolicy`.
+    """A policy as its own module makes it; of rounds and of energy the bare rule.
 
     Parameters
     ----------
@@ -186,6 +187,8 @@ def make_policy(
     rule = _rule(spec, given, settings)
     if spec.kind == ROUNDS:
         return by_rounds(rule, name, split_settings(spec, settings).mechanism, nodes)
+    if spec.kind == ENERGY:
+        return by_calls(rule, name, split_settings(spec, settings).mechanism)
     return rule
 
 

@@ -28,8 +28,8 @@ class ArrivalStream(Protocol):
     next_s: float
     waits_for_ends: bool
 
-    def due(self, now_s: float) -> Sequence[Job]:
-        """Jobs that arrive by an instant and have not been taken yet, in order of `seq`."""
+    def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
+        """Jobs that arrive by an instant and have not been taken yet, in order of `seq`; the first `most` alone."""
         ...
 
     def completed(self, job: Job, now_s: float) -> None:
@@ -57,13 +57,14 @@ class OpenArrivals:
         self._taken = 0
         self.next_s = self.jobs[0].submit_s if self.jobs else inf
 
-    def due(self, now_s: float) -> Sequence[Job]:
+    def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
         """Jobs that arrive by an instant and have not been taken yet."""
-        jobs, begin, end, count = self.jobs, self._taken, self._taken, len(self.jobs)
+        jobs, begin, end = self.jobs, self._taken, self._taken
+        count = len(jobs) if most is None else min(len(jobs), begin + most)
         while end < count and jobs[end].submit_s <= now_s:
             end += 1
         self._taken = end
-        self.next_s = jobs[end].submit_s if end < count else inf
+        self.next_s = jobs[end].submit_s if end < len(jobs) else inf
         return jobs[begin:end]
 
     def completed(self, job: Job, now_s: float) -> None:
@@ -110,10 +111,10 @@ class ClosedArrivals:
         ]
         self.next_s = self._heap[0][0] if self._heap else inf
 
-    def due(self, now_s: float) -> Sequence[Job]:
+    def due(self, now_s: float, most: int | None = None) -> Sequence[Job]:
         """Jobs that arrive by an instant and have not been taken yet."""
         begin, heap = len(self.jobs), self._heap
-        while heap and heap[0][0] <= now_s:
+        while heap and heap[0][0] <= now_s and (most is None or len(self.jobs) < begin + most):
             arrival_s, _, place = heappop(heap)
             job, seq = self._workload.jobs[place], len(self.jobs)
             alike = job.seq == seq and job.submit_s == arrival_s

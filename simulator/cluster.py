@@ -7,11 +7,10 @@ from typing import Any
 
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
-from jobcast.simulator.placements import Placements
+from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
 
-CAPACITY_TOLERANCE = 1e-9
 NOT_RUN = Service(0.0, 0.0)
 
 
@@ -138,6 +137,11 @@ class ClusterState:
     def free_gpus(self) -> float:
         """GPUs that run nothing."""
         return self._free_gpus
+
+    @property
+    def free_on(self) -> Sequence[float]:
+        """GPUs of each server that nobody holds."""
+        return self._placements.free_gpus
 
     @property
     def touched(self) -> Sequence[PoolView]:

@@ -34,11 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Meter(Protocol):
-    """What counts beside progress: energy, contention, bandwidth."""
-
-    def pass_time(self, run: "Simulation", from_s: float, until_s: float) -> None:
-        """Time passes in which nothing changes."""
-        ...
+    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`."""
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
@@ -93,9 +89,10 @@ class Simulation:
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
         self._settle = getattr(self.law, "settle", None)
+        self._place = getattr(self.law, "place", None)
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
-        self._held_s = array("d", [0.0]) * count
+        self._held_s, self._gpu_s = array("d", [0.0]) * count, array("d", [0.0]) * count
         self._dedicated = bytearray(count)
         self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
 
@@ -112,6 +109,11 @@ class Simulation:
         """Seconds in which a job has held GPUs by now."""
         held = self.cluster.running.get(seq)
         return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
+
+    def gpu_s(self, seq: int) -> float:
+        """GPU-seconds that a job has held by now."""
+        held = self.cluster.running.get(seq)
+        return self._gpu_s[seq] + (held.grant.gpus * (self.now_s - held.start_s) if held is not None else 0.0)
 
     def end_s(self, seq: int) -> float:
         """When a job ended, seconds from the epoch; NaN before."""
@@ -157,8 +159,9 @@ class Simulation:
         if next_s == inf:
             self._refuse_to_wait()
         now_s = limit_s = next_s if alone else next_s + SAME_S
-        due = law.due(limit_s) if mark_s <= limit_s else ()
-        arrivals = stream.due(limit_s) if come_s <= limit_s and not (alone and due) else ()
+        most = 1 if alone else None
+        due = law.due(limit_s, most) if mark_s <= limit_s else ()
+        arrivals = stream.due(limit_s, most) if come_s <= limit_s and not (alone and due) else ()
         now_s = due[-1][0] if due else next_s
         if arrivals and arrivals[-1].submit_s > now_s:
             now_s = arrivals[-1].submit_s
@@ -252,7 +255,7 @@ class Simulation:
         if due:
             self._wake_s = inf
         if self._on_a_clock:
-            due = due or self._on_grid() or self.now_s >= self._last_s + self.trigger.lease_s
+            due = due or self._on_grid() or (not news and self.now_s >= self._last_s + self.trigger.lease_s)
             if news or due:
                 self._last_s = self.now_s
         if due and self.now_s > self.origin_s:  # a grid begins with the first submission, which counts already
@@ -278,7 +281,8 @@ class Simulation:
         self.cluster.settle()
         if self.stream.next_s == inf:
             self._watch()
-        starts = []
+        starts: list[tuple[Job, Grant]] = []
+        moved: dict[int, Grant] = {}  # by seq, what jobs held that hold something else from now on
         for seq, grant in decision.change.items():
             job, held = self.known(seq), self.cluster.running.get(seq)
             if held is None and grant is not None:
@@ -286,15 +290,19 @@ class Simulation:
             elif held is None:
                 raise self.refusal("stop", job, "it is not running")
             elif grant is None:
-                self._stop(job, held)
-            elif grant[:2] != held.grant[:2]:
-                self._stop(job, held)
+                self._release(job, held)
+                self._changed(job, held.grant, None)
+            elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
+                self._release(job, held)
+                moved[seq] = held.grant
                 starts.append((job, grant))
             elif grant.dedicated and not held.dedicated:
-                self.cluster.promote(job, grant)
+                self.cluster.promote(job, held.grant._replace(dedicated=True))
                 self._dedicated[seq] = True
-        for job, grant in starts:
-            self._start(job, grant)
+        for job, grant in starts if self._place is None else self._place(self, starts):
+            self._start(job, moved.pop(job.seq, None), grant)
+        for seq, old in moved.items():  # there is no place for it any more
+            self._changed(self.jobs[seq], old, None)
         if self._settle is not None:
             self._settle(self, decision)
         if decision.wake_s != inf:
@@ -320,32 +328,34 @@ class Simulation:
         why = f"it is submitted only at {job.submit_s:.6f} s" if late else "it has finished"
         raise self.refusal("change", job, why)
 
-    def _start(self, job: Job, grant: Grant) -> None:
-        seq, cluster, law = job.seq, self.cluster, self.law
-        why = law.why_not(self, job, grant)
+    def _start(self, job: Job, old: Grant | None, grant: Grant) -> None:
+        """Give a job its GPUs; `old` are those that it held until now."""
+        seq, cluster = job.seq, self.cluster
+        why = self.law.why_not(self, job, grant)
         if why is None and (cluster.servers or grant.cells or grant.gpus > cluster.free_gpus):
             why = cluster.why_not_on(job, grant)
         if why is not None:
             raise self.refusal("start", job, why)
         cluster.start(job, grant)
-        law.change(self, job, None, grant)
-        for meter in self.meters:
-            meter.change(self, job, None, grant)
+        self._changed(job, old, grant)
         self._dedicated[seq] = grant.dedicated
         if isnan(self._start_s[seq]):
             self._start_s[seq] = self.now_s
         if self.history is not None:
             self.history.started(job)
 
-    def _stop(self, job: Job, held: RunningJob) -> None:
+    def _changed(self, job: Job, old: Grant | None, new: Grant | None) -> None:
+        self.law.change(self, job, old, new)
+        for meter in self.meters:
+            meter.change(self, job, old, new)
+
+    def _release(self, job: Job, held: RunningJob) -> None:
+        """A running job gives back what it holds, and is pending again."""
         if not job.preemptible:
             raise self.refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
-        self.law.change(self, job, held.grant, None)
-        for meter in self.meters:
-            meter.change(self, job, held.grant, None)
-        self._count()
+        self.events += 1
         if self.history is not None:
             self.history.stopped(job)
 
@@ -353,6 +363,7 @@ class Simulation:
         """Note what a job held until now."""
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
+        self._gpu_s[job.seq] += grant.gpus * (now_s - start_s)
         if not grant.cells:
             self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:

@@ -6,6 +6,9 @@ from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant
 
+CAPACITY_TOLERANCE = 1e-6
+"""GPUs by which shares that were added up may exceed what is there."""
+
 
 class Placements:
     """GPUs of servers and who holds them; a cluster without servers holds nobody anywhere.
@@ -22,9 +25,10 @@ class Placements:
         self._free: list[float] = list(servers)
         self._holders: dict[tuple[int, int], Job] = {}  # of GPUs that were asked for by their places
 
-    def free(self, server: int) -> float:
-        """GPUs of a server that nobody holds."""
-        return self._free[server]
+    @property
+    def free_gpus(self) -> Sequence[float]:
+        """GPUs of each server that nobody holds."""
+        return tuple(self._free)
 
     def why_not(self, job: Job, grant: Grant) -> str | None:
         """What is wrong with giving a job these cells, None where nothing is."""
@@ -44,7 +48,7 @@ class Placements:
             if at in self._holders:
                 return f"GPU {at[1]} of server {at[0]} is held by job {self._holders[at].job_id}"
         for server, gpus in asked.items():
-            if gpus > self._free[server]:
+            if gpus > self._free[server] + CAPACITY_TOLERANCE:
                 return f"server {server} has {self._free[server]:g} GPUs free, it is given {gpus:g} of them"
         return None if len(set(taken)) == len(taken) else "its cells overlap"
 

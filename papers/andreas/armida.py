@@ -1,18 +1,19 @@
 """The eight jobs of Table V on armida-05, -06 and -07, called every five minutes; what each call expected to cost."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyPolicy, EnergyView
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyView
 from jobcast.pipelines.energy.believing import noisy
 from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.energy.simulating import replay_scene
 from jobcast.schedulers.energy.objective import deployed_s
-from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.energy.accounting import cost_of_spans
-from jobcast.simulator.energy.run import replay_energy
-from jobcast.simulator.energy.workload import EnergyTruth
+from jobcast.schedulers.energy.whole import WholeSchedule
+from jobcast.schedulers.registry import make_rule
+from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.units import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
@@ -27,25 +28,6 @@ class Expected:
 
     now_s: float
     eur: float
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A policy, and what its calls expect of the period that follows."""
-
-    policy: EnergyPolicy
-    calls: list[Expected] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """Of the policy."""
-        return self.policy.name
-
-    def decide(self, view: EnergyView) -> Deployment:
-        """What the policy decides."""
-        decided = self.policy.decide(view)
-        self.calls.append(Expected(view.now_s, expected_eur(view, decided)))
-        return decided
 
 
 def expected_eur(view: EnergyView, decided: Deployment) -> float:
@@ -90,14 +72,17 @@ def session(
     restart_s : seconds in which a job that was stopped holds its GPUs without getting on
     seed : of the noise; the policy's own draws stay the same
     """
-    workload = scene.workload
-    if noise:
-        true_s = noisy(workload.jobs.epoch_s, scene.job_ids, noise, seed)
-        workload = replace(workload, truth=EnergyTruth(true_s))
-    own = {"seed": 0} if policy == ANDREAS else {}
-    recording = Recording(make_policy(policy, None, own))
-    log = replay_energy(workload, recording, period_s=PERIOD_S, on_events=False, restart_s=restart_s)
-    return Session(log, tuple(recording.calls))
+    rule: Any = make_rule(policy, None, {"seed": 0} if policy == ANDREAS else {})
+    calls: list[Expected] = []
+
+    def schedule(view: EnergyView) -> Deployment:
+        decided: Deployment = rule.schedule(view)
+        calls.append(Expected(view.now_s, expected_eur(view, decided)))
+        return decided
+
+    called = WholeSchedule(schedule, policy, PERIOD_S, on_events=False, restart_s=restart_s)
+    true_s = noisy(scene.facts.times.epoch_s, scene.job_ids, noise, seed) if noise else None
+    return Session(replay_scene(scene, called, true_s=true_s, restart_s=restart_s), tuple(calls))
 
 
 def energy_eur(log: RunLog) -> float:

@@ -67,7 +67,7 @@ def compare(views: Sequence[EnergyView]) -> Compared:
     costs = {}
     for title, (name, settings) in COMPARED.items():
         policy = make_policy(name, None, settings)
-        costs[title] = np.array([proxy_objective(view, policy.decide(view)) for view in views])
+        costs[title] = np.array([proxy_objective(view, policy.schedule(view)) for view in views])
     return Compared(optima[0], optima[1], costs)
 
 

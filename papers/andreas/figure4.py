@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.pipelines.energy.scene import EnergyScene
-from jobcast.simulator.energy.accounting import power_over_time
+from jobcast.simulator.accounting import power_over_time
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures, tardiness_s
 from jobcast.simulator.spans import by_job
@@ -29,7 +29,7 @@ def figure4(bench: Bench, out: Path) -> None:
     """Write both figures' page, table and plots into a folder."""
     scene = armida_scene()
     log = session(scene).log
-    nodes, cluster = scene.place.names, scene.workload.cluster
+    nodes, cluster = scene.place.names, scene.facts.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
         out, "figure4", "Figure 4: who holds which GPU", log.spans, scene.job_ids, list(zip(nodes, held, strict=True))

@@ -70,7 +70,7 @@ def table3(bench: Bench, out: Path) -> None:
         for restart_s in RESTARTS_S:
             for seed in bench.draws() if noise else (0,):
                 made = session(scene, noise=noise, restart_s=restart_s, seed=seed)
-                found.append(compare(made, scene.workload.cluster, plan_eur, (noise, restart_s), seed))
+                found.append(compare(made, scene.facts.cluster, plan_eur, (noise, restart_s), seed))
     keys = ("noise", "restart_s", "seed", "plan_eur", "real_eur", "plan_pct", "calls_eur", "calls_pct", "per_call_pct")
     write_csv(out, "table3", keys, ([f"{getattr(one, key):.6g}" for key in keys] for one in found))
     groups = [

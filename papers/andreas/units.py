@@ -66,6 +66,6 @@ class Done:
 def run_unit(unit: Unit, data: Path) -> tuple[str, Outcome]:
     """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
     row, scene = unit.row, read_workload(unit.workload, unit.seed, data)
-    believed = noisy(scene.workload.jobs.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
+    believed = noisy(scene.facts.times.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
     made = simulate_energy(scene, row.policy, dict(row.settings), believed, seed=unit.seed)
     return unit.key, Outcome({**figures(made.log), "cpu_s": made.cpu_s})

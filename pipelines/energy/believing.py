@@ -53,11 +53,11 @@ def believed_times(
     if spec.kind == "oracle":
         return Believed()
     if spec.kind == "noisy":
-        return Believed(noisy(scene.workload.jobs.epoch_s, scene.job_ids, spec.probability, seed))
+        return Believed(noisy(scene.facts.times.epoch_s, scene.job_ids, spec.probability, seed))
     if spec.kind == "conservative":
         from jobcast.models.epoch_time.guarded import slowest_s
 
-        return Believed(slowest_s(scene.workload.jobs.epoch_s))
+        return Believed(slowest_s(scene.facts.times.epoch_s))
     if spec.kind == "registry":
         from jobcast.pipelines.energy.forecasting import registered_times
 

@@ -43,7 +43,7 @@ def registered_times(
     TraceError
         A model of the window is without a known point.
     """
-    told, profiled_s = BadAnswers(), scene.workload.jobs.epoch_s
+    told, profiled_s = BadAnswers(), scene.facts.times.epoch_s
     asked = registered(EPOCH_TIME, spec, home, told, EPOCHS, degrade)
     if asked is None:
         return Believed(slowest_s(profiled_s), told=told)
@@ -84,6 +84,6 @@ def _as_in_scene(model: Any, points: ProfileTable, scene: EnergyScene) -> Floats
     pairs = list(zip(facts.models, facts.batch_sizes, strict=True))
     distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
     models, batch_sizes = zip(*distinct, strict=True)
-    most = scene.workload.jobs.epoch_s.shape[2]
+    most = scene.facts.times.epoch_s.shape[2]
     told = believed_epoch_s(model, points, models, batch_sizes, facts.gpu_types, most)
     return told[[distinct[pair] for pair in pairs]] * facts.scale[:, None, None]

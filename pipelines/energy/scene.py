@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.energy import EnergyCluster, EnergyJobs, Floats
+from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
 from jobcast.domain.errors import TraceError
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.pipelines.clusters import assumed_power, energy_cluster
 from jobcast.pipelines.scenes import Bare, Scene
-from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
+from jobcast.simulator.workload import Workload
 from jobcast.traces.profiles import ProfileTable, read_profiles
 from jobcast.traces.table import Trace
 
@@ -24,16 +25,20 @@ WHO = "schedulers of energy"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnergyFacts:
-    """What is known of the times of jobs.
+    """What is known of jobs and nodes.
 
     Attributes
     ----------
+    times : epochs of jobs and how long they take, in truth
+    cluster : the nodes
     profiles : the true times
     scale : (n_jobs,) seconds an epoch over the profiled ones; 1 unless the trace binds durations, see `energy_jobs`
     models, batch_sizes : (n_jobs,); no batch size: None
     gpu_types : of each kind of nodes
     """
 
+    times: EpochTimes
+    cluster: EnergyCluster
     profiles: ProfileTable
     scale: Floats
     models: tuple[str, ...]
@@ -41,7 +46,7 @@ class EnergyFacts:
     gpu_types: tuple[str, ...]
 
 
-EnergyScene = Scene[EnergyWorkload, EnergyFacts]
+EnergyScene = Scene[Workload, EnergyFacts]
 
 
 def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
@@ -67,16 +72,30 @@ def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
     table = read_profiles(profiles)
     epochs = window.needed("epochs", WHO).cast(pl.Float64).to_numpy()
     models, batch_sizes = tuple(window.needed("model", WHO).to_list()), tuple(window.values("batch_size"))
-    facts = EnergyFacts(table, _scale(window, table, models, batch_sizes, epochs), models, batch_sizes, gpu_types)
+    scale = _scale(window, table, models, batch_sizes, epochs)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
-    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * facts.scale[:, None, None])
+    epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
+    facts = EnergyFacts(EpochTimes(epochs, epoch_s), cluster, table, scale, models, batch_sizes, gpu_types)
     _refuse_homeless(epoch_s, window, facts)
-    jobs = EnergyJobs(window.submit_s, window.due_s, window.numbers("weight", DEFAULT_WEIGHT), epochs, epoch_s)
-    workload = EnergyWorkload(jobs, EnergyTruth(epoch_s), cluster, cut.job_ids, window.gpus, window.duration_s)
+    workload = _workload(cut, cluster)
     workload.check()
     notes = (place.origin, *assumed_power(place), *table.notes, *_missing(window))
     inputs = {"profiles": {"path": table.path, "sha256": table.sha256, "rows": len(table)}}
     return cut.of(workload, facts, *notes, inputs=inputs)
+
+
+def _workload(cut: Bare, cluster: EnergyCluster) -> Workload:
+    """Jobs that may all be stopped, in one pool; one that asks for more GPUs than there are asks for all of them."""
+    window, servers = cut.trace, cluster.kind_gpus[cluster.kind_of].tolist()
+    total = sum(servers)
+    gpus, weights = np.minimum(window.gpus, total).tolist(), window.numbers("weight", DEFAULT_WEIGHT).tolist()
+    rows = zip(cut.job_ids, window.submit_s.tolist(), gpus, weights, window.due_s.tolist(), strict=True)
+    jobs = [
+        Job(seq, job_id, FLAT_POOL, submit_s, asked, preemptible=True, weight=weight, due_s=due_s)
+        for seq, (job_id, submit_s, asked, weight, due_s) in enumerate(rows)
+    ]
+    outcomes = [Outcome(duration_s) for duration_s in window.duration_s.tolist()]
+    return Workload(jobs, outcomes, [Pool(FLAT_POOL, total)], servers=servers)
 
 
 def epoch_times(

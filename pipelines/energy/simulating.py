@@ -3,19 +3,21 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from jobcast.domain.energy import EnergyPolicy, Floats
+from jobcast.domain.energy import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ENERGY, split_settings
-from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.energy.run import replay_energy
+from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import RunLog
+from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.spans import by_job
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import write_parquet
@@ -26,11 +28,32 @@ SEED = "seed"
 """Setting of policies that draw."""
 
 
-def policy_of(policy: str, settings: Mapping[str, str], seed: int) -> EnergyPolicy:
-    """A policy with its own of some settings; one that draws takes the seed where none is set. Raises ConfigError."""
+def policy_of(policy: str, settings: Mapping[str, str], seed: int) -> Any:
+    """A policy with its settings; one that draws takes the seed where none is set. Raises ConfigError."""
     spec = find_of_kind(policy, ENERGY)
     drawn = {SEED: seed} if SEED in spec.settings.model_fields else {}
-    return cast(EnergyPolicy, make_rule(policy, None, {**drawn, **settings}))
+    return make_policy(policy, None, {**drawn, **settings})
+
+
+def replay_scene(
+    scene: EnergyScene,
+    policy: Any,
+    *,
+    known_s: Floats | None = None,
+    true_s: Floats | None = None,
+    snapshot_epochs: int = 1,
+    restart_s: float = 0.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> RunLog:
+    """The log of a scene under a policy, with its energy and the time that decisions take.
+
+    `known_s`, `true_s` : (n_jobs, n_kinds, most_gpus) seconds an epoch, the scene's by default
+    """
+    facts, timed = scene.facts, Timed(policy)
+    known_s = facts.times.epoch_s if known_s is None else known_s
+    times = facts.times if true_s is None else facts.times._replace(epoch_s=true_s)
+    law = Epochs(times, facts.cluster, known_s, snapshot_epochs, restart_s)
+    return replay(scene.workload, timed, progress=progress, law=law, meters=(EnergyMeter(facts.cluster), timed))
 
 
 def simulate_energy(
@@ -46,10 +69,11 @@ def simulate_energy(
 
     `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
     """
-    rule, workload = policy_of(policy, settings, seed), scene.workload.believing(believed_epoch_s)
-    how = dict(split_settings(find_of_kind(policy, ENERGY), settings).mechanism)
+    rule, how = policy_of(policy, settings, seed), split_settings(find_of_kind(policy, ENERGY), settings).mechanism
+    law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s}
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay_energy(workload, rule, progress=progress, **how)
+    with plugin_named(policy):
+        log = replay_scene(scene, rule, known_s=believed_epoch_s, progress=progress, **law)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
 
 

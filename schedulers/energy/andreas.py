@@ -77,7 +77,7 @@ class Andreas:
         """As users write it."""
         return "andreas"
 
-    def decide(self, view: EnergyView) -> Deployment:
+    def schedule(self, view: EnergyView) -> Deployment:
         """The schedule from now on."""
         return self.best(view)[0]
 
@@ -107,7 +107,7 @@ def warm() -> None:
     cluster = EnergyCluster(nodes, np.ones(1, dtype=np.int64), np.ones((1, 2)), 1.0, tariff)
     waits, never = np.full(1, POSTPONED), np.zeros(1, dtype=np.bool_)
     view = EnergyView(0.0, jobs, cluster, nodes, waits, nodes, one, one, never, 0.0, 1.0)
-    Andreas(AndreasSettings(max_iterations=1)).decide(view)
+    Andreas(AndreasSettings(max_iterations=1)).schedule(view)
 
 
 def stream(seed: int, call: int) -> int:

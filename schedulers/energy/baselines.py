@@ -33,7 +33,7 @@ class QueuePolicy:
     order: QueueOrder
     settings: QueueSettings = field(default_factory=QueueSettings)
 
-    def decide(self, view: EnergyView) -> Deployment:
+    def schedule(self, view: EnergyView) -> Deployment:
         """Running jobs go on; waiting ones start where they have room, on the node with the least of it."""
         here = view.active
         node_of, gpus_of = view.node_of[here].astype(np.int64), view.gpus_of[here].astype(np.int64)

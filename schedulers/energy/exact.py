@@ -54,7 +54,7 @@ class Exact:
         """As users write it."""
         return "exact"
 
-    def decide(self, view: EnergyView) -> Deployment:
+    def schedule(self, view: EnergyView) -> Deployment:
         """The cheapest schedule found in the time."""
         return solve(view, self.settings).deployment
 

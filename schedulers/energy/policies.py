@@ -4,7 +4,16 @@ from typing import Any
 
 from pydantic import Field
 
-from jobcast.schedulers.policies import ENERGY, EPOCH_TIMES, TIMES, WATTS, Make, PolicySpec, of_settings
+from jobcast.schedulers.policies import (
+    ENERGY,
+    EPOCH_TIMES,
+    TIMES,
+    WATTS,
+    EnergyMechanism,
+    Make,
+    PolicySpec,
+    of_settings,
+)
 from jobcast.schedulers.settings import AtLeastZero, Chance, Count, Flag, Seconds, Settings, Whole
 
 HOLD = 0.1
@@ -98,6 +107,15 @@ def _spec(
         preempts=preempts,
         most_jobs=most_jobs,
     )
+
+
+def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
+    """A rule that makes whole schedules as the engine can ask it; one that answers the engine itself stays."""
+    from jobcast.schedulers.energy.whole import WholeSchedule
+
+    if not hasattr(rule, "schedule"):
+        return rule
+    return WholeSchedule(rule.schedule, name, mechanism.period_s, mechanism.on_events, mechanism.restart_s)
 
 
 ENERGY_POLICIES = (

@@ -74,10 +74,11 @@ class Separable:
             heappop(heap)
         return inf
 
-    def due(self, limit_s: float) -> list[Milestone]:
-        """Milestones up to an instant, taken out."""
-        heap, at_s, found = self.heap, self.at_s, []
-        while heap and heap[0][0] <= limit_s:
+    def due(self, limit_s: float, most: int | None = None) -> list[Milestone]:
+        """Milestones up to an instant, taken out; the first `most` of them alone."""
+        heap, at_s = self.heap, self.at_s
+        found: list[Milestone] = []
+        while heap and heap[0][0] <= limit_s and (most is None or len(found) < most):
             one = heappop(heap)
             if at_s[one[2]] == one[0]:
                 at_s[one[2]] = inf

@@ -125,7 +125,7 @@ class Tasks:
         """Instant of the next completion, seconds from the epoch."""
         return self.world.origin_s + self._next_s
 
-    def due(self, limit_s: float) -> list[Milestone]:
+    def due(self, limit_s: float, most: int | None = None) -> list[Milestone]:
         """Completions up to an instant."""
         if self.next_s() > limit_s:
             return []

@@ -220,14 +220,15 @@ def test_defaults_of_settings_are_those_of_the_class(name):
 
 def test_defaults_of_mechanisms_are_those_of_the_engines():
     from jobcast.domain.tasks import TaskRule
+    from jobcast.schedulers.energy.whole import WholeSchedule
     from jobcast.schedulers.rounds import RESTART_S, ROUND_S
-    from jobcast.simulator.energy.run import replay_energy
+    from jobcast.simulator.laws.epochs import Epochs
     from jobcast.simulator.laws.tasks import Tasks
 
     rounds = split_settings(find_policy("las")).mechanism
     assert (rounds.round_s, rounds.restart_s) == (ROUND_S, RESTART_S)
-    for name, engine in (("mlfs", Tasks), ("edf", replay_energy)):
-        told = inspect.signature(engine).parameters
+    for name, engines in (("mlfs", (Tasks,)), ("edf", (WholeSchedule, Epochs))):
+        told = {key: one for engine in engines for key, one in inspect.signature(engine).parameters.items()}
         how = dict(split_settings(find_policy(name)).mechanism)
         assert how.pop("round_s", 60.0) == TaskRule.trigger.period_s
         assert how == {key: told[key].default for key in how}

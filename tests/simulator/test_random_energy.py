@@ -11,7 +11,7 @@ import pytest
 
 from jobcast.schedulers.policies import ENERGY
 from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.simulator.energy.accounting import cost_of_spans
+from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.metrics import tardiness_s
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
@@ -81,7 +81,7 @@ def check_energy(name, seed):
     for job in range(len(log)):
         check_job(log, workload, job, times["restart_s"])
     found = cost_of_spans(log.spans, workload.cluster)
-    assert found.kwh == pytest.approx(meter.node_kwh, rel=1e-6, abs=1e-9)
+    assert found.kwh == pytest.approx(meter.drawn[:, 0], rel=1e-6, abs=1e-9)
     assert log.columns["energy_kwh"].sum() == pytest.approx(log.totals["energy_kwh"], rel=1e-6, abs=1e-9)
 
 
@@ -105,7 +105,7 @@ def check_job(log, workload, job, restart_s):
         assert log.end_s[job] - log.start_s[job] <= EVENT_DUST_S + dust_s(log.end_s)
         return
     kinds = workload.cluster.kind_of[spans.node[rows]]
-    epoch_s = workload.truth.epoch_s[job, kinds, spans.gpus[rows].astype(int) - 1]
+    epoch_s = workload.true_s[job, kinds, spans.gpus[rows].astype(int) - 1]
     lasted_s = spans.until_s[rows] - spans.from_s[rows]
     dust = (EVENT_DUST_S + dust_s(log.end_s)) / epoch_s.min() + 1e-6
     lost_s = np.where(np.arange(len(rows)) > 0, restart_s, 0.0)

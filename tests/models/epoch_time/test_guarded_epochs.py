@@ -9,8 +9,7 @@ from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.models.epoch_time.guarded import MOST_FASTER, MOST_SLOWER, guarded_epoch_s, slowest_s
 from jobcast.schedulers.policies import ENERGY
 from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.simulator.energy.run import replay_energy
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, workload_of
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, replayed, workload_of
 
 CLUSTER = cluster_of((1, (0.0, 420.0, 670.0)), (1, (0.0, 240.0)))
 JOBS = jobs_of(
@@ -58,7 +57,7 @@ def run(policy, believed_s):
     """What becomes of the jobs where a policy goes by some times."""
     jobs = JOBS._replace(epoch_s=believed_s)
     made = make_policy(policy, None, SETTINGS.get(policy, {}))
-    log = replay_energy(workload_of(jobs, CLUSTER, TRUE_S), made)
+    log = replayed(workload_of(jobs, CLUSTER, TRUE_S), made)
     columns = (log.start_s, log.end_s, log.columns["energy_eur"], log.columns["migrations"])
     return tuple(column.tolist() for column in columns)
 

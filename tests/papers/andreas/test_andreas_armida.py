@@ -46,7 +46,7 @@ def test_calls_are_five_minutes_apart(plan):
 
 
 def test_where_times_are_right_calls_expect_what_happens(scene, plan):
-    cluster = scene.workload.cluster
+    cluster = scene.facts.cluster
     for one in plan.calls:
         assert one.eur == pytest.approx(real_eur(plan.log, cluster, one.now_s, one.now_s + PERIOD_S), abs=1e-9)
     assert sum(one.eur for one in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
@@ -67,7 +67,7 @@ def test_a_call_expects_less_of_a_job_that_ends_before_the_next():
 
 
 def test_without_noise_and_restarts_nothing_deviates(scene, plan):
-    found = compare(plan, scene.workload.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
+    found = compare(plan, scene.facts.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
     assert (found.plan_pct, found.calls_pct, found.per_call_pct) == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
 
 

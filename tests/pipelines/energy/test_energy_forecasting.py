@@ -48,7 +48,7 @@ def believed(scene, tmp_path, known=None, allow_overlap=False):
 def test_forecasts_go_by_three_points_a_model_and_type(scene, registered, tmp_path):
     registered()
     told = believed(scene, tmp_path)
-    true = scene.workload.jobs.epoch_s
+    true = scene.facts.times.epoch_s
     assert told.models == {"epoch-time": 7}
     assert told.told.figures() == {}
     assert "from 24 points of" in told.notes[0]  # four models on two types
@@ -64,8 +64,8 @@ def test_points_that_are_named_are_believed_as_they_are(scene, registered, tmp_p
     frame = scene.facts.profiles.frame.with_columns(epoch_s=pl.col("epoch_s") * 3.0)
     write_profiles(frame, tmp_path / "known.csv")
     told = believed(scene, tmp_path, known=tmp_path / "known.csv")
-    runs = np.isfinite(scene.workload.jobs.epoch_s)
-    assert_allclose(told.epoch_s[runs], 3.0 * scene.workload.jobs.epoch_s[runs])
+    runs = np.isfinite(scene.facts.times.epoch_s)
+    assert_allclose(told.epoch_s[runs], 3.0 * scene.facts.times.epoch_s[runs])
 
 
 def test_a_model_without_a_point_is_named(scene, registered, tmp_path):

@@ -60,10 +60,10 @@ def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
     table = profiles("m,32,v100,1,8", "m,32,v100,2,5", "m,32,t4,1,20", "m,32,t4,2,11", "m,64,t4,1,15")
     scene = energy_jobs(cut_scene(trace, nodes), profiles=table)
     inf = np.inf
-    assert_array_equal(scene.workload.jobs.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
-    assert_array_equal(scene.workload.jobs.epochs, [7, 3])
+    assert_array_equal(scene.facts.times.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
+    assert_array_equal(scene.facts.times.epochs, [7, 3])
     assert_array_equal(scene.workload.jobs.submit_s, [0, 5])
-    workload = scene.workload.believing(scene.workload.jobs.epoch_s * 2)
+    workload = scene.workload.believing(scene.facts.times.epoch_s * 2)
     assert_array_equal(workload.jobs.epoch_s[0, 0], [16, 10])
     assert_array_equal(workload.truth.epoch_s[0, 0], [8, 5])
 
@@ -151,4 +151,4 @@ def test_batch_sizes_may_be_missing_for_some(nodes, jobs, profiles):
     assert trace.jobs["batch_size"].null_count() == 1
     trace = replace(trace, jobs=trace.jobs.with_columns(pl.col("batch_size")))
     scene = energy_jobs(cut_scene(trace, nodes), profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
-    assert_array_equal(scene.workload.jobs.epoch_s[:, 1, 0], [10, 20])
+    assert_array_equal(scene.facts.times.epoch_s[:, 1, 0], [10, 20])

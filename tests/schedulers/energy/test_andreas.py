@@ -38,7 +38,7 @@ def andreas(**settings):
 
 
 def answer(view, **settings):
-    node, gpus = andreas(**settings).decide(view)
+    node, gpus = andreas(**settings).schedule(view)
     return list(zip(node.tolist(), gpus.tolist(), strict=True))
 
 
@@ -65,7 +65,7 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
 @settings(max_examples=60, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 3), thorough=st.booleans())
 def test_same_seed_and_call_same_answer(view, seed, thorough):
-    first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).decide(view) for _ in range(2))
+    first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).schedule(view) for _ in range(2))
     assert first.node_of.tolist() == again.node_of.tolist()
     assert first.gpus_of.tolist() == again.gpus_of.tolist()
 
@@ -80,7 +80,7 @@ def test_more_constructions_never_cost_more(view, seed):
 @settings(max_examples=60, deadline=None)
 @given(view=VIEWS)
 def test_the_first_construction_leaves_running_jobs_where_they_run(view):
-    deployment = andreas(max_iterations=1).decide(view)
+    deployment = andreas(max_iterations=1).schedule(view)
     here = view.active
     ran = view.node_of[here] != POSTPONED
     assert (deployment.node_of[ran] == view.node_of[here][ran]).all()
@@ -90,7 +90,7 @@ def test_the_first_construction_leaves_running_jobs_where_they_run(view):
 @settings(max_examples=100, deadline=None)
 @given(view=VIEWS, chosen=SETTINGS)
 def test_no_gpu_idles_that_a_waiting_job_could_use(view, chosen):
-    deployment = Andreas(chosen).decide(view)
+    deployment = Andreas(chosen).schedule(view)
     free, times_s = free_after(view, deployment), startable_s(view)
     for row in np.flatnonzero(deployment.node_of == POSTPONED):
         for node in np.flatnonzero(free):
@@ -285,5 +285,5 @@ def test_warming_leaves_nothing_to_compile():
 
     warm()
     compiled = len(construct.signatures)
-    andreas().decide(small(0))
+    andreas().schedule(small(0))
     assert len(construct.signatures) == compiled == 1

@@ -18,14 +18,14 @@ def policy(name, strict=False):
 
 
 def answer(view, name, strict=False):
-    node, gpus = policy(name, strict).decide(view)
+    node, gpus = policy(name, strict).schedule(view)
     return list(zip(node.tolist(), gpus.tolist(), strict=True))
 
 
 @settings(max_examples=150, deadline=None)
 @given(view=energy_views(most_jobs=8, tariffs=True), name=NAMES, strict=st.booleans())
 def test_running_jobs_stay_and_others_get_their_one_configuration(view, name, strict):
-    deployment = policy(name, strict).decide(view)
+    deployment = policy(name, strict).schedule(view)
     here = view.active
     ran = view.node_of[here] != POSTPONED
     assert (deployment.node_of[ran] == view.node_of[here][ran]).all()

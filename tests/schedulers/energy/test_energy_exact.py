@@ -166,15 +166,15 @@ def test_capacity_told_once_a_node_leaves_the_optimum(monkeypatch):
 
 def test_the_same_view_has_the_same_answer():
     some = random_view(11, 6, 3)
-    assert rows(Exact().decide(some)) == rows(Exact().decide(some))
+    assert rows(Exact().schedule(some)) == rows(Exact().schedule(some))
     assert Exact().name == "exact"
 
 
 def test_no_job_and_no_configuration():
     stuck = view(NODE, [([[INF, INF, INF]], 2, 0, 1)])
-    assert rows(Exact().decide(stuck)) == [(POSTPONED, 0)]
-    assert rows(Exact(ExactSettings(force_nodes=True)).decide(stuck)) == [(POSTPONED, 0)]
-    assert rows(Exact().decide(stuck._replace(active=np.array([], dtype=int)))) == []
+    assert rows(Exact().schedule(stuck)) == [(POSTPONED, 0)]
+    assert rows(Exact(ExactSettings(force_nodes=True)).schedule(stuck)) == [(POSTPONED, 0)]
+    assert rows(Exact().schedule(stuck._replace(active=np.array([], dtype=int)))) == []
 
 
 @pytest.mark.parametrize("wrong", [{"rho": -1.0}, {"rho": float("nan")}, {"rho": INF}, {"time_limit_s": 0.0}])

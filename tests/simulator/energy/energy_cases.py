@@ -6,9 +6,13 @@ from math import inf
 import numpy as np
 from hypothesis import strategies as st
 
-from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
-from jobcast.simulator.energy.run import EnergyReplay
-from jobcast.simulator.energy.workload import EnergyTruth, EnergyWorkload
+from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, EpochTimes, Tariff
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
+from jobcast.schedulers.energy.whole import WholeSchedule
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.epochs import Epochs
+from jobcast.simulator.meters import EnergyMeter, Timed
+from jobcast.simulator.workload import Workload
 
 PRICE_EUR_KWH = 0.172
 PUE = 1.33
@@ -66,18 +70,96 @@ def cluster_of(*kinds, pue=PUE, price=PRICE_EUR_KWH, tariff=None):
     )
 
 
+@dataclass(frozen=True)
+class World:
+    """Jobs, what is known of them, their true times, nodes; the workload of it."""
+
+    jobs: EnergyJobs
+    cluster: EnergyCluster
+    true_s: np.ndarray
+    workload: Workload
+
+    def law(self, **settings):
+        """A law for a run."""
+        return Epochs(EpochTimes(self.jobs.epochs, self.true_s), self.cluster, self.jobs.epoch_s, **settings)
+
+    def __len__(self):
+        return len(self.jobs.submit_s)
+
+
 def workload_of(jobs, cluster, true_s=None):
-    """A workload of jobs j0, j1, ...; the truth is what the jobs are believed to take unless it is given."""
-    truth = EnergyTruth(jobs.epoch_s if true_s is None else np.asarray(true_s, dtype=float))
-    return EnergyWorkload(jobs, truth, cluster, [f"j{job}" for job in range(len(jobs.submit_s))])
+    """A world of jobs j0, j1, ...; the truth is what the jobs are believed to take unless it is given.
+
+    They ask for the GPUs of their fastest configuration, which is what they last for alone.
+    """
+    true_s = jobs.epoch_s if true_s is None else np.asarray(true_s, dtype=float)
+    servers = cluster.kind_gpus[cluster.kind_of].tolist()
+    fits = np.arange(1, true_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
+    fastest_s = np.where(fits, true_s, inf)[:, np.unique(cluster.kind_of)].min(axis=1)
+    digits = 1 if len(jobs.submit_s) <= 10 else 4
+    rows = zip(*(column.tolist() for column in jobs[:4]), fastest_s, strict=True)
+    made = [
+        (
+            Job(
+                seq,
+                f"j{seq:0{digits}}",
+                FLAT_POOL,
+                submit_s,
+                int(times.argmin()) + 1,
+                preemptible=True,
+                weight=weight,
+                due_s=due_s,
+            ),
+            Outcome(epochs * times.min()),
+        )
+        for seq, (submit_s, due_s, weight, epochs, times) in enumerate(rows)
+    ]
+    workload = Workload(*map(list, zip(*made, strict=True)), [Pool(FLAT_POOL, sum(servers))], servers=servers)
+    return World(jobs, cluster, true_s, workload)
 
 
-def metered(workload, policy, *, period_s=300.0, on_events=True, snapshot_epochs=1, restart_s=0.0):
+class Told(WholeSchedule):
+    """A policy of this folder's, which keeps what it saw and knows jobs by their place among all of them."""
+
+    def __init__(self, policy, **settings):
+        super().__init__(policy.schedule, policy.name, **settings)
+        self.started = None
+
+    def seen(self, view):
+        found, count, here = super().seen(view), len(view.facts(EpochTimes).epochs), list(view.active)
+        if self.started is None:
+            self.started = np.zeros(count, dtype=np.bool_)
+        self.started[here] = found.started
+
+        def of_all(column, value=0.0):
+            whole = np.full((count, *column.shape[1:]), value, dtype=column.dtype)
+            whole[here] = column
+            return whole
+
+        return found._replace(
+            jobs=EnergyJobs(*(of_all(column) for column in found.jobs)),
+            active=np.array(here),
+            node_of=of_all(found.node_of, POSTPONED),
+            gpus_of=of_all(found.gpus_of),
+            left=of_all(found.left),
+            left_saved=of_all(found.left_saved),
+            started=self.started.copy(),
+        )
+
+
+def metered(world, policy, *, period_s=300.0, on_events=True, snapshot_epochs=1, restart_s=0.0, progress=None):
     """The log of a run, and what the engine metered node by node."""
-    run = EnergyReplay(workload, policy, period_s, on_events, snapshot_epochs, restart_s)
-    while run.step():
-        pass
-    return run.log(), run.state.meter
+    if not isinstance(policy, WholeSchedule):
+        policy = Told(policy, period_s=period_s, on_events=on_events, restart_s=restart_s)
+    policy, meter = Timed(policy), EnergyMeter(world.cluster)
+    law = world.law(snapshot_epochs=snapshot_epochs, restart_s=restart_s)
+    log = replay(world.workload, policy, progress=progress, law=law, meters=(meter, policy))
+    return log, meter
+
+
+def replayed(world, policy, **settings):
+    """The log of a run."""
+    return metered(world, policy, **settings)[0]
 
 
 def view_of(

@@ -20,7 +20,7 @@ class Script:
     def __init__(self, steps):
         self.steps, self.views = dict(steps), []
 
-    def decide(self, view):
+    def schedule(self, view):
         self.views.append(copy_of(view))
         node, gpus = view.node_of[view.active].copy(), view.gpus_of[view.active].copy()
         for job, put in self.steps.get(view.now_s, {}).items():
@@ -41,7 +41,7 @@ class Greedy:
     def __init__(self):
         self.calls = []
 
-    def decide(self, view):
+    def schedule(self, view):
         self.calls.append(view.now_s)
         node, gpus = view.node_of[view.active].copy(), view.gpus_of[view.active].copy()
         free = free_gpus(view, node, gpus)
@@ -58,7 +58,7 @@ class OneByOne:
 
     name = "one by one"
 
-    def decide(self, view):
+    def schedule(self, view):
         node, gpus = np.full(len(view.active), POSTPONED), np.zeros(len(view.active), dtype=np.int64)
         node[0], gpus[0] = 0, 1
         return Deployment(node, gpus)
@@ -72,7 +72,7 @@ class Chaos:
     def __init__(self, seed, stay=0.8, place=0.8):
         self.rng, self.stay, self.place, self.views = np.random.default_rng(seed), stay, place, []
 
-    def decide(self, view):
+    def schedule(self, view):
         self.views.append(copy_of(view))
         node, gpus = view.node_of[view.active].copy(), view.gpus_of[view.active].copy()
         moves = (node == POSTPONED) | (self.rng.random(len(node)) > self.stay)

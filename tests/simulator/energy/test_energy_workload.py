@@ -1,5 +1,7 @@
 """Workloads that cannot be replayed are refused in one line."""
 
+import re
+from dataclasses import replace
 from math import inf, nan
 
 import numpy as np
@@ -7,37 +9,39 @@ import pytest
 
 from jobcast.domain.energy import Tariff
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.simulator.energy.workload import EnergyWorkload
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, tariff_of, workload_of
+from jobcast.simulator.engine import Simulation
+from tests.simulator.energy.energy_cases import EnergyJob, Told, cluster_of, jobs_of, tariff_of, workload_of
+from tests.simulator.energy.energy_policies import Greedy
 
 CLUSTER = cluster_of((1, (0.0, 100.0, 180.0)), (2, (0.0, 70.0)))
 BOTH = ((9.0, 5.0), (20.0,))
 
 
+def begin(world):
+    Simulation(world.workload, Told(Greedy()), law=world.law())
+
+
 def refused(workload, error):
     with pytest.raises(error) as told:
-        workload.check()
+        begin(workload)
     assert "\n" not in str(told.value)
     return str(told.value)
 
 
 def test_a_sound_workload_passes():
     jobs = jobs_of(EnergyJob(epoch_s=BOTH), EnergyJob(epoch_s=((), (20.0,))), cluster=CLUSTER)
-    workload_of(jobs, CLUSTER).check()
+    begin(workload_of(jobs, CLUSTER))
 
 
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"submit_s": 5.0}, "job j1 is submitted before the job above it"),
-        ({"submit_s": nan}, "job j0 is submitted before the job above it, or never"),
         ({"epochs": 0.0}, "job j0 has no epochs"),
         ({"due_s": nan}, "job j0 has a due date that is no time"),
         ({"weight": -1.0}, "job j0 has a weight below 0"),
         ({"epoch_s": ((9.0, 0.0), (20.0,))}, "job j0 has an epoch of 0 s or less"),
         ({"epoch_s": ((9.0, nan), (20.0,))}, "job j0 has an epoch of 0 s or less, or no number"),
         ({"epoch_s": ((), ())}, "job j0 can run on no node of the cluster"),
-        ({"epoch_s": ((), (inf, 9.0))}, "job j0 can run on no node of the cluster"),
     ],
 )
 def test_jobs_that_mean_nothing(changed, told):
@@ -51,22 +55,30 @@ def test_a_kind_without_nodes_is_nowhere():
     assert "job j0 can run on no node" in refused(workload_of(jobs, cluster), TraceError)
 
 
+def test_more_gpus_than_a_kind_has_are_nowhere():
+    one, two = (CLUSTER._replace(kind_of=np.array(kinds)) for kinds in ([0, 1], [0, 1, 1]))
+    jobs = jobs_of(EnergyJob(epoch_s=((), (inf, 9.0))), cluster=CLUSTER)
+    assert "job j0 can run on no node" in refused(replace(workload_of(jobs, two), cluster=one), TraceError)
+    begin(workload_of(jobs, two))  # side by side on two nodes
+
+
 def test_a_belief_that_a_job_runs_where_it_cannot():
     jobs = jobs_of(EnergyJob(epoch_s=BOTH), cluster=CLUSTER)
     true_s = np.array([[[9.0, inf], [20.0, inf]]])
     assert "job j0 is said to run where it cannot" in refused(workload_of(jobs, CLUSTER, true_s), TraceError)
 
 
-def test_shapes():
-    jobs = jobs_of(EnergyJob(epoch_s=BOTH), EnergyJob(epoch_s=BOTH), cluster=CLUSTER)
-    assert "column weight has shape (1,)" in refused(workload_of(jobs._replace(weight=np.ones(1)), CLUSTER), TraceError)
-    one = jobs._replace(epoch_s=jobs.epoch_s[:, :1])
-    assert "column epoch_s has shape (2, 1, 2)" in refused(workload_of(one, CLUSTER, jobs.epoch_s), TraceError)
-    assert "the truth's epoch_s has shape" in refused(workload_of(jobs, CLUSTER, jobs.epoch_s[:1]), TraceError)
-    unnamed = EnergyWorkload(jobs, workload_of(jobs, CLUSTER).truth, CLUSTER, ["a"])
-    assert "1 names for 2 jobs" in refused(unnamed, TraceError)
-    none = type(jobs)(*(column[:0] for column in jobs))
-    assert "there are no jobs" in refused(workload_of(none, CLUSTER), TraceError)
+@pytest.mark.parametrize("lacking", [np.s_[:1], np.s_[:, :1]])
+def test_shapes(lacking):
+    world = workload_of(jobs_of(EnergyJob(epoch_s=BOTH), EnergyJob(epoch_s=BOTH), cluster=CLUSTER), CLUSTER)
+    shape = "x".join(map(str, world.true_s[lacking].shape))
+    assert f"{shape}" in refused(replace(world, true_s=world.true_s[lacking]), TraceError)
+
+
+def test_settings_of_the_law():
+    world = workload_of(jobs_of(EnergyJob(epoch_s=BOTH), cluster=CLUSTER), CLUSTER)
+    with pytest.raises(ConfigError, match=r"snapshot_epochs is 0\.5"):
+        world.law(snapshot_epochs=0.5)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +99,5 @@ def test_shapes():
     ],
 )
 def test_clusters_that_mean_nothing(changed, told):
-    jobs = jobs_of(EnergyJob(epoch_s=BOTH), cluster=CLUSTER)
-    assert told in refused(workload_of(jobs, CLUSTER._replace(**changed)), ConfigError)
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        CLUSTER._replace(**changed).check()

@@ -1,0 +1,80 @@
+"""Policies that answer whole schedules, one node a job, as the engine asks: what they see, and what changes by it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyJobs, EnergyView, EpochTimes
+from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.policy import Decision, Grant, Trigger, View
+
+Schedule = Callable[[EnergyView], Deployment]
+LEAST_PERIOD_S = 1e-3
+
+
+class WholeSchedule:
+    """Asked on a grid of instants, and when jobs arrive or end.
+
+    Parameters
+    ----------
+    schedule : says where all active jobs are from now on
+    name : what results call it
+    period_s : H, seconds between two calls at the latest. ANDREAS, appendix B: 5 minutes.
+    on_events : whether it is also called at submissions and completions; else on the grid alone
+    restart_s : what a start after the first costs, as the schedule counts on; the law charges its own
+    """
+
+    def __init__(
+        self, schedule: Schedule, name: str, period_s: float = 300.0, on_events: bool = True, restart_s: float = 0.0
+    ) -> None:
+        if not LEAST_PERIOD_S <= period_s < np.inf:
+            raise ConfigError(f"period_s is {period_s:g}; it must be at least {LEAST_PERIOD_S:g} s")
+        self.schedule, self.name, self.restart_s = schedule, name, restart_s
+        self.trigger = Trigger(on_events=on_events, period_s=period_s)
+        self.calls = 0
+
+    def decide(self, view: View) -> Decision:
+        """Jobs that are put where they are go on; all others change."""
+        seen = self.seen(view)
+        self.calls += 1
+        node_of, gpus_of = (np.asarray(column) for column in self.schedule(seen))
+        if any(one.shape != seen.active.shape or one.dtype.kind not in "iu" for one in (node_of, gpus_of)):
+            raise DecisionError(
+                f"policy {self.name} at {view.now_s:.6f} s: gives nodes {node_of.dtype}{node_of.shape} and GPUs "
+                f"{gpus_of.dtype}{gpus_of.shape} for {len(seen.active)} active jobs; give whole numbers, one a job"
+            )
+        moved = np.flatnonzero((node_of != seen.node_of[seen.active]) | (gpus_of != seen.gpus_of[seen.active]))
+        seqs, change = list(view.active), {}
+        for row, node, gpus in zip(moved.tolist(), node_of[moved].tolist(), gpus_of[moved].tolist(), strict=True):
+            change[seqs[row]] = None if node == POSTPONED else Grant(gpus, (Cell(node, ANYWHERE, gpus),))
+        return Decision(change)
+
+    def seen(self, view: View) -> EnergyView:
+        """The active jobs, numbered in order of submission, as the schedule goes by them."""
+        known, cluster = view.facts(EpochTimes), view.facts(EnergyCluster)
+        jobs, seqs = list(view.active.values()), list(view.active)
+        served, held = [view.service(job) for job in jobs], [view.running.get(seq) for seq in seqs]
+        epochs, most = known.epochs[seqs], cluster.power_w.shape[1] - 1
+        fits = np.arange(1, most + 1) <= cluster.kind_gpus[:, None]
+        columns = EnergyJobs(
+            submit_s=np.array([job.submit_s for job in jobs]),
+            due_s=np.array([job.due_s for job in jobs]),
+            weight=np.array([job.weight for job in jobs], dtype=np.float64),
+            epochs=epochs,
+            epoch_s=np.where(fits, known.epoch_s[seqs][:, :, :most], np.inf),
+        )
+        return EnergyView(
+            now_s=view.now_s,
+            jobs=columns,
+            cluster=cluster,
+            active=np.arange(len(jobs)),
+            node_of=np.array([POSTPONED if run is None else run.cells[0].server for run in held], dtype=np.int64),
+            gpus_of=np.array([0 if run is None else run.grant.gpus for run in held], dtype=np.int64),
+            left=epochs - np.array([one.done for one in served]),
+            left_saved=epochs - np.array([one.saved for one in served]),
+            started=np.array([one.starts > 0 for one in served], dtype=np.bool_),
+            restart_s=self.restart_s,
+            period_s=self.trigger.period_s,
+            call=self.calls,
+        )

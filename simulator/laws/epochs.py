@@ -1,0 +1,249 @@
+"""Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
+
+from collections.abc import Sequence
+from math import floor, inf, isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.jobs import Job
+from jobcast.domain.law import EPOCHS
+from jobcast.domain.policy import Grant, Service
+from jobcast.simulator.engine import SAME_S
+from jobcast.simulator.laws.regimes import Regimed
+from jobcast.simulator.laws.separable import column
+from jobcast.simulator.placer import Placer, Starts
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+Columns = TypeVar("Columns", bound=NamedTuple)
+EPOCH_DUST = 1e-9
+"""By which the end of an epoch may be missed."""
+PATIENCE = 1_000
+"""Decisions in a row in which no job gets further than it ever was, while none is to come: three days of periods."""
+PATIENT_SNAPSHOTS = 10.0
+"""Where jobs run all the same, it must before that take so many times as long as from a start to a snapshot."""
+
+
+class Epochs(Regimed):
+    """Work is epochs. A job gets on by the time of one on all GPUs that it holds, of one or several nodes of a kind.
+
+    On more GPUs than any time is known for it is as fast as on the most that one is.
+
+    Parameters
+    ----------
+    times : in truth, by row of the workload, for any number of GPUs; infinite where a job cannot run
+    cluster : its nodes are the workload's servers; kind 0 has the reference type
+    known_s : seconds an epoch as policies know them, the true ones by default
+    snapshot_epochs : whole epochs between two snapshots; what was done after the last one a stop or a move loses
+    restart_s : seconds that a job holds its GPUs without getting on whenever it starts but for the first time
+    """
+
+    name = EPOCHS
+    patience = PATIENCE
+
+    def __init__(
+        self,
+        times: EpochTimes,
+        cluster: EnergyCluster,
+        known_s: Floats | None = None,
+        snapshot_epochs: int = 1,
+        restart_s: float = 0.0,
+    ) -> None:
+        if snapshot_epochs < 1 or snapshot_epochs != int(snapshot_epochs):
+            raise ConfigError(f"snapshot_epochs is {snapshot_epochs:g}; it must be a whole number, at least 1")
+        if not 0.0 <= restart_s < np.inf:
+            raise ConfigError(f"restart_s is {restart_s:g}; it must be at least 0 s")
+        self.every, self.restart_s, self.true = float(snapshot_epochs), restart_s, times
+        self.known = _read_only(times if known_s is None else times._replace(epoch_s=known_s))
+        self.cluster = _read_only(cluster._replace(tariff=_read_only(cluster.tariff)))
+
+    def bind(self, run: "Simulation") -> None:
+        """Make room for a run's jobs. Raises ConfigError and TraceError for what cannot be run."""
+        super().bind(run)
+        self.cluster.check()
+        _check_times(run.workload.jobs, self.true, self.known.epoch_s, self.cluster)
+        count, (epochs, epoch_s) = len(run.workload.jobs), self.true
+        self.unit_s, self.lost, self.furthest = column(count), column(count), column(count)
+        self.nodes: dict[int, NDArray[np.int64]] = {}
+        self.on_s = -inf
+        self.flat_s = _flat(epoch_s)
+        self.placer = Placer(self.cluster.kind_of, self.cluster.reference)
+        longest_s = np.where(np.isfinite(epoch_s), epoch_s, 0.0).max(axis=(1, 2)) * np.minimum(epochs, self.every)
+        self.patience_s = PATIENT_SNAPSHOTS * (float(longest_s.max()) + self.restart_s)
+
+    def epoch_s(self, run: "Simulation", job: Job, gpus: float) -> Floats:
+        """(n_kinds,) true seconds an epoch on so many GPUs."""
+        times_s: Floats = self.flat_s[run.stream.row(job), :, max(1, min(int(gpus), self.flat_s.shape[2])) - 1]
+        return times_s
+
+    def arrive(self, run: "Simulation", job: Job) -> None:
+        """Its epochs are before it."""
+        seq, epochs = job.seq, float(self.true.epochs[run.stream.row(job)])
+        unit_s = float(self.epoch_s(run, job, job.gpus)[0])
+        self.unit_s[seq] = unit_s if isfinite(unit_s) else run.stream.outcomes[seq].duration_s / epochs
+        self.aim(run, job, epochs, self.unit_s[seq])
+        self.on_s = run.now_s
+
+    def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
+        """A job runs on whole GPUs of nodes of one kind, where an epoch ends."""
+        nodes = [cell.server for cell in grant.cells if 0 <= cell.server < len(self.cluster.kind_of)]
+        kinds = {int(self.cluster.kind_of[node]) for node in nodes}
+        if grant.gpus % 1:
+            return f"it runs on whole GPUs, it is given {grant.gpus:g}"
+        if len(kinds) > 1:
+            return f"nodes {', '.join(map(str, nodes))} are not of one kind"
+        if kinds and not isfinite(self.epoch_s(run, job, grant.gpus)[kinds.pop()]):
+            return f"it cannot run on {grant.gpus:g} GPUs of node {nodes[0]}"
+        return None
+
+    def place(self, run: "Simulation", starts: Starts) -> Starts:
+        """Starts that name no nodes are given some; what does not fit is left out."""
+        if all(grant.cells for _, grant in starts):
+            return starts
+
+        def able(job: Job, gpus: float) -> NDArray[np.bool_]:
+            return np.isfinite(self.epoch_s(run, job, gpus))
+
+        return self.placer.complete(starts, np.array(run.cluster.free_on), able, self.nodes)
+
+    def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
+        """A stop or a move goes back to the last snapshot; a start costs its time, but for the first."""
+        seq, now_s = job.seq, run.now_s
+        if old is not None:
+            done, saved = self.done(seq, now_s), self.saved(seq, now_s)
+            self.halt(seq, now_s)
+            self.work[seq] = saved
+            self.lost[seq] += done - saved
+            counted = self.stops if new is None else self.moves
+            counted[seq] += 1.0
+        if new is not None:
+            lost_s = self.restart_s if self.starts[seq] else 0.0
+            self.begin(seq)
+            self.nodes[seq] = np.array([cell.server for cell in new.cells])
+            kind = self.cluster.kind_of[new.cells[0].server]
+            self.go_on(seq, now_s, 1.0 / float(self.epoch_s(run, job, new.gpus)[kind]), lost_s)
+
+    def saved(self, seq: int, now_s: float) -> float:
+        """Epochs done at the last snapshot, or as far as the job was when it started; all of them while it waits."""
+        done, rate = self.done(seq, now_s), self.rate[seq]
+        if not rate:
+            return done
+        # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
+        reached = floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
+        return min(done, max(reached, self.work[seq]))
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """A job is over."""
+        super().leave(run, job, held)
+        self.nodes.pop(job.seq, None)
+        self.on_s = run.now_s
+
+    def got_on(self, run: "Simulation") -> bool:
+        """Whether a job is further than it ever was; until that has taken very long, whether any runs."""
+        for seq in run.cluster.running:
+            done = self.done(seq, run.now_s)
+            if done > self.furthest[seq] + EPOCH_DUST:
+                self.furthest[seq], self.on_s = done, run.now_s
+        return len(run.cluster.running) > 0 and run.now_s - self.on_s <= self.patience_s
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """What an active job has received by now."""
+        told = super().service(run, job)
+        return told._replace(run_s=told.done * self.unit_s[job.seq], saved=self.saved(job.seq, run.now_s))
+
+    def facts(self, run: "Simulation", kind: type[Any]) -> Any:
+        """`EpochTimes` as policies know them, by seq, and the `EnergyCluster`."""
+        if kind is EnergyCluster:
+            return self.cluster
+        if kind is not EpochTimes:
+            return super().facts(run, kind)
+        if not run.workload.closed:
+            return self.known
+        rows = [run.stream.row(job) for job in run.jobs]
+        return EpochTimes(self.known.epochs[rows], self.known.epoch_s[rows])
+
+    def told(self, run: "Simulation") -> dict[str, Any]:
+        """Stops, moves, what they lost, and what counts against lateness."""
+        count = len(run.jobs)
+        columns = {
+            "due_s": np.array([job.due_s for job in run.jobs]),
+            "weight": np.array([job.weight for job in run.jobs], dtype=np.float64),
+            "migrations": np.array(self.moves[:count]),
+            "lost_epochs": np.array(self.lost[:count]),
+        }
+        return {**super().told(run), "columns": columns}
+
+    def fork(self) -> Self:
+        """A copy that goes its own way."""
+        copy = super().fork()
+        copy.unit_s, copy.lost, copy.furthest = self.unit_s[:], self.lost[:], self.furthest[:]
+        copy.nodes = dict(self.nodes)
+        return copy
+
+
+def _flat(epoch_s: Floats) -> Floats:
+    """Times by number of GPUs; beyond the most of which one is known, that one.
+
+    >>> _flat(np.array([[[np.inf, 5.0, np.inf]]])).tolist()
+    [[[inf, 5.0, 5.0]]]
+    """
+    most = epoch_s.shape[2]
+    widest = most - 1 - np.isfinite(epoch_s)[:, :, ::-1].argmax(axis=2)[:, :, None]
+    flat: Floats = np.where(np.arange(most) > widest, np.take_along_axis(epoch_s, widest, axis=2), epoch_s)
+    return flat
+
+
+def _read_only(columns: Columns) -> Columns:
+    """The same columns, over the same memory; arrays refuse to be written to."""
+    shown = {name: one.view() for name, one in columns._asdict().items() if isinstance(one, np.ndarray)}
+    for one in shown.values():
+        one.flags.writeable = False
+    return columns._replace(**shown)
+
+
+def _check_times(jobs: Sequence[Job], times: EpochTimes, known_s: Floats, cluster: EnergyCluster) -> None:
+    """Refuse jobs that mean nothing or can run nowhere, with their names. Raises TraceError.
+
+    Parameters
+    ----------
+    jobs : in the workload's order
+    times, known_s : as `Epochs` takes them
+    cluster : one that was checked
+    """
+    count, true_s = len(jobs), times.epoch_s
+    shapes = (
+        (times.epochs, (count,)),
+        (true_s, (count, len(cluster.kind_gpus), *true_s.shape[2:3])),
+        (known_s, true_s.shape),
+    )
+    wrong = [(found.shape, shape) for found, shape in shapes if found.shape != shape or not found.size]
+    if wrong:
+        found, shape = ("x".join(map(str, one)) for one in wrong[0])
+        raise TraceError(f"epochs, or the times that they take, are told for {found}; {shape} are needed, at least one")
+    total = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+    there = np.arange(1, true_s.shape[2] + 1) <= total[:, None]
+    believed, able = np.isfinite(known_s) & there, np.isfinite(true_s) & there
+    due_s, weight = (np.array([getattr(job, name) for job in jobs]) for name in ("due_s", "weight"))
+    epochs = times.epochs
+    rules: tuple[tuple[Any, str], ...] = (
+        (~(np.isfinite(epochs) & (epochs > 0.0)), "has no epochs; give more than 0"),
+        (~(due_s > -np.inf), "has a due date that is no time; infinity stands for none"),
+        (~(np.isfinite(weight) & (weight >= 0.0)), "has a weight below 0, or no number"),
+        (
+            ~((known_s > 0.0) & (true_s > 0.0)).all(axis=(1, 2)),
+            "has an epoch of 0 s or less, or no number; infinity stands for cannot run",
+        ),
+        ((believed & ~able).any(axis=(1, 2)), "is said to run where it cannot; leave that time infinite"),
+        (
+            ~believed.any(axis=(1, 2)),
+            "can run on no node of the cluster; add nodes that it can use, or epoch times for those that there are",
+        ),
+    )
+    for bad, told in rules:
+        if bad.any():
+            raise TraceError(f"job {jobs[int(np.argmax(bad))].job_id} {told}")

@@ -1,0 +1,98 @@
+"""Training jobs that change their batch sizes on the way, whatever their law measures work in. Shockwave, section 5."""
+
+from itertools import accumulate
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Grant, Service
+from jobcast.domain.training import Progress, Regime, Training
+from jobcast.simulator.laws.separable import Separable
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+
+class Regimes(NamedTuple):
+    """A training job: its regimes in truth, the work done at their ends, and those that it has shown.
+
+    `unit_s`: seconds of run time, on the GPUs that it asked for, of a unit of its law's work.
+    """
+
+    true: tuple[Regime, ...]
+    ends: tuple[float, ...]
+    unit_s: float
+    shown: tuple[Regime, ...] = ()
+
+    @property
+    def begin(self) -> float:
+        """Work at which the running regime began."""
+        return self.ends[len(self.shown) - 1] if self.shown else 0.0
+
+    @property
+    def end(self) -> float:
+        """Work at its end."""
+        return self.ends[len(self.shown)]
+
+    @property
+    def last(self) -> bool:
+        """Whether no other comes after it."""
+        return len(self.shown) + 1 >= len(self.ends)
+
+    def next(self) -> "Regimes":
+        """The next one begins."""
+        return self._replace(shown=(*self.shown, self.true[len(self.shown)]))
+
+    def progress(self, training: Training, done: float) -> Progress:
+        """What the job reports after so much work."""
+        batch_size = self.true[len(self.shown)].batch_size if self.true else training.batch_size
+        epochs = max(0.0, done - self.begin) * self.unit_s / training.epoch_s[batch_size]
+        return Progress(sum(one.epochs for one in self.shown) + epochs, (*self.shown, Regime(batch_size, epochs)))
+
+
+class Regimed(Separable):
+    """What laws share in which training jobs show one regime after the other."""
+
+    def bind(self, run: "Simulation") -> None:
+        """Make room for a run's jobs."""
+        super().bind(run)
+        self.regimes: dict[int, Regimes] = {}
+
+    def aim(self, run: "Simulation", job: Job, work: float, unit_s: float = 1.0) -> None:
+        """So much work is all of a job's; the end of that, or of its first regime, comes next."""
+        self.goal[job.seq] = work
+        if job.training is not None:
+            true, epoch_s = run.stream.outcomes[job.seq].regimes, job.training.epoch_s
+            times_s = accumulate(one.epochs * epoch_s[one.batch_size] for one in true)
+            ends = [time_s / unit_s for time_s in times_s][:-1]
+            self.regimes[job.seq] = found = Regimes(true, (*ends, work), unit_s)
+            self.goal[job.seq] = found.end
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """Over, or at a batch size that is another."""
+        regimes = self.regimes.get(job.seq)
+        if regimes is None or regimes.last:
+            return True
+        self.regimes[job.seq] = regimes = regimes.next()
+        self.goal[job.seq] = regimes.end
+        self.expect(job.seq)
+        return False
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """A job is over."""
+        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
+        if job.training is not None:
+            del self.regimes[job.seq]
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """What an active job has received by now, and how far that got it."""
+        told = super().service(run, job)
+        if job.training is None:
+            return told
+        return told._replace(progress=self.regimes[job.seq].progress(job.training, told.done))
+
+    def fork(self) -> Self:
+        """A copy that goes its own way."""
+        copy = super().fork()
+        copy.regimes = dict(self.regimes)
+        return copy

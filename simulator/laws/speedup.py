@@ -1,0 +1,194 @@
+"""Elastic jobs: as fast as their speedup on the GPUs that they hold, stage by stage. PCS, sections 3 and 4.
+
+The compiled twin (`simulator.elastic`) plays the same world for compiled rules alone, and is copied in microseconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from jobcast.domain.elastic import DUST, ElasticJobs, ElasticView
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.law import SPEEDUP
+from jobcast.domain.policy import Grant, Service
+from jobcast.simulator.elastic.run import FLAT, ElasticCluster, alone_s
+from jobcast.simulator.elastic.state import OVERDUE_S
+from jobcast.simulator.laws.separable import Separable, column
+from jobcast.simulator.log import Floats
+from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:
+    from jobcast.simulator.engine import Simulation
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Events since the run began: how many, and the sum over them of the jobs that were active before."""
+
+    events: int = 0
+    active: float = 0.0
+
+
+class Speedup(Separable):
+    """Work is seconds on one GPU of the first type. The workload's servers are GPU types, with all GPUs of each.
+
+    Parameters
+    ----------
+    jobs : what is known of them, in the workload's order
+    size_s : (n_jobs,) the work that they really are
+    preempt_s : seconds without progress after a change of a started job's GPUs
+    origin_s : seconds from the epoch of second 0 of the jobs' columns
+    """
+
+    name = SPEEDUP
+
+    def __init__(self, jobs: ElasticJobs, size_s: Floats, preempt_s: float = 0.0, origin_s: float = 0.0) -> None:
+        self.jobs, self.size_s, self.preempt_s, self.origin_s = jobs, size_s, preempt_s, origin_s
+        self.seen = _Seen()
+
+    def bind(self, run: "Simulation") -> None:
+        """Make room for a run's jobs."""
+        super().bind(run)
+        count = len(run.workload.jobs)
+        self.stage = [0] * count
+        self.contention = column(count)
+        self.first, self.before, self.events_before = column(count), column(count), [0] * count
+
+    def count(self, run: "Simulation") -> None:
+        """An event: those who were active before it count."""
+        self.seen.active += len(run.cluster.active)
+        self.seen.events += 1
+
+    def arrive(self, run: "Simulation", job: Job) -> None:
+        """The end of its first stage comes next; at one instant milestones go by submission."""
+        seq = job.seq
+        self.begun[seq] = seq
+        self.stage[seq] = int(self.jobs.stage_of[seq])
+        self.goal[seq] = self.jobs.stage_end[self.stage[seq]] * self.size_s[seq]
+        self.first[seq] = len(run.cluster.active)
+        self.before[seq], self.events_before[seq] = self.seen.active, self.seen.events
+
+    def begin(self, seq: int) -> None:
+        """A job is given GPUs while it had none."""
+        self.starts[seq] += 1.0
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """Over, or at its next stage, in which it can use another number of GPUs."""
+        seq = job.seq
+        self.work[seq] = self.goal[seq]
+        if self.stage[seq] + 1 == self.jobs.stage_of[seq + 1]:
+            return True
+        self.stage[seq] += 1
+        self.goal[seq] = self.jobs.stage_end[self.stage[seq]] * self.size_s[seq]
+        self.go_on(seq, run.now_s, self.rate[seq])
+        return False
+
+    def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
+        """No more GPUs than the stage can use; fewer than the job's least get it nowhere."""
+        most = self.jobs.stage_most[self.stage[job.seq]]
+        if not 0.0 < grant.gpus <= most * (1.0 + DUST):
+            return f"it can use up to {most:g} GPUs, it is given {grant.gpus:g}"
+        return None if grant.cells else "it is given no GPUs of any type"
+
+    def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
+        """Work done is kept; a started job stands still after a change, unless a stage ended in which it used more."""
+        seq, now_s = job.seq, run.now_s
+        started, less, more = self.starts[seq] > 0.0, False, old is None
+        if old is None:
+            self.begin(seq)
+        else:
+            self.halt(seq, now_s)
+            less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
+            more = new is not None and _exceeds(new, old)
+            self.stops[seq] += float(less)
+        if new is not None:
+            still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
+            lost_s = self.preempt_s if started and (less or more) else still_s
+            self.go_on(seq, now_s, self._speed(seq, new), lost_s)
+
+    def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
+        """A job is over."""
+        super().leave(run, job, held)
+        self.contention[job.seq] = self._contention(job.seq)
+
+    def _speed(self, seq: int, grant: Grant) -> float:
+        """Work a second: speedup of all its GPUs, times their mean speed."""
+        table, model = self.jobs.speedup[self.jobs.model[seq], 0], self.jobs.model[seq]
+        up = float(np.interp(grant.gpus, np.arange(len(table)), table))
+        fast = sum(cell.gpus * float(self.jobs.speed[model, cell.server]) for cell in grant.cells)
+        return up * (fast / grant.gpus)
+
+    def _contention(self, seq: int) -> float:
+        """Mean number of active jobs over events: those at a job's submission, and before each event since."""
+        since = self.seen.active - self.before[seq]
+        return (self.first[seq] + since) / (1.0 + self.seen.events - self.events_before[seq])
+
+    def service(self, run: "Simulation", job: Job) -> Service:
+        """What an active job has received by now; run time is that on the GPUs that it asked for."""
+        told = super().service(run, job)
+        asked = self.jobs.speedup[self.jobs.model[job.seq], 0][min(job.gpus, self.jobs.speedup.shape[2] - 1)]
+        return told._replace(run_s=told.done / float(asked))
+
+    def facts(self, run: "Simulation", kind: type[Any]) -> Any:
+        """The jobs by column, as compiled rules see them."""
+        if kind is not ElasticView:
+            return super().facts(run, kind)
+        active = np.fromiter(run.cluster.active, dtype=np.int64)
+        left_s, contention, gpu_s = np.zeros((3, len(self.size_s)))
+        for seq in active.tolist():
+            left_s[seq] = max(float(self.jobs.size_s[seq]) - self.done(seq, run.now_s), 0.0) or OVERDUE_S
+            contention[seq], gpu_s[seq] = self._contention(seq), run.gpu_s(seq)
+        most = self.jobs.stage_most[np.array(self.stage, dtype=np.int64)]
+        now_s = run.now_s - self.origin_s
+        capacity = np.array(run.workload.servers, dtype=np.float64)
+        return ElasticView(now_s, capacity, active, len(active), self.jobs, left_s, most, gpu_s, contention)
+
+    def told(self, run: "Simulation") -> Mapping[str, Any]:
+        """GPUs that were taken away, and contention."""
+        count = len(run.jobs)
+        return {
+            **super().told(run),
+            "duration_s": alone_s(self.jobs, self.size_s)[:count],
+            "columns": {
+                "work_s": self.size_s[:count].copy(),
+                "contention_events": np.array(self.contention[:count]),
+                "gpu_s": np.array([run.gpu_s(seq) for seq in range(count)]),
+            },
+        }
+
+    def fork(self) -> Self:
+        """A copy that goes its own way."""
+        copy = super().fork()
+        copy.seen, copy.stage = _Seen(self.seen.events, self.seen.active), self.stage[:]
+        for name in ("contention", "first", "before", "events_before"):
+            setattr(copy, name, getattr(self, name)[:])
+        return copy
+
+
+def _exceeds(one: Grant, other: Grant | None) -> bool:
+    """Whether one has more GPUs of any type than the other."""
+    held = {cell.server: cell.gpus for cell in other.cells} if other is not None else {}
+    return any(cell.gpus > held.get(cell.server, 0.0) + DUST for cell in one.cells)
+
+
+def elastic_workload(jobs: ElasticJobs, size_s: Floats, cluster: ElasticCluster, origin_s: float = 0.0) -> Workload:
+    """Elastic jobs as the engine takes them, named by their position. Raises ValueError for a cluster of nodes.
+
+    Parameters
+    ----------
+    jobs, size_s : what is known of them, and the work that they really are
+    cluster : GPUs by type; the twin alone places jobs on nodes
+    origin_s : seconds from the epoch of the run's second 0
+    """
+    if len(cluster.node_gpus):
+        raise ValueError("jobs are placed on nodes by the compiled twin alone; leave the nodes out")
+    alone = alone_s(jobs, size_s).tolist()
+    rows = zip(jobs.submit_s.tolist(), jobs.most.astype(int).tolist(), jobs.least.astype(int).tolist(), strict=True)
+    made = [
+        Job(seq, f"{seq:09}", FLAT, origin_s + at, most, min_gpus=least, preemptible=True)
+        for seq, (at, most, least) in enumerate(rows)
+    ]
+    sizes = [int(gpus) for gpus in cluster.capacity]
+    return Workload(made, [Outcome(seconds) for seconds in alone], [Pool(FLAT, sum(sizes))], servers=sizes)

@@ -1,0 +1,61 @@
+"""Elastic jobs in the one loop: the same as in its compiled twin, whatever shares the GPUs out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.speedup import Speedup, elastic_workload
+from tests.simulator.elastic.elastic_cases import jobs_of, policies
+
+RULES = policies()
+
+
+def both(jobs, size_s, cluster, policy):
+    """The logs of the loop and of its twin."""
+    law = Speedup(jobs, size_s, cluster.preempt_s)
+    return (
+        replay(elastic_workload(jobs, size_s, cluster), policy, law=law),
+        replay_elastic(ElasticReplay(jobs, size_s, cluster, policy)),
+    )
+
+
+@st.composite
+def cases(draw):
+    """Jobs of up to three stages, some wrongly declared, on one type of GPUs."""
+    rows, stages = [], {}
+    at = 0.0
+    for job in range(draw(st.integers(1, 7))):
+        at += draw(st.sampled_from([0.0, 0.0, 3.0, 40.0]))
+        most = draw(st.sampled_from([1, 2, 4, 8]))
+        least = draw(st.sampled_from([0, 0, 1, most]))
+        rows.append((at, draw(st.sampled_from([5.0, 30.0, 31.0, 200.0])), most, least, draw(st.integers(0, 3))))
+        if draw(st.booleans()) and least <= 1:
+            stages[job] = [(0.3, most), (0.6, max(1, most // 2)), (1.0, max(1, most // 4))]
+    jobs = jobs_of(rows, stages=stages)
+    factors = draw(st.lists(st.sampled_from([1.0, 1.0, 0.5, 1.7]), min_size=len(rows), max_size=len(rows)))
+    cluster = ElasticCluster(np.array([8.0]), preempt_s=draw(st.sampled_from([0.0, 2.0])))
+    return jobs, jobs.size_s * np.array(factors), cluster
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(case=cases())
+@settings(max_examples=20, deadline=None)
+def test_the_loop_and_its_twin_agree(rule, case):
+    log, twin = both(*case, RULES[rule])
+    np.testing.assert_allclose(log.end_s, twin.end_s, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(log.start_s, twin.start_s, rtol=0, atol=1e-6)
+    assert log.preemptions.tolist() == twin.preemptions.tolist()
+    np.testing.assert_allclose(log.duration_s, twin.duration_s)
+    for name in ("gpu_s", "contention_events", "work_s"):
+        np.testing.assert_allclose(log.columns[name], twin.columns[name], rtol=1e-9, atol=1e-6)
+
+
+def test_two_types_by_hand():
+    # fifo gives the fast type first: 2 + 2 GPUs at 1 and .5 the speed, 4 GPUs are 4 x .75 as fast as one
+    jobs = jobs_of([(0.0, 30.0, 4)], speed=np.array([[1.0, 0.5]] * 4))
+    log, twin = both(jobs, jobs.size_s, ElasticCluster(np.array([2.0, 2.0])), RULES["elastic_fifo"])
+    assert log.end_s.tolist() == twin.end_s.tolist() == [10.0]
+    assert log.spans.gpus.tolist() == [2.0, 2.0]
