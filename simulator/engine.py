@@ -193,6 +193,8 @@ class Simulation:
         mark_s, come_s = law.next_s(), stream.next_s
         next_s = min(mark_s, come_s, self._next_ask_s() if self._on_a_clock else self._wake_s)
         if next_s == inf:
+            if self.over:
+                return False
             self._refuse_to_wait()
         now_s = limit_s = next_s if alone else next_s + SAME_S
         most = 1 if alone else None

@@ -7,7 +7,7 @@ date when somebody asks.
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
@@ -382,6 +382,10 @@ class Tasks:
                 "overloads": int(state.counts[OVERLOADS]),
             },
         }
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Jobs run all the iterations that they declare."""
+        self.world = self.world._replace(iterations=self.world.jobs.iterations)
 
     def fork(self) -> Self:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""
