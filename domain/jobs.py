@@ -38,6 +38,9 @@ class Job:
     due_s: float = inf
     min_gpus: int = 0
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Job":
+        return self  # it does not change
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

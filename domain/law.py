@@ -1,6 +1,6 @@
 """Laws of progress: how what jobs hold becomes work done, what a change costs, and when something is reached."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobcast.domain.jobs import Job
@@ -79,6 +79,10 @@ class Law(Protocol):
 
     def told(self, run: "Simulation") -> Mapping[str, Any]:
         """Fields of the log that this law knows better, and `columns`, `totals`."""
+        ...
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Put what is believed in the place of the truth: run times alone, seconds by job, or what jobs declare."""
         ...
 
     def fork(self) -> "Law":

@@ -1,6 +1,7 @@
 """When jobs arrive in a replay: as the trace has them, or a think time after those that their people waited for."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
@@ -40,6 +41,10 @@ class ArrivalStream(Protocol):
         """Position of a job that has arrived in the workload."""
         ...
 
+    def fork(self) -> "ArrivalStream":
+        """A copy that goes its own way."""
+        ...
+
 
 class OpenArrivals:
     """Jobs arrive when the trace says, whatever the scheduler does. SIA, section 6.1.
@@ -73,6 +78,10 @@ class OpenArrivals:
     def row(self, job: Job) -> int:
         """Jobs are numbered as the workload has them."""
         return job.seq
+
+    def fork(self) -> "OpenArrivals":
+        """A copy that goes its own way."""
+        return copy(self)
 
 
 class ClosedArrivals:
@@ -127,6 +136,13 @@ class ClosedArrivals:
     def row(self, job: Job) -> int:
         """Position of a job that has arrived in the workload."""
         return self.places[job.seq]
+
+    def fork(self) -> "ClosedArrivals":
+        """A copy that goes its own way."""
+        forked = copy(self)
+        forked.jobs, forked.outcomes, forked.places = self.jobs[:], self.outcomes[:], self.places[:]
+        forked._left, forked._heap = self._left[:], self._heap[:]
+        return forked
 
     def completed(self, job: Job, now_s: float) -> None:
         """A job ends now: who awaited only that one more thinks, and submits."""

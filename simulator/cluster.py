@@ -52,6 +52,13 @@ class PoolState:
         """Its pending jobs."""
         return self._pending
 
+    def fork(self, shelves: Shelves, changed: dict[str, PoolView]) -> "PoolState":
+        """A copy that goes its own way, of another cluster."""
+        copy = PoolState(Pool(self._name, self._quota), shelves, changed)
+        copy._allocated, copy._dedicated = self._allocated, self._dedicated
+        copy._pending = self._pending.fork(copy, shelves)
+        return copy
+
     def _hold(self, gpus: float, dedicated: bool) -> None:
         self._allocated += gpus
         if dedicated:
@@ -122,6 +129,22 @@ class ClusterState:
         self._touched: dict[str, PoolState] = {}
         self.pools: Mapping[str, PoolState] = MappingProxyType(self._pools)
         self.running: Mapping[int, RunningJob] = MappingProxyType(self._running)
+
+    def fork(self, service: Callable[[Job], Service], facts: Callable[[type[Any]], Any]) -> "ClusterState":
+        """A copy that goes its own way; for the parameters see the class."""
+        copy = ClusterState((), self.servers, service, facts)
+        shelves: Shelves = {}
+        changed: dict[str, PoolView] = {}
+        pools = {name: pool.fork(shelves, changed) for name, pool in self._pools.items()}
+        changed.update(pools)
+        copy._pools, copy.pools, copy._tally = pools, MappingProxyType(pools), Tally(changed, shelves)
+        copy._total_gpus, copy._free_gpus, copy._now_s = self._total_gpus, self._free_gpus, self._now_s
+        copy._placements = self._placements.fork()
+        copy._active.update(self._active)
+        copy._running.update(self._running)
+        copy._filed.update(self._filed)
+        copy._touched.update({name: pools[name] for name in self._touched})
+        return copy
 
     @property
     def now_s(self) -> float:

@@ -8,6 +8,7 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 import gc
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from math import floor, inf, isnan, nan
 from typing import Any, Protocol
 
@@ -78,18 +79,13 @@ class Simulation:
         self.name: str = getattr(policy, "name", type(policy).__name__)
         self.stream = arrivals_of(workload)
         self.jobs = self.stream.jobs
-        self._lane: Callable[[Job], int] = getattr(policy, "lane", lambda job: 0)
-        self._key: Callable[[Job], float] = getattr(policy, "key", lambda job: 0.0)
         self.cluster = ClusterState(workload.pools, workload.servers, *self._answers())
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
-        self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
-        self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
-        self._settle = getattr(self.law, "settle", None)
-        self._place = getattr(self.law, "place", None)
+        self._hook()
         self._wake_s, self._last_s = inf, -inf
         self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
         self._held_s, self._gpu_s = array("d", [0.0]) * count, array("d", [0.0]) * count
@@ -100,10 +96,19 @@ class Simulation:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
         return lambda job: self.law.service(self, job), lambda kind: self.law.facts(self, kind)
 
+    def _hook(self) -> None:
+        """Look up what is called at every instant."""
+        self._lane: Callable[[Job], int] = getattr(self.policy, "lane", lambda job: 0)
+        self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
+        self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
+        self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
+        self._settle = getattr(self.law, "settle", None)
+        self._place = getattr(self.law, "place", None)
+
     @property
     def over(self) -> bool:
-        """Whether all jobs have ended."""
-        return self.completed >= len(self.workload.jobs)
+        """Whether all jobs have ended, or those that are there where no more arrive."""
+        return not self.cluster.active and self.stream.next_s == inf
 
     def held_s(self, seq: int) -> float:
         """Seconds in which a job has held GPUs by now."""
@@ -123,6 +128,37 @@ class Simulation:
         """Instant of the next event, seconds from the epoch; infinite where all is over or nothing will ever happen."""
         ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
         return min(self.law.next_s(), self.stream.next_s, ask_s)
+
+    def fork(self, believed_s: Callable[[Job], float] | None = None) -> "Simulation":
+        """A copy that goes its own way: nothing that happens to one changes the other.
+
+        Parameters
+        ----------
+        believed_s : what is believed of run times alone, in seconds by job. With it the copy plays out what is
+            believed now: run times, epoch times and sizes are as forecast or declared, forecasts stand still, and
+            nobody else arrives. Without it the copy goes on in truth.
+
+        Notes
+        -----
+        The policy is copied with all that it keeps, but for jobs, which do not change, and its source of forecasts.
+        """
+        fork = copy(self)
+        fork.stream, fork.law, fork.meters = self.stream.fork(), self.law.fork(), [one.fork() for one in self.meters]
+        fork.jobs = fork.stream.jobs
+        for name in ("_start_s", "_end_s", "_held_s", "_gpu_s", "_dedicated", "_spans"):
+            setattr(fork, name, getattr(self, name)[:])
+        fork.source, fork.history = self.source, deepcopy(self.history)
+        if believed_s is not None:
+            fork.source = None if self.source is None else Standing(self.source)
+            fork.history = None
+            fork.stream.next_s = inf
+        shared = {id(self.source): fork.source, id(self.history): fork.history}
+        fork.policy = deepcopy(self.policy, shared)
+        fork.cluster = self.cluster.fork(*fork._answers())
+        fork._hook()
+        if believed_s is not None:
+            fork.law.believe(fork, believed_s)
+        return fork
 
     def step(self) -> None:
         """Go to the next instant, and ask the policy there where it wants to be.
@@ -157,6 +193,8 @@ class Simulation:
         mark_s, come_s = law.next_s(), stream.next_s
         next_s = min(mark_s, come_s, self._next_ask_s() if self._on_a_clock else self._wake_s)
         if next_s == inf:
+            if self.over:
+                return False
             self._refuse_to_wait()
         now_s = limit_s = next_s if alone else next_s + SAME_S
         most = 1 if alone else None
@@ -291,7 +329,7 @@ class Simulation:
                 raise self.refusal("stop", job, "it is not running")
             elif grant is None:
                 self._release(job, held)
-                self._changed(job, held.grant, None)
+                self.law.change(self, job, held.grant, None)
             elif grant.gpus != held.grant.gpus or (grant.cells and grant.cells != held.grant.cells):
                 self._release(job, held)
                 moved[seq] = held.grant
@@ -302,7 +340,7 @@ class Simulation:
         for job, grant in starts if self._place is None else self._place(self, starts):
             self._start(job, moved.pop(job.seq, None), grant)
         for seq, old in moved.items():  # there is no place for it any more
-            self._changed(self.jobs[seq], old, None)
+            self.law.change(self, self.jobs[seq], old, None)
         if self._settle is not None:
             self._settle(self, decision)
         if decision.wake_s != inf:
@@ -337,17 +375,14 @@ class Simulation:
         if why is not None:
             raise self.refusal("start", job, why)
         cluster.start(job, grant)
-        self._changed(job, old, grant)
+        self.law.change(self, job, old, grant)
+        for meter in self.meters:
+            meter.change(self, job, None, grant)
         self._dedicated[seq] = grant.dedicated
         if isnan(self._start_s[seq]):
             self._start_s[seq] = self.now_s
         if self.history is not None:
             self.history.started(job)
-
-    def _changed(self, job: Job, old: Grant | None, new: Grant | None) -> None:
-        self.law.change(self, job, old, new)
-        for meter in self.meters:
-            meter.change(self, job, old, new)
 
     def _release(self, job: Job, held: RunningJob) -> None:
         """A running job gives back what it holds, and is pending again."""
@@ -355,6 +390,8 @@ class Simulation:
             raise self.refusal("stop", job, "it is not preemptible")
         self.cluster.stop(job)
         self._hold_until_now(held)
+        for meter in self.meters:
+            meter.change(self, job, held.grant, None)
         self.events += 1
         if self.history is not None:
             self.history.stopped(job)
@@ -407,6 +444,19 @@ class Simulation:
         """Spans in order of their ends."""
         job, from_s, until_s, gpus, node = np.array(self._spans, dtype=np.float64).reshape(-1, 5).T.copy()
         return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
+
+
+class Standing:
+    """Forecasts as of one instant, whatever time goes by."""
+
+    def __init__(self, source: ForecastSource) -> None:
+        self._source = source
+
+    def advance(self, now_s: float) -> None:
+        """They stand still."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
 
 
 def by_start(milestone: Milestone) -> int:

@@ -108,6 +108,8 @@ class Timed:
         self._policy, self._taken_s = policy, [0.0]
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked for while it is copied, before there is a policy
+            raise AttributeError(name)
         return getattr(self._policy, name)
 
     def decide(self, view: View) -> Decision:
@@ -126,7 +128,7 @@ class Timed:
         return {"totals": totals}
 
     def fork(self) -> "Timed":
-        """A copy that goes its own way."""
+        """As of now: a fork asks a copy of its own, which is not timed for this log."""
         copy = Timed(self._policy)
         copy._taken_s = self._taken_s[:]
         return copy

@@ -48,6 +48,12 @@ class Run:
             del entries[:head]
             self._head = 0
 
+    def fork(self) -> "Run":
+        """A copy that goes its own way."""
+        copy = Run()
+        copy._entries = self._entries[self._head :]
+        return copy
+
     def first(self, skip: Set[int]) -> Entry | None:
         """First entry whose `seq` is not to be skipped."""
         entries, head = self._entries, self._head
@@ -135,6 +141,15 @@ class PendingQueue:
             del self._runs[lane, job.gpus]
             self._clear(lane, job.gpus)
         return lane, entry[0]
+
+    def fork(self, pool: PoolView, shelves: Shelves) -> "PendingQueue":
+        """A copy that goes its own way, for a pool of another cluster."""
+        copy = PendingQueue(pool, shelves)
+        copy._all, copy._filed, copy._gpus = self._all.fork(), dict(self._filed), self._gpus
+        copy._runs = {shelf: run.fork() for shelf, run in self._runs.items()}
+        for shelf in copy._runs:
+            shelves.setdefault(shelf, {})[pool.name] = pool
+        return copy
 
     def _clear(self, lane: int, width: int) -> None:
         if self._shelves is not None and self._pool is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView, decision
+from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.features import (
     JOB_FEATURES,
     hold_row,
@@ -17,10 +17,10 @@ from jobcast.schedulers.tasks.features import (
     told_of,
 )
 from jobcast.schedulers.tasks.hosting import fitting, host_rows, settle, sheet_of
-from jobcast.schedulers.tasks.hosts import EPSILON, ideal_host
+from jobcast.schedulers.tasks.hosts import EPSILON, Room, ideal_host
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.schedulers.tasks.mlf_rl import make_room, tasks_leaving
-from jobcast.schedulers.tasks.packing import Room, Wants, nearness, placement, put, room_of, waiting, wants_of
+from jobcast.schedulers.tasks.packing import Wants, nearness, placement, put, room_of, waiting, wants_of
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
 JOBS, HOSTS = "jobs", "hosts"
@@ -75,8 +75,7 @@ class Picking:
         """What was picked, and who gives way after it."""
         if self._waiting:
             make_room(self._view, self._room, self._wants, self._settings)
-        placed = placement(self._view, self._room)
-        return decision(stop=placed.stop, tasks=placed.tasks, gpus=placed.gpus)
+        return placement(self._view, self._room)
 
     def _choices(self) -> Iterator[Choice]:
         self._waiting = len(jobs_with_queued_tasks(self._seen))

@@ -23,10 +23,10 @@ from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
 from jobcast.schedulers.tasks.hosting import fitting, move_tasks, place_in_order
-from jobcast.schedulers.tasks.hosts import EPSILON
+from jobcast.schedulers.tasks.hosts import EPSILON, Room
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import Networks, scores_of
-from jobcast.schedulers.tasks.packing import Room, Wants, placement, room_of, wants_of
+from jobcast.schedulers.tasks.packing import Wants, placement, room_of, wants_of
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 from jobcast.schedulers.tasks.swapping import displace
 

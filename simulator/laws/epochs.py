@@ -1,5 +1,6 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
+from collections.abc import Callable
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -67,7 +68,7 @@ class Epochs(Regimed):
         self.cluster.check()
         self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
-        self.unit_s, self.lost, self.furthest = column(count), column(count), column(count)
+        self.unit_s, self.lost, self.furthest, self.base = (column(count) for _ in range(4))
         self.nodes: dict[int, NDArray[np.int64]] = {}
         self.on_s = -inf
         self.flat_s = _flat(epoch_s)
@@ -115,9 +116,9 @@ class Epochs(Regimed):
         seq, now_s = job.seq, run.now_s
         if old is not None:
             done = self.done(seq, now_s)
-            saved = float(self.saved(done, self.rate[seq], self.work[seq]))
+            saved = float(self.saved(done, self.rate[seq], self.base[seq]))
             self.halt(seq, now_s)
-            self.work[seq] = saved
+            self.work[seq] = self.base[seq] = saved
             self.lost[seq] += done - saved
             counted = self.stops if new is None else self.moves
             counted[seq] += 1.0
@@ -128,11 +129,11 @@ class Epochs(Regimed):
             kind = self.cluster.kind_of[new.cells[0].server]
             self.go_on(seq, now_s, 1.0 / float(self.epoch_s(run, job, new.gpus)[kind]), lost_s)
 
-    def saved(self, done: Any, rate: Any, work: Any) -> Any:
-        """Epochs at the last snapshot, but no fewer than there were at the start: numbers or columns of them."""
+    def saved(self, done: Any, rate: Any, base: Any) -> Any:
+        """Epochs at the last snapshot, or those it started from, `base`, if these are more: numbers or columns."""
         # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
         reached = np.floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
-        return np.minimum(done, np.maximum(reached, work))
+        return np.minimum(done, np.maximum(reached, base))
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
@@ -151,7 +152,7 @@ class Epochs(Regimed):
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now."""
         told = super().service(run, job)
-        saved = float(self.saved(told.done, self.rate[job.seq], self.work[job.seq]))
+        saved = float(self.saved(told.done, self.rate[job.seq], self.base[job.seq]))
         return told._replace(run_s=told.done * self.unit_s[job.seq], saved=saved)
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
@@ -159,10 +160,10 @@ class Epochs(Regimed):
         if kind is EnergyCluster:
             return self.cluster
         if kind is EpochsDone:
-            columns = (self.work, self.rate, self.since_s, self.lost_s, self.starts)
-            work, rate, since_s, lost_s, starts = (np.array(one) for one in columns)
+            columns = (self.work, self.rate, self.since_s, self.lost_s, self.base, self.starts)
+            work, rate, since_s, lost_s, base, starts = (np.array(one) for one in columns)
             done = work + rate * np.maximum(0.0, run.now_s - since_s - lost_s)
-            return EpochsDone(done, self.saved(done, rate, work), starts)
+            return EpochsDone(done, self.saved(done, rate, base), starts)
         if kind is not EpochTimes:
             return super().facts(run, kind)
         if not run.workload.closed:
@@ -181,10 +182,20 @@ class Epochs(Regimed):
         }
         return {**super().told(run), "columns": columns}
 
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Epochs take as long as they are believed to; jobs run as many as they declare."""
+        self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
+        for seq, held in run.cluster.running.items():
+            job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
+            lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
+            self.work[seq] = self.done(seq, run.now_s)
+            self.go_on(seq, run.now_s, 1.0 / float(self.epoch_s(run, job, held.grant.gpus)[kind]), lost_s)
+
     def fork(self) -> Self:
         """A copy that goes its own way."""
         copy = super().fork()
-        copy.unit_s, copy.lost, copy.furthest = self.unit_s[:], self.lost[:], self.furthest[:]
+        for name in ("unit_s", "lost", "furthest", "base"):
+            setattr(copy, name, getattr(self, name)[:])
         copy.nodes = dict(self.nodes)
         return copy
 

@@ -24,22 +24,20 @@ class Gangs:
         self._free = np.ones(len(world.cluster.server_of), dtype=np.bool_)
         self._free[state.gpu_of[state.gpu_of != QUEUED]] = False
 
-    def spots(self, job: int, cells: Sequence[Cell]) -> dict[int, int] | None:
-        """The GPU of each task of a job; None where they do not all fit. `cells` : where they must go, if given.
+    def take(self, job: int, cells: Sequence[Cell]) -> dict[int, int] | None:
+        """GPUs for all tasks of a job, which are taken; None where they do not fit. `cells` : where they must go.
 
         Else the servers that they were on last; the one that has the fewest GPUs left then; the fewest.
         """
+        jobs, hosts = self._world.jobs, self._world.cluster.server_of
         for gpus in [self._of_cells(cells)] if cells else self._choices(job):
             put = self._fill(job, gpus)
             if put is not None:
+                for task, gpu in put.items():
+                    self._free[gpu] = False
+                    self._memory[hosts[gpu]] -= jobs.demand[task, MEMORY]
                 return put
         return None
-
-    def take(self, put: dict[int, int]) -> None:
-        """Tasks are put there."""
-        for task, gpu in put.items():
-            self._free[gpu] = False
-            self._memory[self._world.cluster.server_of[gpu]] -= self._world.jobs.demand[task, MEMORY]
 
     def _of_cells(self, cells: Sequence[Cell]) -> Ints:
         hosts, taken = self._world.cluster.server_of, self._free.copy()

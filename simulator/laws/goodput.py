@@ -142,6 +142,9 @@ class Goodput(Separable):
         alone_s = np.array([self.works[run.stream.row(job)].exclusive_s() for job in run.jobs])
         return {**super().told(run), "duration_s": alone_s}
 
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Jobs declare their work, and how well they do on each number of GPUs."""
+
     def fork(self) -> Self:
         """A copy that goes its own way."""
         copy = super().fork()

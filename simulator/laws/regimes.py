@@ -1,5 +1,6 @@
 """Training jobs that change their batch sizes on the way, whatever their law measures work in. Shockwave, section 5."""
 
+from collections.abc import Callable
 from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -90,6 +91,17 @@ class Regimed(Separable):
         if job.training is None:
             return told
         return told._replace(progress=self.regimes[job.seq].progress(job.training, told.done))
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Run times as believed; training jobs go on at the batch sizes that they have."""
+        for seq, job in run.cluster.active.items():
+            regimes = self.regimes.get(seq)
+            self.overdue(run, seq, believed_s(job) / (regimes.unit_s if regimes is not None else 1.0))
+            if regimes is not None:
+                shown = len(regimes.shown)
+                self.regimes[seq] = regimes._replace(
+                    true=regimes.true[: shown + 1], ends=(*regimes.ends[:shown], self.goal[seq])
+                )
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 100_000
 """Decisions that may pass with jobs pending, nothing running and nothing to arrive, before a run is given up."""
+OVERDUE = 1e-3
+"""Work left that is assumed of a job that has done all that was believed of it: it may end any time."""
 COLUMNS = ("work", "rate", "goal", "since_s", "lost_s", "at_s", "begun", "starts", "stops", "moves")
 
 
@@ -140,6 +142,11 @@ class Separable:
     def told(self, run: "Simulation") -> Mapping[str, Any]:
         """How often jobs were stopped."""
         return {"preemptions": np.array(self.stops, dtype=np.int64)}
+
+    def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
+        """A job's work ends there from now on, or any moment where it has done more."""
+        self.goal[seq] = max(goal, self.done(seq, run.now_s) + OVERDUE)
+        self.expect(seq)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

@@ -3,7 +3,7 @@
 The compiled twin (`simulator.elastic`) plays the same world for compiled rules alone, and is copied in microseconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -157,6 +157,12 @@ class Speedup(Separable):
                 "gpu_s": np.array([run.gpu_s(seq) for seq in range(count)]),
             },
         }
+
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Sizes are as declared."""
+        self.size_s = self.jobs.size_s
+        for seq in run.cluster.active:
+            self.overdue(run, seq, self.jobs.stage_end[self.stage[seq]] * self.size_s[seq])
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

@@ -458,7 +458,7 @@ def _pass_time(world: TaskWorld, state: TaskState, job: int, from_s: float, to_s
         _finish_epochs(world, state, job)
     if ends:
         state.end_s[job] = end_s
-    return gained > 0.0
+    return bool(gained > 0.0)
 
 
 @outer(types.boolean(WORLD, STATE, types.float64, types.float64))

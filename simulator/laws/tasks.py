@@ -6,13 +6,15 @@ date when somebody asks.
 """
 
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import TASKS, Milestone
@@ -35,6 +37,7 @@ from jobcast.simulator.laws.task_state import (
     empty_state,
     world_of,
 )
+from jobcast.simulator.placer import Starts
 from jobcast.simulator.task_workload import EPOCH_DUST, TaskWorkload
 
 if TYPE_CHECKING:
@@ -113,8 +116,7 @@ class Tasks:
         self._fresh: list[int] = []
         self._stopped: list[int] = []
         self._put: dict[int, int] = {}
-        self._spots: dict[int, int] | None = None
-        self._gangs: Gangs | None = None
+        self._spots: dict[int, dict[int, int]] = {}  # by seq, GPUs of tasks of whole jobs that start
         self._moved: list[Floats] = []
         self._now_s, self._next_s = 0.0, inf
         self._slot: int | None = None
@@ -146,24 +148,52 @@ class Tasks:
         self._stale = self._gained = True
         return True
 
+    def place(self, run: "Simulation", starts: Starts) -> Starts:
+        """The starts of whole jobs that fit, one worker a GPU; who does not fit waits, and who comes after in its pool.
+
+        Those that name cells come first.
+        """
+        if not starts:
+            return starts
+        for job, _ in starts:  # who goes elsewhere gives back what it holds
+            self._stop(run, job.seq)
+        gangs = Gangs(self.world, self.state, self._kernels.used_memory(self.world, self.state))
+        full: set[str] = set()
+        for job, grant in sorted(starts, key=lambda start: not start[1].cells):
+            put = None if job.pool in full else gangs.take(job.seq, grant.cells)
+            if put is not None:
+                self._spots[job.seq] = put
+            elif not grant.cells:
+                full.add(job.pool)
+        fits = [(job, grant) for job, grant in starts if grant.cells or job.seq in self._spots]
+        if not run.cluster.servers:
+            return fits
+        return [(job, grant if grant.cells else grant._replace(cells=self._cells(job))) for job, grant in fits]
+
+    def _cells(self, job: Job) -> tuple[Cell, ...]:
+        """Where a job's workers are put."""
+        jobs, hosts = self.world.jobs, self.world.cluster.server_of
+        there = Counter(int(hosts[gpu]) for task, gpu in self._spots[job.seq].items() if not jobs.is_server[task])
+        return tuple(Cell(server, ANYWHERE, count) for server, count in sorted(there.items()))
+
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """A whole job gets as many GPUs as it asked for, one a worker, to itself."""
         if grant.gpus != job.gpus:
             return f"it needs {job.gpus} GPUs, it is given {grant.gpus:g}"
-        if self._gangs is None:
-            self._gangs = Gangs(self.world, self.state, self._kernels.used_memory(self.world, self.state))
-        self._spots = self._gangs.spots(job.seq, grant.cells)
-        return None if self._spots is not None else "no free GPUs have the memory for its tasks"
+        return None if job.seq in self._spots else "where it is put GPUs are taken, or lack the memory for its tasks"
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job goes back to the queue, or a whole one starts."""
         if old is not None:
-            self._catch_up(run)
-            self._kernels.stop(self.world, self.state, job.seq, self._now_s)
-            self._stopped.append(job.seq)
-        if new is not None and self._gangs is not None and self._spots is not None:
-            self._gangs.take(self._spots)
-            self._put |= self._spots
+            self._stop(run, job.seq)
+        if new is not None:
+            self._put |= self._spots.pop(job.seq)
+
+    def _stop(self, run: "Simulation", seq: int) -> None:
+        self._catch_up(run)
+        if self.state.placed[seq]:
+            self._kernels.stop(self.world, self.state, seq, self._now_s)
+            self._stopped.append(seq)
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """Its GPUs are free since it reached its end."""
@@ -184,7 +214,7 @@ class Tasks:
         )
         if self.state.counts[STATUS] > self._kernels.CHANGED:
             self._refuse(run, limit)
-        self._stopped, self._put, self._gangs, self._asked_s = [], {}, None, None
+        self._stopped, self._put, self._spots, self._asked_s = [], {}, {}, None
         self._stale = self._measured = False
         self._turn(run)
         self._end_at_once(run)
@@ -353,13 +383,17 @@ class Tasks:
             },
         }
 
+    def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
+        """Jobs run all the iterations that they declare."""
+        self.world = self.world._replace(iterations=self.world.jobs.iterations)
+
     def fork(self) -> Self:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.state = TaskState(*(column.copy() for column in self.state))
+        copy.state = TaskState(**{name: column.copy() for name, column in self.state._asdict().items()})
         copy._fresh, copy._stopped = self._fresh[:], self._stopped[:]
-        copy._put, copy._moved = dict(self._put), self._moved[:]
+        copy._put, copy._spots, copy._moved = dict(self._put), dict(self._spots), self._moved[:]
         return copy
 
     def _take_moves(self) -> None:

@@ -15,7 +15,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs
-from jobcast.simulator.meters import EnergyMeter
+from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.workload import Workload
 from tests.simulator.energy.energy_cases import cluster_of
 
@@ -193,3 +193,14 @@ def test_jobs_that_swap_nodes_are_metered_one_at_a_time():
     assert log.end_s.tolist() == pytest.approx([12.0 + 8 * 12.0, 12.0 + 9 * 6.0])
     assert log.columns["energy_kwh"] * 3.6e6 == pytest.approx(150.0 * log.end_s)
     assert log.columns["migrations"].tolist() == [1.0, 1.0]
+
+
+def test_a_fork_in_what_is_believed_keeps_the_last_snapshot():
+    """Epochs of 10 s that are believed to take 20: after 25 s the fork stops at 3 epochs, of which 2 are saved."""
+    workload, law = world(gang("a"), known_s=np.array([[TIMES] * 3]) * 2.0, snapshot_epochs=2)
+    policy = Timed(Script({0.0: {"a": 1}, 25.0: {}, 35.0: {"a": None}, 36.0: {"a": 1}}))
+    run = Simulation(workload, policy, law=law, meters=(policy,)).run(25.0)
+    fork = run.fork(lambda job: 200.0).run()
+    assert fork.log().columns["lost_epochs"].tolist() == [1.0]
+    assert fork.end_s(0) == pytest.approx(36.0 + 8 * 20.0)
+    assert run.run().end_s(0) == pytest.approx(36.0 + 8 * 10.0)

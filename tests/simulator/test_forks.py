@@ -1,0 +1,150 @@
+"""Copies of runs: in truth they end as the run itself, in what is believed as that says; neither moves the other."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.goodput import Phase
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Trigger
+from jobcast.domain.training import Regime, Training
+from jobcast.schedulers.policies import TASKS
+from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.laws.goodput import Goodput, ScalableWork
+from jobcast.simulator.laws.speedup import Speedup, elastic_workload
+from jobcast.simulator.laws.tasks import Tasks
+from jobcast.simulator.meters import EnergyMeter
+from jobcast.simulator.workload import Workload
+from tests.simulator.elastic import elastic_cases
+from tests.simulator.energy import energy_cases
+from tests.simulator.tasks import task_cases
+
+TRAINING = Training("LM", 10, 6, "gns", {10: 60.0, 20: 40.0, 40: 25.0})
+REGIMES = (Regime(10, 2.0), Regime(20, 3.0), Regime(40, 1.0))
+
+
+def gangs(policy, training=False):
+    """Twelve jobs of two pools, half of them training where asked; three at a time."""
+    rows = [("pq"[at % 2], 40.0 * at, 100.0 + 37.0 * (at % 5), 1 + at % 3) for at in range(12)]
+    jobs = [
+        Job(at, f"{at:02}", pool if not training else "all", submit_s, gpus, preemptible=True,
+            training=TRAINING if training and at % 2 else None)
+        for at, (pool, submit_s, _, gpus) in enumerate(rows)
+    ]  # fmt: skip
+    outcomes = [
+        Outcome(265.0, REGIMES) if job.training else Outcome(duration)
+        for job, (*_, duration, _) in zip(jobs, rows, strict=True)
+    ]
+    pools = [Pool("all", 6)] if training else [Pool("p", 3), Pool("q", 3)]
+    workload = Workload(jobs, outcomes, pools, restart_s=5.0)
+    source = Oracle(workload)
+    return Simulation(workload, make_policy(policy, source, {}), source)
+
+
+def elastic():
+    jobs = elastic_cases.jobs_of([(10.0 * at, 50.0 + 30.0 * (at % 4), 8, 0, at % 4) for at in range(9)])
+    policy, cluster = elastic_cases.policies()["srsf"], ElasticCluster(np.array([8.0]))
+    return Simulation(elastic_workload(jobs, jobs.size_s, cluster), policy, law=Speedup(jobs, jobs.size_s, 2.0))
+
+
+def epochs():
+    cluster = energy_cases.cluster_of((2, (0.0, 420.0, 670.0)), (1, (0.0, 240.0)))
+    rows = [
+        energy_cases.EnergyJob(400.0 * at, 3000.0 + 900.0 * at, 1.0 + at % 3, 8.0, ((90.0, 60.0), (150.0,)))
+        for at in range(8)
+    ]
+    world = energy_cases.workload_of(energy_cases.jobs_of(*rows), cluster)
+    policy = make_policy("andreas", None, {"max_iterations": "10"})
+    return Simulation(world.workload, policy, law=world.law(restart_s=30.0), meters=[EnergyMeter(cluster)])
+
+
+def goodput():
+    phases = (Phase(100.0, (1.0, 1.8), (8, 16)), Phase(300.0, (2.0, 3.7), (16, 32)))
+    works = [ScalableWork(45.0 * at, 1, phases) for at in range(6)]
+    jobs = [Job(at, f"{at}", "all", work.submit_s, 1, preemptible=True) for at, work in enumerate(works)]
+    workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [Pool("all", 4)])
+    return Simulation(workload, make_policy("pollux"), law=Goodput(works))
+
+
+def tasks(policy):
+    rows = [task_cases.TaskJob(submit_s=90.0 * at) for at in range(6)]
+    workload = task_cases.workload_of(rows, task_cases.cluster_of(2, 2))
+    rule = make_policy(policy)
+    rule.trigger = Trigger(on_events=False, period_s=60.0)
+    return Simulation(workload.whole(), rule, law=Tasks(workload))
+
+
+RUNS = {
+    **{name: lambda name=name: gangs(name) for name in ("fcfs", "ssf", "sia", "mmfs", "sia_preempt", "themis_np")},
+    **{f"training {name}": lambda name=name: gangs(name, True) for name in ("las", "srpt", "gandiva_fair")},
+    "elastic": elastic,
+    "epochs": epochs,
+    "goodput": goodput,
+    **{name: lambda name=name: tasks(name) for name in ("mlf_h", "tiresias", "gandiva")},
+}
+
+
+def told(run):
+    """What a run's log says of jobs."""
+    log = run.log()
+    spans = sorted(zip(log.spans.job, log.spans.from_s, log.spans.until_s, log.spans.gpus, log.spans.node, strict=True))
+    return spans, log.start_s.tolist(), log.end_s.tolist(), {key: one.tolist() for key, one in log.columns.items()}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_copy_in_truth_ends_as_the_run_and_changes_nothing_of_it(name):
+    whole = told(RUNS[name]().run())
+    run = RUNS[name]()
+    for _ in range(25):
+        if not run.over:
+            run.step()
+    copies = [run.fork(), run.fork()]
+    assert repr(told(copies[0].run())) == repr(whole)
+    assert repr(told(run.run())) == repr(whole)
+    assert repr(told(copies[1].run())) == repr(whole)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_in_a_copy_of_what_is_believed_nobody_arrives_and_all_that_are_there_end(name):
+    run = RUNS[name]()
+    while not run.over and run.now_s < run.origin_s + 120.0:
+        run.step()
+    before, there = repr(told(run)), len(run.cluster.active)
+    fork = run.fork(lambda job: 500.0)
+    assert fork.run().over
+    assert repr(told(run)) == before
+    ended = [seq for seq in run.cluster.active if fork.end_s(seq) >= run.now_s]
+    assert len(ended) == there
+
+
+def test_run_times_that_are_believed_replace_the_true_ones():
+    run = gangs("fcfs")
+    run.run(100.0)  # job 0 of 1 GPU from 0 on, job 1 of 2 from 40 on, job 2 of 3 waits from 80 on
+    fork = run.fork(lambda job: {0: 150.0, 1: 20.0, 2: 70.0}[job.seq]).run()
+    # its start cost 5 s; job 1 has run longer than was believed: it may end any time
+    assert [fork.end_s(seq) for seq in range(3)] == [155.0, pytest.approx(100.0, abs=40.0), 155.0 + 5.0 + 70.0]
+
+
+def test_sizes_of_elastic_jobs_are_as_declared():
+    jobs = elastic_cases.jobs_of([(0.0, 100.0, 4), (10.0, 60.0, 4), (20.0, 30.0, 4)])
+    cluster, policy = ElasticCluster(np.array([4.0])), elastic_cases.policies()["srsf"]
+    size_s = jobs.size_s * np.array([3.0, 0.5, 1.0])
+    twin = ElasticReplay(jobs, size_s, cluster, policy)
+    log = replay_elastic(twin, predict=True)
+    run = Simulation(elastic_workload(jobs, size_s, cluster), policy, law=Speedup(jobs, size_s))
+    found = []
+    while not run.over:
+        before = len(run.cluster.active)
+        run.step()
+        if len(found) < 3 and len(run.cluster.active) > before:
+            found.append(run.fork(lambda job: 0.0).run().end_s(len(found)))
+    assert found == pytest.approx(log.columns["predicted_end_s"].tolist(), abs=1e-6)
+
+
+def test_every_policy_of_tasks_can_be_copied():
+    for name in names_of(TASKS):
+        if name not in ("mlf_rl", "device_rl"):
+            run = tasks(name).run(120.0)
+            assert run.fork().run().over
