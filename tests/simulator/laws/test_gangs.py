@@ -1,0 +1,130 @@
+"""Whole jobs in a world of tasks, by hand: where their tasks go, who waits, and copies that go their own ways."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.errors import DecisionError
+from jobcast.domain.policy import Decision, Grant
+from jobcast.domain.tasks import QUEUED, TaskView
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.laws.tasks import Tasks
+from tests.simulator.random_jobs import check_same
+from tests.simulator.tasks.task_cases import TaskJob, cluster_of, simulation_of, workload_of
+from tests.simulator.tasks.task_policies import Fifo
+
+THREE_SERVERS = cluster_of(3, [2, 4, 3])  # GPUs 0, 1; 2 to 5; 6 to 8
+
+
+class Grants:
+    """Gives what is written for a second since the first submission; keeps where tasks were, and who ran."""
+
+    name = "grants"
+
+    def __init__(self, script):
+        self.script, self.places, self.running = script, {}, {}
+
+    def decide(self, view):
+        seen = view.facts(TaskView)
+        at_s = round(view.now_s - seen.jobs.submit_s[0])
+        self.places[at_s], self.running[at_s] = seen.gpu_of.tolist(), list(view.running)
+        later = [second for second in self.script if second > at_s]
+        wake_s = seen.jobs.submit_s[0] + min(later) if later else np.inf
+        change = {seq: None if gpus is None else Grant(*gpus) for seq, gpus in self.script.get(at_s, {}).items()}
+        return Decision(change, wake_s=wake_s)
+
+
+def run(rows, script, *, cluster=THREE_SERVERS, **options):
+    policy, workload = Grants(script), workload_of(rows, cluster)
+    log = replay(workload.whole(), policy, law=Tasks(workload, fluctuation=0.0, **options))
+    return log, policy
+
+
+def pair(**given):
+    return TaskJob(workers=2, **given)
+
+
+def test_the_server_that_fits_best_and_a_gpu_a_worker():
+    rows = [TaskJob(iterations=60.0), pair(), TaskJob(workers=3, server=True)]
+    log, policy = run(rows, {0: {0: (1,), 1: (2,), 2: (3,)}})
+    assert policy.places[60] == [QUEUED, 6, 7, 2, 3, 4, 2]  # one GPU was left of server 0, then of server 2
+    assert log.end_s.tolist() == [60.0, 100.0, 100.0]
+    assert policy.running[60] == [1, 2]
+
+
+def test_the_fewest_servers_where_none_has_enough():
+    log, policy = run([TaskJob(workers=6), TaskJob(workers=2)], {0: {0: (6,), 1: (2,)}})
+    assert policy.places[0] == [QUEUED] * 8
+    spans = {(job, node): gpus for job, node, gpus in zip(log.spans.job, log.spans.node, log.spans.gpus, strict=True)}
+    assert spans == {(0, 1): 4.0, (0, 2): 2.0, (1, 0): 2.0}
+
+
+def test_a_job_goes_back_to_the_server_that_it_was_on():
+    """The second server fits, the first fits better; it was on the second."""
+    rows = [pair(iterations=200.0), pair(iterations=50.0)]
+    script = {0: {1: (2,), 0: (2,)}, 60: {0: None}, 80: {0: (2,)}}
+    log, policy = run(rows, script)
+    assert policy.places[60] == [6, 7, QUEUED, QUEUED]
+    assert log.columns["moved_mb"][0] == 0.0
+    assert log.end_s[0] == pytest.approx(80.0 + 10.0 + 140.0)
+    assert log.preemptions.tolist() == [1, 0]
+
+
+def test_what_does_not_fit_waits_and_so_does_what_comes_after_it():
+    rows = [TaskJob(workers=8), pair(iterations=30.0), TaskJob(iterations=20.0)]
+    log, _ = run(rows, {0: {0: (8,), 1: (2,), 2: (1,)}, 100: {1: (2,), 2: (1,)}})
+    assert log.start_s.tolist() == [0.0, 100.0, 100.0]
+
+
+def test_memory_leaves_gpus_unused():
+    """Two workers a server have the memory, whatever GPUs there are."""
+    log, _ = run([TaskJob(workers=4, memory=100.0)], {0: {0: (4,)}}, cluster=cluster_of(2, 4))
+    assert log.spans.gpus.tolist() == [2.0, 2.0]
+
+
+def test_named_cells_are_kept_to():
+    rows = [pair(), TaskJob()]
+    cells = (Cell(2, ANYWHERE, 1), Cell(1, 3, 1))
+    workload, policy = workload_of(rows, THREE_SERVERS), Grants({0: {0: (2, cells), 1: (1, (Cell(2, 0, 1),))}})
+    whole = replace(workload.whole(), servers=(2, 4, 3))
+    with pytest.raises(DecisionError, match="cannot start job job-1: where it is put GPUs are taken"):
+        replay(whole, policy, law=Tasks(workload))
+    policy = Grants({0: {0: (2, cells), 1: (1,)}})
+    replay(whole, policy, law=Tasks(workload, fluctuation=0.0, restart_s=0.0))
+    assert policy.places == {0: [QUEUED] * 3}
+
+
+def test_more_gpus_than_asked_for_are_refused():
+    with pytest.raises(DecisionError, match="cannot start job job-0: it needs 2 GPUs, it is given 3"):
+        run([pair()], {0: {0: (3,)}})
+
+
+@pytest.mark.parametrize("name", ["fcfs", "ssf", "srpt", "las"])
+def test_policies_of_whole_jobs_run_in_a_world_of_tasks(name):
+    rows = [TaskJob(submit_s=10.0 * number, workers=1 + number % 4, gpu=0.8, iterations=50.0) for number in range(12)]
+    workload = workload_of(rows, THREE_SERVERS)
+    truth = Oracle(workload.whole())
+    log = replay(workload.whole(), make_policy(name, truth), truth, law=Tasks(workload))
+    assert np.isfinite(log.end_s).all()
+    held = [log.spans.gpus[log.spans.from_s == start_s].sum() for start_s in np.unique(log.spans.from_s)]
+    assert max(held) <= log.total_gpus
+
+
+def test_a_copy_of_a_law_goes_its_own_way():
+    """A run that is copied in the middle ends as the one that was not, whichever goes on first."""
+    rows = [TaskJob(submit_s=20.0 * number, workers=2, iterations=90.0 + 7.0 * number) for number in range(8)]
+    workload = workload_of(rows, THREE_SERVERS)
+    whole = simulation_of(workload, Fifo(), seed=3)[0].run().log()
+    run_, law = simulation_of(workload, Fifo(), seed=3)
+    run_.run(150.0)
+    other = law.fork()
+    before = [column.copy() for column in other.state]
+    again = run_.run().log()
+    check_same(whole, again, but=("decision_s",))
+    for name, one, two in zip(other.state._fields, other.state, before, strict=True):
+        assert np.array_equal(one, two, equal_nan=one.dtype.kind == "f"), name
+    assert other.next_s() < float(np.max(again.end_s))
