@@ -17,11 +17,11 @@ import numpy as np
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
-from jobcast.domain.law import Law, Milestone
 from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, Service, Trigger
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
+from jobcast.simulator.law import Law, Milestone
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from jobcast.domain.jobs import Job
-from jobcast.domain.law import Milestone
 from jobcast.domain.policy import Grant, Service
+from jobcast.simulator.law import Milestone
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation

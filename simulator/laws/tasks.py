@@ -17,10 +17,11 @@ import numpy as np
 from jobcast.domain.cells import ANYWHERE, Cell
 from jobcast.domain.errors import ConfigError, DecisionError, TraceError
 from jobcast.domain.jobs import Job
-from jobcast.domain.law import TASKS, Milestone
+from jobcast.domain.law import TASKS
 from jobcast.domain.optstop import stall_epochs
 from jobcast.domain.policy import Decision, Grant, Service
 from jobcast.domain.tasks import MEMORY, AccuracyForecast, Floats, TaskView
+from jobcast.simulator.law import Milestone
 from jobcast.simulator.laws.gangs import Gangs
 from jobcast.simulator.laws.task_spans import spans_of
 from jobcast.simulator.laws.task_state import (
