@@ -1,18 +1,21 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.elastic import ElasticJobs, ElasticView
 from jobcast.domain.energy import EnergyCluster, EpochsDone, EpochTimes, Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import EPOCHS
 from jobcast.domain.policy import Grant, Service
+from jobcast.simulator.elastic.state import OVERDUE_S
 from jobcast.simulator.engine import SAME_S
+from jobcast.simulator.laws.contention import Contention
 from jobcast.simulator.laws.regimes import Regimed
 from jobcast.simulator.laws.separable import column
 from jobcast.simulator.placer import Placer, Starts
@@ -39,7 +42,8 @@ class Epochs(Regimed):
     times : in truth, by row of the workload, for any number of GPUs; infinite where a job cannot run
     cluster : its nodes are the workload's servers; kind 0 has the reference type
     known_s : seconds an epoch as policies know them, the true ones by default
-    snapshot_epochs : whole epochs between two snapshots; what was done after the last one a stop or a move loses
+    snapshot_epochs : whole epochs between two snapshots; what was done after the last one a stop or a move loses. None:
+        jobs save what they did whenever they are stopped
     restart_s : seconds that a job holds its GPUs without getting on whenever it starts but for the first time
     """
 
@@ -51,14 +55,14 @@ class Epochs(Regimed):
         times: EpochTimes,
         cluster: EnergyCluster,
         known_s: Floats | None = None,
-        snapshot_epochs: int = 1,
+        snapshot_epochs: int | None = 1,
         restart_s: float = 0.0,
     ) -> None:
-        if snapshot_epochs < 1 or snapshot_epochs != int(snapshot_epochs):
+        if snapshot_epochs is not None and (snapshot_epochs < 1 or snapshot_epochs != int(snapshot_epochs)):
             raise ConfigError(f"snapshot_epochs is {snapshot_epochs:g}; it must be a whole number, at least 1")
         if not 0.0 <= restart_s < np.inf:
             raise ConfigError(f"restart_s is {restart_s:g}; it must be at least 0 s")
-        self.every, self.restart_s, self.true = float(snapshot_epochs), restart_s, times
+        self.every, self.restart_s, self.true = float(snapshot_epochs or 0.0), restart_s, times
         self.known = _read_only(times if known_s is None else times._replace(epoch_s=known_s))
         self.cluster = _read_only(cluster._replace(tariff=_read_only(cluster.tariff)))
 
@@ -69,6 +73,8 @@ class Epochs(Regimed):
         self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
         self.unit_s, self.lost, self.furthest, self.base = (column(count) for _ in range(4))
+        self.contention = Contention(count)
+        self._elastic: ElasticJobs | None = None
         self.nodes: dict[int, NDArray[np.int64]] = {}
         self.on_s = -inf
         self.flat_s = _flat(epoch_s)
@@ -87,7 +93,12 @@ class Epochs(Regimed):
         unit_s = float(self.epoch_s(run, job, job.gpus)[0])
         self.unit_s[seq] = unit_s if isfinite(unit_s) else run.stream.outcomes[seq].duration_s / epochs
         self.aim(run, job, epochs, self.unit_s[seq])
+        self.contention.arrive(run, seq)
         self.on_s = run.now_s
+
+    def count(self, run: "Simulation") -> None:
+        """An event."""
+        self.contention.count(run)
 
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """A job runs on whole GPUs of nodes of one kind, where an epoch ends."""
@@ -131,6 +142,8 @@ class Epochs(Regimed):
 
     def saved(self, done: Any, rate: Any, base: Any) -> Any:
         """Epochs at the last snapshot, or those it started from, `base`, if these are more: numbers or columns."""
+        if not self.every:
+            return done
         # Times are known to a fraction of SAME_S: an epoch missed by less than that is over.
         reached = np.floor((done + EPOCH_DUST + SAME_S * rate) / self.every) * self.every
         return np.minimum(done, np.maximum(reached, base))
@@ -139,6 +152,7 @@ class Epochs(Regimed):
         """A job is over."""
         super().leave(run, job, held)
         self.nodes.pop(job.seq, None)
+        self.contention.leave(job.seq)
         self.on_s = run.now_s
 
     def got_on(self, run: "Simulation") -> bool:
@@ -156,9 +170,11 @@ class Epochs(Regimed):
         return told._replace(run_s=told.done * self.unit_s[job.seq], saved=saved)
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
-        """`EpochTimes` as policies know them and `EpochsDone`, by seq, and the `EnergyCluster`."""
+        """`EpochTimes` as policies know them and `EpochsDone`, by seq, the `EnergyCluster`, and an `ElasticView`."""
         if kind is EnergyCluster:
             return self.cluster
+        if kind is ElasticView and not run.workload.closed:
+            return self._as_elastic(run)
         if kind is EpochsDone:
             columns = (self.work, self.rate, self.since_s, self.lost_s, self.base, self.starts)
             work, rate, since_s, lost_s, base, starts = (np.array(one) for one in columns)
@@ -170,6 +186,18 @@ class Epochs(Regimed):
             return self.known
         rows = [run.stream.row(job) for job in run.jobs]
         return EpochTimes(self.known.epochs[rows], self.known.epoch_s[rows])
+
+    def _as_elastic(self, run: "Simulation") -> ElasticView:
+        if self._elastic is None:
+            self._elastic = elastic_jobs(run.jobs, self.known, self.cluster.reference)
+        jobs, active = self._elastic, np.fromiter(run.cluster.active, dtype=np.int64)
+        left_s, contention, gpu_s = np.zeros((3, len(jobs.size_s)))
+        for seq in active.tolist():
+            left = 1.0 - self.done(seq, run.now_s) / self.known.epochs[seq]
+            left_s[seq] = max(left * jobs.size_s[seq], 0.0) or OVERDUE_S
+            contention[seq], gpu_s[seq] = self.contention.of(seq), run.gpu_s(seq)
+        now_s, capacity = run.now_s - run.origin_s, np.array([float(run.cluster.total_gpus)])
+        return ElasticView(now_s, capacity, active, len(active), jobs, left_s, jobs.most, gpu_s, contention)
 
     def told(self, run: "Simulation") -> dict[str, Any]:
         """Stops, moves, what they lost, and what counts against lateness."""
@@ -196,7 +224,7 @@ class Epochs(Regimed):
         copy = super().fork()
         for name in ("unit_s", "lost", "furthest", "base"):
             setattr(copy, name, getattr(self, name)[:])
-        copy.nodes = dict(self.nodes)
+        copy.nodes, copy.contention = dict(self.nodes), self.contention.fork()
         return copy
 
 
@@ -210,6 +238,39 @@ def _flat(epoch_s: Floats) -> Floats:
     widest = most - 1 - np.isfinite(epoch_s)[:, :, ::-1].argmax(axis=2)[:, :, None]
     flat: Floats = np.where(np.arange(most) > widest, np.take_along_axis(epoch_s, widest, axis=2), epoch_s)
     return flat
+
+
+def elastic_jobs(jobs: Sequence[Job], times: EpochTimes, reference: NDArray[np.bool_]) -> ElasticJobs:
+    """Jobs of epochs as elastic rules see them: speedups from the times of an epoch on GPUs of the reference type.
+
+    One that cannot shrink has none below its width, and is told to have no least: the rule may grant a part, which
+    gets it nowhere. Beyond what a job asks for it is no faster. Where no time on one GPU is known, its fewest are held
+    to be as many times as fast as that.
+    """
+    here, gpus = np.arange(len(jobs)), np.array([job.gpus for job in jobs])
+    least = np.array([job.min_gpus for job in jobs], dtype=np.float64)
+    of_type = np.where(reference[:, None], times.epoch_s, np.inf).min(axis=1)
+    epoch_s = np.where(np.isfinite(of_type).any(axis=1)[:, None], of_type, times.epoch_s.min(axis=1))
+    counts = np.arange(1, epoch_s.shape[1] + 1)
+    able = np.isfinite(epoch_s) & (counts >= np.where(least > 0.0, least, gpus)[:, None])
+    fewest = able.argmax(axis=1)
+    one_s = np.where(np.isfinite(epoch_s[:, 0]), epoch_s[:, 0], epoch_s[here, fewest] * (fewest + 1))
+    up = np.maximum.accumulate(np.where(able, one_s[:, None] / epoch_s, 0.0), axis=1)
+    up = np.minimum(up, up[here, np.minimum(gpus, len(counts)) - 1, None])
+    table = np.zeros((len(jobs), 2, len(counts) + 1))
+    table[:, :, 1:] = up[:, None]
+    return ElasticJobs(
+        submit_s=np.array([job.submit_s - jobs[0].submit_s for job in jobs]),
+        size_s=times.epochs * one_s,
+        least=least,
+        most=gpus.astype(np.float64),
+        model=here,
+        stage_of=np.arange(len(jobs) + 1),
+        stage_end=np.ones(len(jobs)),
+        stage_most=gpus.astype(np.float64),
+        speedup=table,
+        speed=np.ones((len(jobs), 1)),
+    )
 
 
 def _read_only(columns: Columns) -> Columns:

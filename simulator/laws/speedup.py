@@ -4,7 +4,6 @@ The compiled twin (`simulator.elastic`) plays the same world for compiled rules 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,20 +14,13 @@ from jobcast.domain.law import SPEEDUP
 from jobcast.domain.policy import Grant, Service
 from jobcast.simulator.elastic.run import FLAT, ElasticCluster, alone_s
 from jobcast.simulator.elastic.state import OVERDUE_S
-from jobcast.simulator.laws.separable import Separable, column
+from jobcast.simulator.laws.contention import Contention
+from jobcast.simulator.laws.separable import Separable
 from jobcast.simulator.log import Floats
 from jobcast.simulator.workload import Workload
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
-
-
-@dataclass(slots=True)
-class _Seen:
-    """Events since the run began: how many, and the sum over them of the jobs that were active before."""
-
-    events: int = 0
-    active: float = 0.0
 
 
 class Speedup(Separable):
@@ -46,20 +38,17 @@ class Speedup(Separable):
 
     def __init__(self, jobs: ElasticJobs, size_s: Floats, preempt_s: float = 0.0, origin_s: float = 0.0) -> None:
         self.jobs, self.size_s, self.preempt_s, self.origin_s = jobs, size_s, preempt_s, origin_s
-        self.seen = _Seen()
 
     def bind(self, run: "Simulation") -> None:
         """Make room for a run's jobs."""
         super().bind(run)
         count = len(run.workload.jobs)
         self.stage = [0] * count
-        self.contention = column(count)
-        self.first, self.before, self.events_before = column(count), column(count), [0] * count
+        self.contention = Contention(count)
 
     def count(self, run: "Simulation") -> None:
         """An event: those who were active before it count."""
-        self.seen.active += len(run.cluster.active)
-        self.seen.events += 1
+        self.contention.count(run)
 
     def arrive(self, run: "Simulation", job: Job) -> None:
         """The end of its first stage comes next; at one instant milestones go by submission."""
@@ -67,8 +56,7 @@ class Speedup(Separable):
         self.begun[seq] = seq
         self.stage[seq] = int(self.jobs.stage_of[seq])
         self.goal[seq] = self.jobs.stage_end[self.stage[seq]] * self.size_s[seq]
-        self.first[seq] = len(run.cluster.active)
-        self.before[seq], self.events_before[seq] = self.seen.active, self.seen.events
+        self.contention.arrive(run, seq)
 
     def begin(self, seq: int) -> None:
         """A job is given GPUs while it had none."""
@@ -111,7 +99,7 @@ class Speedup(Separable):
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         super().leave(run, job, held)
-        self.contention[job.seq] = self._contention(job.seq)
+        self.contention.leave(job.seq)
 
     def _speed(self, seq: int, grant: Grant) -> float:
         """Work a second: speedup of all its GPUs, times their mean speed."""
@@ -119,11 +107,6 @@ class Speedup(Separable):
         up = float(np.interp(grant.gpus, np.arange(len(table)), table))
         fast = sum(cell.gpus * float(self.jobs.speed[model, cell.server]) for cell in grant.cells)
         return up * (fast / grant.gpus)
-
-    def _contention(self, seq: int) -> float:
-        """Mean number of active jobs over events: those at a job's submission, and before each event since."""
-        since = self.seen.active - self.before[seq]
-        return (self.first[seq] + since) / (1.0 + self.seen.events - self.events_before[seq])
 
     def service(self, run: "Simulation", job: Job) -> Service:
         """What an active job has received by now; run time is that on the GPUs that it asked for."""
@@ -139,7 +122,7 @@ class Speedup(Separable):
         left_s, contention, gpu_s = np.zeros((3, len(self.size_s)))
         for seq in active.tolist():
             left_s[seq] = max(float(self.jobs.size_s[seq]) - self.done(seq, run.now_s), 0.0) or OVERDUE_S
-            contention[seq], gpu_s[seq] = self._contention(seq), run.gpu_s(seq)
+            contention[seq], gpu_s[seq] = self.contention.of(seq), run.gpu_s(seq)
         most = self.jobs.stage_most[np.array(self.stage, dtype=np.int64)]
         now_s = run.now_s - self.origin_s
         capacity = np.array(run.workload.servers, dtype=np.float64)
@@ -153,7 +136,7 @@ class Speedup(Separable):
             "duration_s": alone_s(self.jobs, self.size_s)[:count],
             "columns": {
                 "work_s": self.size_s[:count].copy(),
-                "contention_events": np.array(self.contention[:count]),
+                "contention_events": np.array(self.contention.told[:count]),
                 "gpu_s": np.array([run.gpu_s(seq) for seq in range(count)]),
             },
         }
@@ -167,9 +150,7 @@ class Speedup(Separable):
     def fork(self) -> Self:
         """A copy that goes its own way."""
         copy = super().fork()
-        copy.seen, copy.stage = _Seen(self.seen.events, self.seen.active), self.stage[:]
-        for name in ("contention", "first", "before", "events_before"):
-            setattr(copy, name, getattr(self, name)[:])
+        copy.contention, copy.stage = self.contention.fork(), self.stage[:]
         return copy
 
 
