@@ -19,6 +19,7 @@ from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
 from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.simulation import DAY_S, Simulated, counted_from, figures
+from jobcast.pipelines.worlds import lives
 from jobcast.schedulers.policies import FUTURE, POOLS
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
@@ -153,8 +154,10 @@ def baselines_of(
 
     One that asks for forecasts goes by the first of `sources` that tells what it asks, else by its default.
     """
-    laws = dict.fromkeys(find_policy(cell.policy).law for cell in cells)
-    names = {find_policy(baseline).law: baseline}
+    laws = dict.fromkeys(experiment.law_of(find_policy(cell.policy)) for cell in cells)
+    rule = find_policy(baseline)
+    here = experiment.law is None or lives(rule, experiment.law)
+    names = {experiment.law_of(rule): baseline} if here else {}
     names |= {law: LAW_BASELINES[law] for law in laws if law in LAW_BASELINES and law not in names}
     return {law: _base(name, experiment, sources) for law, name in names.items()}
 
@@ -226,7 +229,8 @@ def run_matrix(
     done = dict(zip(todo, ran_all, strict=True))
     found: list[CellResult] = []
     for cell in cells:
-        base = at.get((find_policy(cell.policy).law, cell.window))
+        law = experiments[cell.window].law_of(find_policy(cell.policy))
+        base = at.get((law, cell.window))
         ran = done[cell.identity]
         if isinstance(ran, JobcastError):
             if lacking is None:

@@ -38,6 +38,7 @@ from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
 from jobcast.pipelines.summaries import by_lack
 from jobcast.pipelines.whole_jobs import LOOP_NOTE
+from jobcast.pipelines.worlds import law_apart
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
 from jobcast.schedulers.registry import POLICIES, find_policy
 from jobcast.traces.facts import assumptions_beside, sentences
@@ -71,6 +72,7 @@ class BacktestRequest:
     max_think_s: float | None = None
     degrade: bool = False
     against: tuple[str, ...] = ()
+    law: str | None = None
 
 
 def run_backtest(
@@ -86,10 +88,11 @@ def run_backtest(
     local = asks_for_locality(request.settings)
     for policy in request.policies if local else ():
         check_locality(policy, request.baseline)
-    facts, own = _apart(request.settings, rules, local)
+    costs, settings = law_apart(request.settings, request.law)
+    facts, own = _apart(settings, rules, local)
     if request.max_think_s is not None:
         check_loop(request.policies, request.forecasts, request.baseline, request.settings)
-    experiments = _experiments(request, trace, facts)
+    experiments = _experiments(request, trace, {**facts, **costs})
     skipped: list[dict[str, str]] = []
     able = _quick(rules[:-1], asked_by_name, experiments, skipped)
     pairs = _pairs(request, able, experiments[0], skipped)
@@ -117,8 +120,8 @@ def run_backtest(
         )
     asked_for = {cell.label for cell in wanted}
     # A baseline that nobody asked for is missed where others ran under its law.
-    met = {one.log.law for one in results}
-    missed = [one for one in lacking if one.cell.label in asked_for or find_policy(one.cell.policy).law in met]
+    met, law_of = {one.log.law for one in results}, experiments[0].law_of
+    missed = [one for one in lacking if one.cell.label in asked_for or law_of(find_policy(one.cell.policy)) in met]
     skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
     if asked_for.isdisjoint(one.cell.label for one in results):
         raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
@@ -131,7 +134,10 @@ def run_backtest(
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
         "inputs": _provenance(experiments, results),
-        "configuration": {"settings": dict(request.settings)},
+        "configuration": {
+            "settings": dict(request.settings),
+            **({} if request.law is None else {"law": request.law}),
+        },
         "seeds": request.seeds,
         "jobcast": __version__,
     }
@@ -215,8 +221,9 @@ def _full_row(one: CellResult, experiment: Experiment) -> dict[str, Any]:
 
 def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[Scene[Any, Any]]:
     """What was replayed, a scene a window and kind, in the order in which policies met them."""
-    met = dict.fromkeys((one.cell.window, find_policy(one.cell.policy).kind) for one in results)
-    scenes = [experiments[window].scene(kind) for window, kind in met]
+    rules = [(one.cell.window, find_policy(one.cell.policy)) for one in results]
+    met = dict.fromkeys((window, rule.kind, rule.scope) for window, rule in rules)
+    scenes = [experiments[window].scene(kind, scope) for window, kind, scope in met]
     return list({id(scene): scene for scene in scenes}.values())
 
 
@@ -262,6 +269,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             drop_wide=request.drop_too_wide,
             only_pools=request.pools_only,
             max_think_s=request.max_think_s,
+            law=request.law,
         )
         for since, until in windows_of(begin, end, request.windows)
     ]

@@ -17,7 +17,8 @@ from jobcast.pipelines.scenes import Bare, Scene, cut_scene, cut_window
 from jobcast.pipelines.tasks.scene import TaskScene, task_jobs
 from jobcast.pipelines.training_jobs import read_tables
 from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
-from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, KINDS, POOLS, ROUNDS, TASKS
+from jobcast.pipelines.worlds import SHARED_OUT, World, check_law
+from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, KINDS, POOL, POOLS, ROUNDS, TASKS, PolicySpec
 from jobcast.schedulers.settings import read_settings
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace
@@ -53,6 +54,7 @@ class Experiment:
     given : tables and other facts that `--set` names; they go before those beside an enriched trace
     drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
     max_think_s : after how much thought jobs follow others, None for an open loop
+    law : how jobs progress, whoever schedules them; None for what the trace says by itself, to each kind of policy
     """
 
     trace: Trace
@@ -64,10 +66,12 @@ class Experiment:
     drop_wide: bool = False
     only_pools: bool = False
     max_think_s: float | None = None
+    law: str | None = None
 
     def __post_init__(self) -> None:
         if self.from_s is not None and self.until_s is not None and self.from_s >= self.until_s:
             raise ConfigError("--from must lie before --until")
+        check_law(self.law, self.given, self.max_think_s)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}  # scenes are made anew elsewhere
@@ -119,11 +123,22 @@ class Experiment:
     def _scenes(self) -> dict[tuple[object, ...], Scene[Any, Any]]:
         return {}
 
-    def scene(self, kind: str) -> Scene[Any, Any]:
-        """Jobs and cluster as policies of a kind meet them, made once.
+    @cached_property
+    def world(self) -> World | None:
+        """Where all policies meet the same jobs; None where each kind meets its own, as without a law."""
+        return World(self) if self.law in SHARED_OUT else None
+
+    def law_of(self, rule: PolicySpec) -> str:
+        """How jobs progress under a policy."""
+        return self.law or rule.law
+
+    def scene(self, kind: str, scope: str = POOL) -> Scene[Any, Any]:
+        """Jobs and cluster as policies of a kind meet them, made once; in a world, by their scope.
 
         Raises TraceError and ConfigError for what is missing or does not fit.
         """
+        if self.world is not None:
+            return self.world.scene(kind, scope)
         files, maker = self.files(kind), _MAKERS[kind]
         key = (maker, kind in BY_QUOTAS, *sorted(files.items()))
         if key not in self._scenes:
@@ -134,6 +149,20 @@ class Experiment:
     def cut(self) -> dict[str, Any]:
         """From, until and limit, by these names."""
         return {"from_s": self.from_s, "until_s": self.until_s, "limit": self.limit}
+
+    def needed(self, kind: str) -> dict[str, Path]:
+        """Files that a kind of policy cannot do without. Raises ConfigError for one that is not there."""
+        files = self.files(kind)
+        for name in NEEDED[kind]:
+            if name not in files:
+                raise ConfigError(f"--set {name}=FILE is missing: {REMEDIES[kind].format(name=name)}")
+        return {name: Path(files[name]) for name in NEEDED[kind]}
+
+    def priced(self, cut: Bare) -> Bare:
+        """A window whose cluster has the prices that were set."""
+        site, files = KINDS[ENERGY].site, self.files(ENERGY)
+        prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
+        return replace(cut, place=cut.place.priced(**dict(prices)))
 
 
 def _whole(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> WholeScene:
@@ -153,22 +182,11 @@ def _elastic(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> Ela
 
 
 def _tasks(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> TaskScene:
-    tasks, curves = _needed(TASKS, files)
-    return task_jobs(cut, tasks=tasks, curves=curves)
+    return task_jobs(cut, **experiment.needed(TASKS))
 
 
 def _energy(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> EnergyScene:
-    (profiles,) = _needed(ENERGY, files)
-    site = KINDS[ENERGY].site
-    prices = read_settings("the site", site, {name: files[name] for name in site.model_fields if name in files})
-    return energy_jobs(replace(cut, place=cut.place.priced(**dict(prices))), profiles=profiles)
-
-
-def _needed(kind: str, files: Mapping[str, str]) -> list[Path]:
-    for name in NEEDED[kind]:
-        if name not in files:
-            raise ConfigError(f"--set {name}=FILE is missing: {REMEDIES[kind].format(name=name)}")
-    return [Path(files[name]) for name in NEEDED[kind]]
+    return energy_jobs(experiment.priced(cut), **experiment.needed(ENERGY))
 
 
 _MAKERS: Mapping[str, Callable[[Bare, Mapping[str, str], Experiment], Scene[Any, Any]]] = {

@@ -1,5 +1,6 @@
 """The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +32,8 @@ from jobcast.pipelines.sources import seen_by
 from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
+from jobcast.pipelines.worlds import World, check_living
+from jobcast.schedulers.elastic.whole import WholeWidths
 from jobcast.schedulers.policies import (
     ACCURACIES,
     ARRIVALS,
@@ -47,7 +50,7 @@ from jobcast.schedulers.policies import (
     TIMES,
     PolicySpec,
 )
-from jobcast.schedulers.registry import find_policy
+from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
 from jobcast.simulator.log import Floats
 from jobcast.simulator.recording import Asked, JobAnswers, Recording
@@ -88,6 +91,9 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     missing; TraceError for jobs that cannot run; RegistryError and OverlapError for models that cannot answer.
     """
     rule = find_policy(ask.policy)
+    check_living(experiment, rule)
+    if ask.predict and experiment.world is not None:
+        raise ConfigError(f"--predict: completion times are not forecast with --law {experiment.law}; leave one out")
     if ask.predict and rule.kind != ELASTIC:
         raise ConfigError(
             f"--predict: completion times are forecast for elastic policies, not {ask.policy}; `jobcast policies` "
@@ -100,7 +106,7 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
         if ask.spec is not None:
             raise
         raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
-    listed = experiment.scene(rule.kind).listed
+    listed = experiment.scene(rule.kind, rule.scope).listed
     asked = bool(rule.asks)
     return replace(made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed)
 
@@ -174,7 +180,8 @@ def _predictors(rule: PolicySpec) -> set[str]:
 
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scene = experiment.scene(rule.kind)
+    scene, world = experiment.scene(rule.kind, rule.scope), experiment.world
+    told = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == ROUNDS else {}
     made: list[Asked] = []
 
     def asked(source: Any, factor: Callable[[Job], float] | None = None) -> Asked:
@@ -187,15 +194,17 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         ask.spec or REGISTRY,
         home=ask.home,
         seed=ask.seed,
-        settings=ask.settings,
+        settings={**ask.settings, **told},
         allow_overlap=ask.allow_overlap,
         degrade=ask.degrade,
         progress=progress,
         wrap=asked,
+        world=world,
     )
     # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
     law = RUNTIME if scene.facts.scaling is None else GOODPUT_LAW
-    ran = replace(ran, log=replace(ran.log, law=law))
+    if world is None:
+        ran = replace(ran, log=replace(ran.log, law=law))
     if not made:
         return ran
     (source,) = made
@@ -219,6 +228,8 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
             "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
         )
     scene = experiment.scene(ELASTIC)
+    if experiment.world is not None:
+        return _elastic_in(experiment.world, rule, ask, progress)
     ran = simulate_elastic(scene, rule.name, ask.settings, predict=ask.predict, progress=progress)
     ran = replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
     if not rule.asks:
@@ -226,6 +237,15 @@ def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step 
     of_jobs = JobAnswers(ask.record)
     keep_sizes(of_jobs, scene.job_ids, ran.log.submit_s, alone_s(scene.workload.jobs, scene.workload.jobs.size_s))
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scene.job_ids))
+
+
+def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    """Elastic policies where GPUs are whole, and lie on nodes."""
+    scene, whole = world.scene(ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
+    policy = WholeWidths(make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})}))
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = world.replay(scene.workload, policy, progress=progress)
+    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
@@ -248,7 +268,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
     ran = simulate_tasks(
         scene,
         rule.name,
-        ask.settings,
+        {**ask.settings, **(experiment.world.costs if experiment.world is not None else {})},
         forecast,
         seed=ask.seed,
         learned=learned,
@@ -261,7 +281,9 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scene = experiment.scene(ENERGY)
+    scene, world = experiment.scene(ENERGY), experiment.world
+    costs = None if world is None else world.costs
+    settings = ask.settings if costs is None else {**ask.settings, "restart_s": costs["restart_s"]}
     known = experiment.given.get("known")
     how: dict[str, Any] = {
         "seed": ask.seed,
@@ -270,7 +292,8 @@ def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step |
         "degrade": ask.degrade,
     }
     believed = believed_times(ask.spec or REGISTRY, scene, known=None if known is None else Path(known), **how)
-    ran = simulate_energy(scene, rule.name, ask.settings, believed.epoch_s, seed=ask.seed, progress=progress)
+    run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress}
+    ran = simulate_energy(scene, rule.name, settings, believed.epoch_s, **run_as)
     told = trust(believed.told, believed.models)
     ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
     if not rule.asks:

@@ -22,6 +22,7 @@ from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, w
 from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
+from jobcast.pipelines.worlds import check_living, law_apart
 from jobcast.schedulers.policies import KINDS, WHOLE_JOBS, PolicySpec, split_settings
 from jobcast.schedulers.registry import SHORT, find_policy
 from jobcast.simulator.workload import Workload
@@ -68,8 +69,9 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
     rule, baseline, taken = policies_meant(request.policy, request.baseline, request.settings, experiment.trace)
     base_rule = find_policy(baseline) if baseline not in (None, "none") else None
     local = asks_for_locality(request.settings)
-    facts, decide = settings_apart(request.settings, rule, base_rule, local)
-    experiment = replace(experiment, given=facts)
+    costs, settings = law_apart(request.settings, experiment.law)
+    facts, decide = settings_apart(settings, rule, base_rule, local)
+    experiment = replace(experiment, given={**facts, **costs})
     segments = _segments(facts, request)
     assumed = experiment.assumptions(rule.kind)
     for line in (*(f"assumed: {line}" for line in assumed), *taken):
@@ -85,7 +87,8 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         predict=request.predict,
         record=request.out is not None,
     )
-    scene = experiment.scene(rule.kind)
+    check_living(experiment, rule)
+    scene = experiment.scene(rule.kind, rule.scope)
     counted_s = counted_from(*experiment.stretch_s, request.warmup_days)
     if baseline is None and _has_default(rule, scene):
         base_rule = find_policy(DEFAULT_BASELINE)
@@ -99,7 +102,8 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "simulated": True,
         "inputs": scene.provenance(),
         "configuration": {
-            "settings": {**experiment.files(rule.kind), **decide},
+            "settings": {**experiment.files(rule.kind), **costs, **decide},
+            **({} if experiment.law is None else {"law": experiment.law}),
             "limit": experiment.limit,
             "warmup_days": request.warmup_days,
             "predict": request.predict,

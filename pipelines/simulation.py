@@ -27,6 +27,7 @@ from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.worlds import World
 from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
@@ -95,10 +96,12 @@ def simulate(
     degrade: bool | None = None,
     progress: Step | None = None,
     wrap: Wrap | None = None,
+    world: World | None = None,
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
-    A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`.
+    A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`. `world`: what the
+    scene is of, where jobs do not simply run their time.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
@@ -116,7 +119,7 @@ def simulate(
     if rule_of.kind == ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
         work = work_forecasts(scene, spec, **asked) if rule_of.asks else Work(None)
-        return _by_rounds(scene, policy, work, split, wrap, progress)
+        return _by_rounds(scene, policy, work, split, wrap, progress, world)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec) if rule_of.asks else sources.none()
@@ -125,19 +128,28 @@ def simulate(
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
+    play = replay if world is None else world.replay
     with plugin_named(policy):
-        log = replay(scene.workload, rule, source, chosen.history, progress)
+        log = play(scene.workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
 
 
 def _by_rounds(
-    scene: WholeScene, policy: str, work: Work, split: Split, wrap: Wrap | None, progress: Step | None
+    scene: WholeScene,
+    policy: str,
+    work: Work,
+    split: Split,
+    wrap: Wrap | None,
+    progress: Step | None,
+    world: World | None = None,
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
-    workload, chosen = round_workload(scene, mechanism), work.chosen
     by_gavel = mechanism.mechanism == "gavel"
+    if by_gavel and world is not None:
+        raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
+    workload, chosen = scene.workload if world is not None else round_workload(scene, mechanism), work.chosen
     forecasts = (
         work.forecasts if wrap is None or work.forecasts is None else wrap(work.forecasts, lengthened(split.own))
     )
@@ -151,7 +163,7 @@ def _by_rounds(
     if by_gavel:
         log = replay_gavel(scene, workload, policy, rule, mechanism.round_s, progress, source)
     else:
-        log = replay(workload, rule, source, chosen.history, progress)
+        log = (replay if world is None else world.replay)(workload, rule, source, chosen.history, progress)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}

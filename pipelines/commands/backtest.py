@@ -11,6 +11,7 @@ from jobcast.pipelines.commands.options import (
     console_of,
     degrade_option,
     json_option,
+    law_option,
     overlap_option,
     set_option,
     settings_of,
@@ -40,6 +41,7 @@ from jobcast.pipelines.forecast_specs import HELP
 @click.option("--against", multiple=True, metavar="NAME", help="Compare all with this policy or row too; repeatable.")
 @warmup_option
 @loop_options
+@law_option
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
@@ -66,6 +68,7 @@ def command(
     against: tuple[str, ...],
     warmup_days: float,
     closed_loop: bool,
+    law: str | None,
     max_think_s: float | None,
     drop_too_wide: bool,
     pools_only: bool,
@@ -97,6 +100,7 @@ def command(
     from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
     from jobcast.pipelines.forecast_specs import split_forecasts
     from jobcast.pipelines.report import summary_table
+    from jobcast.pipelines.worlds import check_law
     from jobcast.traces.readers import read_trace
 
     check_places(json_to, (trace_path, pools_path, cluster_path), folders={"--out": out})
@@ -121,7 +125,9 @@ def command(
         degrade=degrade,
         settings=settings_of(pairs),
         max_think_s=asked_think_s(closed_loop, max_think_s),
+        law=law,
     )
+    check_law(law, request.settings, request.max_think_s)
     console = console_of(ctx)
     result = run_backtest(request, read_trace(trace_path), out=out, home=find_home(), console=console)
     table_or_json(result, json_to, summary_table(result), console)

@@ -102,6 +102,16 @@ def window_options(command: Command) -> Command:
     return click.option("--from", "from_s", type=Instant(), help="Beginning of the window.")(command)
 
 
+def law_option(command: Command) -> Command:
+    """`--law NAME`."""
+    return click.option(
+        "--law",
+        metavar="NAME",
+        help="How all jobs progress: runtime, speedup, epochs, goodput or tasks; default: as the trace says by itself, "
+        "to each kind of policy.",
+    )(command)
+
+
 def json_option(command: Command) -> Command:
     """`--json FILE`."""
     return click.option("--json", "json_to", metavar="FILE", help="Write the figures as JSON; - is stdout.")(command)

@@ -11,6 +11,7 @@ from jobcast.pipelines.commands.options import (
     console_of,
     degrade_option,
     json_option,
+    law_option,
     overlap_option,
     seed_option,
     set_option,
@@ -48,6 +49,7 @@ from jobcast.pipelines.forecast_specs import HELP
     "--baseline", metavar="NAME", help="Policy to compare with, or none; default fcfs, none for training jobs."
 )
 @loop_options
+@law_option
 @click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission (elastic policies).")
 @click.option("--drop-too-wide", is_flag=True, help="Drop and count jobs wider than their pool.")
 @click.option("--pools-only", is_flag=True, help="Drop and count jobs of pools without capacity.")
@@ -72,6 +74,7 @@ def command(
     warmup_days: float,
     baseline: str | None,
     closed_loop: bool,
+    law: str | None,
     max_think_s: float | None,
     predict: bool,
     drop_too_wide: bool,
@@ -101,6 +104,7 @@ def command(
     from jobcast.pipelines.forecast_specs import parse_forecasts
     from jobcast.pipelines.run_record import check_record
     from jobcast.pipelines.simulate_command import SimulateRequest, check_request, simulate_one
+    from jobcast.pipelines.worlds import check_law
     from jobcast.traces.readers import read_trace
 
     request = SimulateRequest(
@@ -117,6 +121,7 @@ def command(
         json_to=json_to,
     )
     think_s = asked_think_s(closed_loop, max_think_s)
+    check_law(law, request.settings, think_s)
     check_request(request, think_s)
     check_places(json_to, (trace_path, pools_path, cluster_path), {"--out": out})
     if out:
@@ -131,5 +136,6 @@ def command(
         drop_wide=drop_too_wide,
         only_pools=pools_only,
         max_think_s=think_s,
+        law=law,
     )
     simulate_one(experiment, request, find_home(), console_of(ctx))

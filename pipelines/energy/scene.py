@@ -49,7 +49,7 @@ class EnergyFacts:
 EnergyScene = Scene[Workload, EnergyFacts]
 
 
-def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
+def energy_jobs(cut: Bare, *, profiles: Path, widest: int = 0) -> EnergyScene:
     """The jobs of a window with their times on every kind of node; the policy knows the true ones.
 
     Where `duration_gpus` says how many GPUs a duration holds for, a job uses as many as it asks for at most, and its
@@ -59,6 +59,7 @@ def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
     ----------
     cut : the window, with `epochs` and `model`; `batch_size`, `deadline` and `weight` where there are
     profiles : file of seconds an epoch, as `traces.profiles` reads it
+    widest : GPUs up to which times are read, also beyond those of a node; a node's by default
 
     Raises
     ------
@@ -73,7 +74,7 @@ def energy_jobs(cut: Bare, *, profiles: Path) -> EnergyScene:
     epochs = window.needed("epochs", WHO).cast(pl.Float64).to_numpy()
     models, batch_sizes = tuple(window.needed("model", WHO).to_list()), tuple(window.values("batch_size"))
     scale = _scale(window, table, models, batch_sizes, epochs)
-    epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types)
+    epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types, widest)
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
     facts = EnergyFacts(EpochTimes(epochs, epoch_s), cluster, table, scale, models, batch_sizes, gpu_types)
     _refuse_homeless(epoch_s, window, facts)
@@ -104,10 +105,16 @@ def epoch_times(
     batch_sizes: Sequence[int | None],
     cluster: EnergyCluster,
     gpu_types: Sequence[str],
+    widest: int = 0,
 ) -> Floats:
-    """(n_jobs, n_kinds, most_gpus) seconds an epoch; infinite beyond a kind's GPUs, and where nothing is profiled."""
-    most = cluster.power_w.shape[1] - 1
+    """(n_jobs, n_kinds, most_gpus) seconds an epoch; infinite where nothing is profiled.
+
+    Without `widest` also beyond a kind's GPUs; with it times are those of gangs on as many GPUs of several nodes, too.
+    """
+    most = max(cluster.power_w.shape[1] - 1, widest)
     known = table.epoch_s(models, batch_sizes, gpu_types, most)
+    if widest:
+        return known
     beyond = np.arange(1, most + 1) > cluster.kind_gpus[:, None]
     return np.where(beyond, np.inf, known)
 

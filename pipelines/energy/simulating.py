@@ -41,7 +41,7 @@ def replay_scene(
     *,
     known_s: Floats | None = None,
     true_s: Floats | None = None,
-    snapshot_epochs: int = 1,
+    snapshot_epochs: int | None = 1,
     restart_s: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> RunLog:
@@ -63,14 +63,16 @@ def simulate_energy(
     believed_epoch_s: Floats | None = None,
     *,
     seed: int = 0,
+    costs: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulated:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
-    `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times.
+    `believed_epoch_s`, (n_jobs, n_kinds, most_gpus), is what the policy goes by; by default the true times. `costs` of
+    changes are by default those that settings name.
     """
     rule, how = policy_of(policy, settings, seed), split_settings(find_of_kind(policy, ENERGY), settings).mechanism
-    law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s}
+    law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s} if costs is None else costs
     wall, cpu = time.perf_counter(), time.process_time()
     with plugin_named(policy):
         log = replay_scene(scene, rule, known_s=believed_epoch_s, progress=progress, **law)
