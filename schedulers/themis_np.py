@@ -56,6 +56,7 @@ class ThemisNp:
         self._forecasts = forecasts
         self._filter = filter
         self._pending = _Pending()
+        self._chosen: list[int] = []  # places of the last winners
         self._ends: list[tuple[float, int]] = []  # heap of (forecast end, seq) of jobs that were started
 
     def lane(self, job: Job) -> int:
@@ -70,6 +71,7 @@ class ThemisNp:
     def decide(self, view: View) -> Decision:
         """One auction of all that idles."""
         free, pending = int(view.free_gpus), self._pending
+        self._forget_started(view)
         if free <= 0 or not len(pending):
             return NOTHING
         chosen = self._auction(view, free)
@@ -78,8 +80,15 @@ class ThemisNp:
         starts = pending.seq[chosen].tolist()
         for seq, duration_s in zip(starts, pending.duration_s[chosen].tolist(), strict=True):
             heappush(self._ends, (view.now_s + duration_s, seq))
-        pending.remove(chosen)
+        self._chosen = chosen
         return Decision({seq: Grant(view.active[seq].gpus) for seq in starts})
+
+    def _forget_started(self, view: View) -> None:
+        """Drop those who won the last auction, but for who found no place for all its GPUs."""
+        pending, places = self._pending, np.array(self._chosen, dtype=np.int64)
+        started = [seq in view.running or seq not in view.active for seq in pending.seq[places].tolist()]
+        pending.remove(places[started].tolist())
+        self._chosen = []
 
     def _auction(self, view: View, free: int) -> list[int]:
         """Places of the jobs to start, winners first."""

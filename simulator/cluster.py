@@ -193,6 +193,10 @@ class ClusterState:
         """Forget which pools were touched: a decision has been made on them."""
         self._touched.clear()
 
+    def touch(self, job: Job) -> None:
+        """A job's pool is to be looked at again."""
+        self._touched[job.pool] = self._pools[job.pool]
+
     def submit(self, job: Job, lane: int, key: float) -> None:
         """A job arrives."""
         pool = self._pools[job.pool]

@@ -24,6 +24,7 @@ from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
+from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
 SAME_S = 5e-7
@@ -337,7 +338,7 @@ class Simulation:
             elif grant.dedicated and not held.dedicated:
                 self.cluster.promote(job, held.grant._replace(dedicated=True))
                 self._dedicated[seq] = True
-        for job, grant in starts if self._place is None else self._place(self, starts):
+        for job, grant in starts if self._place is None else self._placed(starts):
             self._start(job, moved.pop(job.seq, None), grant)
         for seq, old in moved.items():  # there is no place for it any more
             self.law.change(self, self.jobs[seq], old, None)
@@ -350,6 +351,15 @@ class Simulation:
                     "which is not later than now"
                 )
             self._wake_s = decision.wake_s
+
+    def _placed(self, starts: Starts) -> Starts:
+        """Starts for which there is a place; to the policy the pools of all others are as if somebody had arrived."""
+        placed = self._place(self, starts) if self._place is not None else starts
+        found = {job.seq for job, _ in placed}
+        for job, _ in starts:
+            if job.seq not in found:
+                self.cluster.touch(job)
+        return placed
 
     def known(self, seq: int) -> Job:
         """An active job; raises DecisionError for any other."""
