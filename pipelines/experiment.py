@@ -186,7 +186,7 @@ def _tasks(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> TaskS
 
 
 def _energy(cut: Bare, files: Mapping[str, str], experiment: Experiment) -> EnergyScene:
-    return energy_jobs(experiment.priced(cut), **experiment.needed(ENERGY))
+    return energy_jobs(experiment.priced(cut), profiles=experiment.needed(ENERGY)["profiles"])
 
 
 _MAKERS: Mapping[str, Callable[[Bare, Mapping[str, str], Experiment], Scene[Any, Any]]] = {

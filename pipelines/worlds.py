@@ -74,7 +74,9 @@ COSTS: Mapping[str, type[Settings]] = {RUNTIME: RunTimeCosts, EPOCHS: EpochCosts
 
 def cost_names(law: str | None) -> tuple[str, ...]:
     """Settings that `--set` gives a law and no policy."""
-    return tuple(name for name in COSTS[law].model_fields if name != "round_s") if law in COSTS else ()
+    if law is None:
+        return ()
+    return () if law not in COSTS else tuple(name for name in COSTS[law].model_fields if name != "round_s")
 
 
 def law_apart(settings: Mapping[str, str], law: str | None) -> tuple[dict[str, str], dict[str, str]]:
@@ -120,7 +122,7 @@ class World:
         """Jobs in their pools; who is left out, is left out for all."""
         experiment = self.experiment
         cut = cut_scene(experiment.trace, experiment.place(), **experiment.cut)
-        return self._gangs(cut, drop_wide=experiment.drop_wide, only_pools=experiment.only_pools)
+        return self._gangs(cut, experiment.drop_wide, experiment.only_pools)
 
     @cached_property
     def _in_one_pool(self) -> WholeScene:
@@ -133,9 +135,10 @@ class World:
         jobs = cut.trace.jobs.filter(pl.col("job_id").is_in(self._by_quotas.job_ids))
         return replace(cut, trace=replace(cut.trace, jobs=jobs), listed=jobs, dropped=self._by_quotas.dropped)
 
-    def _gangs(self, cut: Bare, **left_out: bool) -> WholeScene:
+    def _gangs(self, cut: Bare, drop_wide: bool = False, only_pools: bool = False) -> WholeScene:
         """Whole jobs that tell all that is known of them; where the trace says nothing they may be stopped."""
-        scene = whole_jobs(cut, tables=read_tables(self.experiment.files(ROUNDS)), **left_out)
+        tables = read_tables(self.experiment.files(ROUNDS))
+        scene = whole_jobs(cut, drop_wide=drop_wide, only_pools=only_pools, tables=tables)
         window, told = cut.trace, "preemptible" in cut.trace.jobs.columns
         due_s = dict(zip(window.jobs["job_id"], window.due_s.tolist(), strict=True))
         least = dict(zip(window.jobs["job_id"], window.values("min_gpus"), strict=True))
@@ -155,9 +158,8 @@ class World:
         """What the law knows of the jobs, in the order of the workloads."""
         if self.law == TASKS:
             return task_jobs(self._cut, **self.experiment.needed(kinds.TASKS))
-        scene = energy_jobs(
-            self.experiment.priced(self._cut), **self.experiment.needed(kinds.ENERGY), widest=int(self._widths.max())
-        )
+        profiles, widest = self.experiment.needed(kinds.ENERGY)["profiles"], int(self._widths.max())
+        scene = energy_jobs(self.experiment.priced(self._cut), profiles=profiles, widest=widest)
         (epochs, epoch_s), cluster = scene.facts.times, scene.facts.cluster
         there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
         able = np.isfinite(epoch_s[np.arange(len(epochs)), :, self._widths - 1]) & (self._widths[:, None] <= there)

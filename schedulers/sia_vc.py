@@ -38,6 +38,7 @@ class SiaVc:
         self._forecasts = forecasts
         self._plan: ResourceTimePlan | None = None
         self._arrived = 0
+        self._owed: list[int] = []  # `seq` of jobs that are started, as far as there is a place for all their GPUs
 
     def lane(self, job: Job) -> int:
         """One lane. Raises ConfigError when a job arrives otherwise than was known."""
@@ -58,11 +59,12 @@ class SiaVc:
         if self._plan is None:
             self._plan = self._make_plan(view)
         arrived = self._arrivals(view.now_s)
-        free = int(view.free_gpus)
-        if free <= 0 and not arrived:
-            return NOTHING
-        started = self._plan.start(arrived, view.now_s, free)
-        return Decision({seq: Grant(view.active[seq].gpus) for seq in started}) if started else NOTHING
+        owed = [seq for seq in self._owed if seq in view.active and seq not in view.running]
+        free = int(view.free_gpus) - sum(view.active[seq].gpus for seq in owed)
+        if free > 0 or arrived:
+            owed += self._plan.start(arrived, view.now_s, max(free, 0))
+        self._owed = owed
+        return Decision({seq: Grant(view.active[seq].gpus) for seq in owed}) if owed else NOTHING
 
     def _make_plan(self, view: View) -> ResourceTimePlan:
         jobs = self._forecasts.jobs

@@ -80,6 +80,7 @@ REPLAYS = (
     "pipelines/tasks/simulating.py",
     "pipelines/training_jobs.py",
     "pipelines/whole_jobs.py",
+    "pipelines/worlds.py",
     "pipelines/stages/backtest.py",
 )
 """Code of every stage that replays the test window."""
@@ -126,6 +127,7 @@ STAGES: tuple[Stage, ...] = (
             "pipelines/training.py",
             "pipelines/training_jobs.py",
             "pipelines/whole_jobs.py",
+            "pipelines/worlds.py",
             "pipelines/stages/care.py",
             "pipelines/stages/train.py",
         ),
