@@ -68,19 +68,33 @@ def living(law):
     return [name for name, rule in BUILT_IN.items() if lives(rule, law) and name not in (*NO_TIME, *UNTRAINED)]
 
 
-@pytest.mark.parametrize(("law", "least"), [("epochs", 30), ("tasks", 25)])
-def test_all_who_can_live_there_do_within_the_nodes(enriched, law, least, tmp_path):
-    experiment, done = world(enriched, law), []
-    held = {}
-    for policy in living(law):
-        log = ran(experiment, policy, tmp_path).log
+def check_same_jobs_within_the_nodes(folder, law, policies, home):
+    experiment, met = world(folder, law), set()
+    for policy in policies:
+        log = ran(experiment, policy, home).log
         assert log.law == law
         assert np.isfinite(log.end_s).all(), policy
         check_capacity(log, [4, 4, 4, 2, 4])
-        held[policy] = (log.submit_s.tolist(), log.gpus.tolist())
-        done.append(policy)
-    assert len(set(map(str, held.values()))) == 1  # all met the same jobs
-    assert len(done) >= least
+        met.add(str((log.submit_s.tolist(), log.gpus.tolist())))
+    assert len(met) == 1
+
+
+@pytest.mark.parametrize(
+    ("law", "policies"),
+    [
+        ("epochs", "fcfs,gssf,themis_np,sia_vc,sia_preempt,srpt,las,srsf,elastic_fair,edf"),
+        ("tasks", "fcfs,mmfs,sia_vc,las,mlf_h"),
+    ],
+)
+def test_policies_of_several_papers_meet_the_same_jobs_within_the_nodes(enriched, law, policies, tmp_path):
+    check_same_jobs_within_the_nodes(enriched, law, policies.split(","), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "least"), [("epochs", 30), ("tasks", 25)])
+def test_all_who_can_live_there_do_within_the_nodes(enriched, law, least, tmp_path):
+    assert len(living(law)) >= least
+    check_same_jobs_within_the_nodes(enriched, law, living(law), tmp_path)
 
 
 def check_capacity(log, node_gpus):
@@ -119,11 +133,11 @@ def test_what_has_no_place_in_a_law_says_so(enriched, tmp_path):
         world(enriched, "epochs", max_think_s=60.0)
     with pytest.raises(ConfigError, match=r"mechanism=gavel has a law of its own; leave --law epochs out"):
         ran(world(enriched, "epochs"), "las", tmp_path, mechanism="gavel")
-    with pytest.raises(TraceError, match=r"job 000 asks for \d GPUs, on which it can run on nodes of no one type"):
-        frame(widths=(9,)).write_csv(tmp_path / "plain.csv")
-        typed("trace", "enrich", tmp_path / "plain.csv", "--facts", FACTS, "--out", tmp_path / "made")
-        nodes = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 2, gpus: 4, gpu_type: t4}]"
-        (tmp_path / "nodes.yaml").write_text(nodes)
+    frame(widths=(9,)).write_csv(tmp_path / "plain.csv")
+    typed("trace", "enrich", tmp_path / "plain.csv", "--facts", FACTS, "--out", tmp_path / "made")
+    nodes = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 2, gpus: 4, gpu_type: t4}]"
+    (tmp_path / "nodes.yaml").write_text(nodes)
+    with pytest.raises(TraceError, match=r"job 000 asks for 9 GPUs, on which it can run on nodes of no one type"):
         ran(world(tmp_path, "epochs"), "fcfs", tmp_path)
 
 
