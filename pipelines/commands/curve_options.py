@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobcast.pipelines.commands.options import Command, Finite, check_places, console_of, table_or_json
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import OF_JOBS, refuse_others, table_of_jobs
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.predictor_names import CURVES
@@ -31,17 +31,17 @@ WHY: Mapping[str, str] = {
 """Why an option does not go with curves, where there is more to say than that."""
 
 
-def prefix_option(command: Command) -> Command:
+def prefix_option(command: options.Command) -> options.Command:
     """`--prefix SHARE`."""
     return click.option(
         "--prefix",
-        type=Finite(0, 1, min_open=True, max_open=True),
+        type=options.Finite(0, 1, min_open=True, max_open=True),
         metavar="SHARE",
         help=f"{CURVES}: of each curve's epochs that is seen; default {PREFIX:g}.",
     )(command)
 
 
-def run_options(command: Command) -> Command:
+def run_options(command: options.Command) -> options.Command:
     """`--epochs N` and `--target X`."""
     command = click.option(
         "--target", type=float, callback=_finite, metavar="X", help=f"{CURVES}: will the metric reach it, and when?"
@@ -75,8 +75,8 @@ def train_curves(
     from jobcast.pipelines.learning_curves.training import train_and_register_curves
     from jobcast.pipelines.tidying import tidy_home
 
-    console, home = console_of(ctx), find_home()
-    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    console, home = options.console_of(ctx), find_home()
+    options.check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     tidy_home(console)
     table = read_curves(trace_path, curves, window)
     with console.progress(f"train {CURVES}") as step:
@@ -103,8 +103,8 @@ def evaluate_curves(
     from jobcast.pipelines.learning_curves.evaluating import score_version
     from jobcast.pipelines.learning_curves.tables import evaluation_table
 
-    console, parsed = console_of(ctx), parse_reference(reference)
-    check_places(json_to, (trace_path,))
+    console, parsed = options.console_of(ctx), parse_reference(reference)
+    options.check_places(json_to, (trace_path,))
     table = read_curves(trace_path, curves, window)
     share = PREFIX if prefix is None else prefix
     result = score_version(parsed, table, share, home=find_home(), allow_overlap=allowed)
@@ -127,8 +127,8 @@ def predict_curves(
     from jobcast.pipelines.learning_curves.tables import prediction_table
     from jobcast.traces.learning_curves import read_learning_curves
 
-    console, parsed = console_of(ctx), parse_reference(reference)
-    check_places(json_to, (trace_path,))
+    console, parsed = options.console_of(ctx), parse_reference(reference)
+    options.check_places(json_to, (trace_path,))
     result = forecast_runs(parsed, read_learning_curves(trace_path), epochs, target, home=find_home())
     _tell(result, json_to, prediction_table(result), console)
 
@@ -148,12 +148,12 @@ def promote_curves(
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.learning_curves import read_learning_curves
 
-    table, console = read_learning_curves(trace_path), console_of(ctx)
+    table, console = read_learning_curves(trace_path), options.console_of(ctx)
     home = tidy_home(console)
     told = promote_curves(*version, alias, table, force=force, allow_overlap=allowed, home=home)
     if not told["compared"]:
         console.note(f"nothing was compared: it is {alias} already")
-    table_or_json(told, json_to, promotion_table(told), console)
+    options.table_or_json(told, json_to, promotion_table(told), console)
     refuse(told)
 
 
@@ -161,4 +161,4 @@ def _tell(result: dict[str, Any], json_to: str | None, table: str, console: Cons
     """Notes on stderr, figures where asked."""
     for note in result["notes"]:
         console.note(f"{result['inputs']['trace']['path']}: {note}")
-    table_or_json(result, json_to, table, console)
+    options.table_or_json(result, json_to, table, console)

@@ -1,51 +1,40 @@
 """Options of `jobcast predict jct` and `jobcast evaluate jct`: whose completion, under which policy, on which GPUs."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.options import Command, Finite
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.predictor_names import JCT
 
 __all__ = ["JCT", "place_options", "question_options", "refuse_options", "whole_numbers"]
 
 
-def place_options(command: Command) -> Command:
-    """`--policy`, `--gpus`, `--cluster`, `--futures` and `--sizes`."""
-    options: tuple[Callable[[Command], Command], ...] = (
-        click.option("--policy", metavar="NAME", help="jct: elastic policy that is replayed."),
-        click.option("--gpus", type=click.IntRange(min=1), help="jct: a flat cluster of N GPUs."),
-        click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="jct: a cluster file."),
-        click.option("--futures", type=click.IntRange(min=2), help="jct: futures drawn for a job; default 200."),
-        click.option("--sizes", type=click.Choice(["forecast", "declared"]), help="jct: default forecast."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+place_options = options.several(
+    click.option("--policy", metavar="NAME", help="jct: elastic policy that is replayed."),
+    click.option("--gpus", type=click.IntRange(min=1), help="jct: a flat cluster of N GPUs."),
+    click.option("--cluster", "cluster_path", type=options.FILE, help="jct: a cluster file."),
+    click.option("--futures", type=click.IntRange(min=2), help="jct: futures drawn for a job; default 200."),
+    click.option("--sizes", type=click.Choice(["forecast", "declared"]), help="jct: default forecast."),
+)
 
 
-def question_options(command: Command) -> Command:
-    """What `predict jct` asks beyond that."""
-    options: tuple[Callable[[Command], Command], ...] = (
-        click.option("--job", metavar="ID|new", help="jct: a job of the trace, or new for one submitted then."),
-        click.option("--ask-gpus", metavar="N,N", help="jct: most GPUs of the new job, one answer each."),
-        click.option("--size-s", type=Finite(min=0, min_open=True), help="jct: its work, seconds on one GPU."),
-        click.option("--model", metavar="NAME", help="jct: its model."),
-        click.option("--by", "by", metavar="TIME", help="jct: the chance that it has finished by then."),
-        click.option("--every", "every_h", type=Finite(min=0, min_open=True), help="jct: ask again every N hours."),
-        click.option("--plot", type=click.Path(path_type=Path), help="jct: its distribution, .svg or .html."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+question_options = options.several(
+    click.option("--job", metavar="ID|new", help="jct: a job of the trace, or new for one submitted then."),
+    click.option("--ask-gpus", metavar="N,N", help="jct: most GPUs of the new job, one answer each."),
+    click.option("--size-s", type=options.Finite(min=0, min_open=True), help="jct: its work, seconds on one GPU."),
+    click.option("--model", metavar="NAME", help="jct: its model."),
+    click.option("--by", "by", metavar="TIME", help="jct: the chance that it has finished by then."),
+    click.option("--every", "every_h", type=options.Finite(min=0, min_open=True), help="jct: ask again every N hours."),
+    click.option("--plot", type=options.FILE, help="jct: its distribution, .svg or .html."),
+)
 
 
-def refuse_options(predictor: str, options: Mapping[str, Any]) -> None:
+def refuse_options(predictor: str, given: Mapping[str, Any]) -> None:
     """Raise ConfigError for an option of completion times given to another predictor."""
-    for name, value in options.items():
+    for name, value in given.items():
         if value:
             flag = {"cluster_path": "cluster", "every_h": "every"}.get(name, name).replace("_", "-")
             raise ConfigError(f"--{flag}: goes with the predictor {JCT}, not with {predictor}; leave it out")

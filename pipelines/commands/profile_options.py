@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobcast.pipelines.commands.options import Command, check_places, console_of, settings_of, table_or_json
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import OF_JOBS, refuse_others, table_of_jobs
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.forecast_specs import EPOCH_TIME
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 NO_CALENDAR = dict.fromkeys(("from_s", "until_s"), "profiles have no calendar, a trace of jobs with profiles has one")
 
 
-def points_option(command: Command) -> Command:
+def points_option(command: options.Command) -> options.Command:
     """`--points N`."""
     return click.option(
         "--points", type=click.IntRange(1, 3), metavar="N", help=f"{EPOCH_TIME}: known a job and GPU type; default 3."
     )(command)
 
 
-def completed_option(command: Command) -> Command:
+def completed_option(command: options.Command) -> options.Command:
     """`--out FILE`."""
     return click.option(
-        "--out", type=click.Path(path_type=Path), metavar="FILE", help=f"{EPOCH_TIME}: write the completed table there."
+        "--out", type=options.FILE, metavar="FILE", help=f"{EPOCH_TIME}: write the completed table there."
     )(command)
 
 
@@ -41,8 +41,8 @@ def train_epoch_time(
     from jobcast.pipelines.profiles.training import train_and_register_epoch_time, training_table
     from jobcast.pipelines.tidying import tidy_home
 
-    console, home = console_of(ctx), find_home()
-    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    console, home = options.console_of(ctx), find_home()
+    options.check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     tidy_home(console)
     table = profiles_of(trace_path, profiles, window)
     with console.progress(f"train {EPOCH_TIME}") as step:
@@ -67,9 +67,9 @@ def evaluate_epoch_time(
     from jobcast.pipelines.profiles.evaluating import ScoreSettings, evaluation_table, score_version
     from jobcast.traces.profiles import read_profiles
 
-    console, parsed = console_of(ctx), parse_reference(reference)
-    settings = ScoreSettings.read(settings_of(pairs), points, seed)
-    check_places(json_to, (trace_path,))
+    console, parsed = options.console_of(ctx), parse_reference(reference)
+    settings = ScoreSettings.read(options.settings_of(pairs), points, seed)
+    options.check_places(json_to, (trace_path,))
     table = read_profiles(trace_path)
     result = score_version(parsed, table, settings, home=find_home(), allow_overlap=allowed)
     _tell(result, json_to, evaluation_table(result), console)
@@ -85,9 +85,9 @@ def predict_epoch_time(
     from jobcast.pipelines.profiles.predicting import Question, complete_table, prediction_table
     from jobcast.traces.profiles import read_profiles
 
-    console, parsed = console_of(ctx), parse_reference(reference)
-    question = Question.read(settings_of(pairs))
-    check_places(json_to, (trace_path,), {"--out": out})
+    console, parsed = options.console_of(ctx), parse_reference(reference)
+    question = Question.read(options.settings_of(pairs))
+    options.check_places(json_to, (trace_path,), {"--out": out})
     result = complete_table(parsed, read_profiles(trace_path), question, out, home=find_home())
     _tell(result, json_to, prediction_table(result), console)
 
@@ -96,4 +96,4 @@ def _tell(result: dict[str, Any], json_to: str | None, table: str, console: Cons
     """Notes on stderr, figures where asked."""
     for note in result["notes"]:
         console.note(f"{result['inputs']['trace']['path']}: {note}")
-    table_or_json(result, json_to, table, console)
+    options.table_or_json(result, json_to, table, console)

@@ -7,7 +7,7 @@ import click
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.options import check_places, console_of, settings_of, table_or_json
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import refuse_others
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, DEVICE_POLICY, MLF_POLICY
 
@@ -30,7 +30,7 @@ def train_scheduler(
 ) -> None:
     """`jobcast train mlf-policy` and `jobcast train device-rl`."""
     refuse_others(ctx, name, ALLOWED)
-    settings = _known(settings_of(pairs), name)
+    settings = _known(options.settings_of(pairs), name)
     from jobcast.models.scheduling.learner import need_torch
 
     need_torch()
@@ -45,9 +45,9 @@ def train_scheduler(
     from jobcast.traces.readers import read_trace
     from jobcast.traces.splits import finished_jobs
 
-    console, home = console_of(ctx), find_home()
+    console, home = options.console_of(ctx), find_home()
     files = {name: settings[name] for name in FILES if name in settings}
-    check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
+    options.check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
     tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
     gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
@@ -72,7 +72,7 @@ def train_scheduler(
         )
     for line in (*scene.notes, *(f"bad forecasts, {line}" for line in told.lines())):
         console.note(line)
-    table_or_json(result, json_to, scheduler_table(result), console)
+    options.table_or_json(result, json_to, scheduler_table(result), console)
 
 
 def _known(settings: dict[str, str], name: str) -> dict[str, str]:

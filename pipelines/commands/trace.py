@@ -5,19 +5,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import (
-    check_places,
-    console_of,
-    dropped_lines,
-    emit_json,
-    json_option,
-    reading_options,
-    seed_option,
-    set_option,
-    settings_of,
-    strict_option,
-    tell_notes,
-)
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.trace_enrich import enrich_trace
 from jobcast.pipelines.commands.trace_speedups import speedups
 
@@ -35,16 +23,16 @@ def command() -> None:
 
 @command.command(name="generate")
 @click.argument("kind")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
-@click.option("--pools-out", type=click.Path(path_type=Path), help="Write the pools' quotas as CSV.")
-@click.option("--regimes-out", type=click.Path(path_type=Path), help="Of gavel: write the true batch sizes as CSV.")
-@click.option("--tasks-out", type=click.Path(path_type=Path), help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
-@click.option("--curves-out", type=click.Path(path_type=Path), help="Of mlfs: write the true accuracies by epoch.")
-@click.option("--profiles-out", type=click.Path(path_type=Path), help="Of andreas, armida: write seconds an epoch.")
-@click.option("--cluster-out", type=click.Path(path_type=Path), help="Of andreas, armida: write the nodes as YAML.")
-@seed_option
-@set_option
-@reading_options
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@click.option("--pools-out", type=options.FILE, help="Write the pools' quotas as CSV.")
+@click.option("--regimes-out", type=options.FILE, help="Of gavel: write the true batch sizes as CSV.")
+@click.option("--tasks-out", type=options.FILE, help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
+@click.option("--curves-out", type=options.FILE, help="Of mlfs: write the true accuracies by epoch.")
+@click.option("--profiles-out", type=options.FILE, help="Of andreas, armida: write seconds an epoch.")
+@click.option("--cluster-out", type=options.FILE, help="Of andreas, armida: write the nodes as YAML.")
+@options.seed_option
+@options.set_option
+@options.reading_options
 @click.pass_context
 def generate_trace(
     ctx: click.Context,
@@ -98,8 +86,8 @@ def generate_trace(
 
     beside = {"--regimes-out": regimes_out, "--tasks-out": tasks_out, "--curves-out": curves_out}
     beside |= {"--profiles-out": profiles_out, "--cluster-out": cluster_out}
-    check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
-    settings = settings_of(pairs)
+    options.check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
+    settings = options.settings_of(pairs)
     trace, pools = generate(kind, seed, settings)
     courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
     tasks = generate_tasks(kind, seed, settings) if tasks_out or curves_out else None
@@ -118,7 +106,7 @@ def generate_trace(
         write_profiles(profiles, profiles_out)
     if nodes and cluster_out:
         write_cluster(nodes, cluster_out)
-    console = console_of(ctx)
+    console = options.console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:
         console.note(f"  {note}")
@@ -126,16 +114,16 @@ def generate_trace(
 
 @command.command(name="convert")
 @click.argument("format_name", metavar="FORMAT")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @click.option(
     "--pools-out",
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     help="Write quotas as CSV: as the sources tell them, else derived.",
 )
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
-@reading_options
-@strict_option
+@options.reading_options
+@options.strict_option
 @click.pass_context
 def convert_trace(
     ctx: click.Context,
@@ -170,23 +158,23 @@ def convert_trace(
     """
     from jobcast.pipelines.conversion import AUTO, convert
 
-    check_places(None, sources, {"--out": out, "--pools-out": pools_out})
+    options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
     done = convert(format_name, sources, out, pools_out, timezone, strict)
-    trace, console = done.trace, console_of(ctx)
+    trace, console = done.trace, options.console_of(ctx)
     read_as = f", read as {done.format_name}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
-    for line in (*trace.notes, *dropped_lines(trace.dropped)):
+    for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
         console.note(f"  {line}")
     if done.quotas_from:
         console.note(f"{pools_out}: {done.quotas_from}")
 
 
 @command.command(name="describe")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas, for utilisation and bursts.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
-@reading_options
-@json_option
+@click.argument("path", metavar="FILE", type=options.FILE)
+@click.option("--pools", "pools_path", type=options.FILE, help="Quotas, for utilisation and bursts.")
+@click.option("--html", type=options.FILE, help="Write a page with the plots.")
+@options.reading_options
+@options.json_option
 @click.pass_context
 def describe_trace(
     ctx: click.Context, path: Path, pools_path: Path | None, html: Path | None, json_to: str | None
@@ -202,17 +190,17 @@ def describe_trace(
     from jobcast.traces.pools import read_pools
     from jobcast.traces.readers import read_trace
 
-    console = console_of(ctx)
-    check_places(json_to, (path, pools_path), {"--html": html})
+    console = options.console_of(ctx)
+    options.check_places(json_to, (path, pools_path), {"--html": html})
     trace = read_trace(path)
     description = describe(trace, read_pools(pools_path) if pools_path else None)
     figures: dict[str, Any] = description.to_dict()
     if json_to == "-":  # else the table tells them
-        tell_notes(trace, console)
+        options.tell_notes(trace, console)
     if html:
         write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")
-    emit_json(figures, json_to)
+    options.emit_json(figures, json_to)
     if json_to != "-":
         console.result(description_table(figures))
 
@@ -220,7 +208,7 @@ def describe_trace(
 @command.command(name="fetch")
 @click.argument("name", required=False)
 @click.option("--from", "origin", metavar="DIR|URL", help="A folder or mirror that holds the files.")
-@click.option("--out", type=click.Path(path_type=Path), help="The folder that they go to; default: data/raw/NAME.")
+@click.option("--out", type=options.FILE, help="The folder that they go to; default: data/raw/NAME.")
 @click.pass_context
 def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: Path | None) -> None:
     """Fetch the public trace NAME; without NAME, list those that are known, with sizes and licences.
@@ -234,7 +222,7 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
     """
     from jobcast.pipelines.fetching import about, catalogue_table, fetched
 
-    console = console_of(ctx)
+    console = options.console_of(ctx)
     if name is None:
         console.result(catalogue_table())
         return

@@ -4,23 +4,16 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import (
-    console_of,
-    dropped_lines,
-    reading_options,
-    seed_option,
-    set_option,
-    settings_of,
-)
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="enrich")
-@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="TRACE", type=options.FILE)
 @click.option("--facts", required=True, metavar="A,B,...", help="What to supply, see below.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the jobs and their tables.")
-@seed_option
-@set_option
-@reading_options
+@click.option("--out", required=True, type=options.FILE, help="Folder for the jobs and their tables.")
+@options.seed_option
+@options.set_option
+@options.reading_options
 @click.pass_context
 def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: int, pairs: tuple[str, ...]) -> None:
     """Supply what TRACE lacks, by declared rules: the schedulers of all papers run on OUT/jobs.parquet.
@@ -58,12 +51,12 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
     from jobcast.traces.readers import read_trace
 
-    console = console_of(ctx)
-    asked, config = parse_facts(facts.split(",")), parse_enrich(settings_of(pairs))
+    console = options.console_of(ctx)
+    asked, config = parse_facts(facts.split(",")), parse_enrich(options.settings_of(pairs))
     check_folder(out)
     trace = read_trace(path)
     made = enrich(trace, asked, config, seed)
     write_enriched(made, out)
     console.note(f"{out / JOBS}: {len(made.trace):,} jobs; what was assumed: {out / ASSUMPTIONS}")
-    for line in (*trace.notes, *dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
+    for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
         console.note(f"  {line}")

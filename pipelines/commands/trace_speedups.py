@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="speedups")
-@click.argument("step_times", metavar="STEP_TIMES", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
+@click.argument("step_times", metavar="STEP_TIMES", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @click.option(
     "--fit",
     default="best",
@@ -27,7 +27,7 @@ from jobcast.pipelines.commands.options import check_places, console_of, json_op
     multiple=True,
     help="Total batch size; default: what one GPU holds, or what --most GPUs can share. May be repeated.",
 )
-@json_option
+@options.json_option
 @click.pass_context
 def speedups(
     ctx: click.Context,
@@ -51,7 +51,7 @@ def speedups(
     """
     from jobcast.pipelines.speedups import make_speedups, speedups_text
 
-    check_places(json_to, (step_times,), {"--out": out})
+    options.check_places(json_to, (step_times,), {"--out": out})
     sizes = {}
     for pair in pairs:
         app, equals, size = pair.partition("=")
@@ -59,6 +59,6 @@ def speedups(
             raise ConfigError(f"--batch-size {pair}: write --batch-size APP=N")
         sizes[app] = size
     result = make_speedups(step_times, out, fit, most_gpus, gpus_per_node, sizes)
-    console = console_of(ctx)
+    console = options.console_of(ctx)
     console.note(f"{out}: {len(result['apps'])} models, 1 to {most_gpus} GPUs")
-    table_or_json(result, json_to, speedups_text(result), console)
+    options.table_or_json(result, json_to, speedups_text(result), console)

@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.curve_options import train_curves
-from jobcast.pipelines.commands.options import (
-    Finite,
-    check_places,
-    console_of,
-    json_option,
-    seed_option,
-    set_option,
-    settings_for,
-    table_or_json,
-    tell_notes,
-    trace_option,
-    window_options,
-)
 from jobcast.pipelines.commands.predictor_options import means
 from jobcast.pipelines.commands.profile_options import train_epoch_time
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
@@ -44,39 +32,43 @@ ALGORITHMS = (
 
 @click.command(name="train")
 @click.argument("predictor")
-@trace_option()
-@window_options
+@options.trace_option()
+@options.window_options
 @click.option("--algorithm", metavar="NAME", help=f"{ALGORITHMS}. Default: the first.")
 @click.option("--tune", type=click.IntRange(min=0), default=0, metavar="N", help="Search settings with N trials.")
 @click.option("--horizons", metavar="LIST", help="Minutes between commas; default 5,60,720.")
 @click.option(
     "--coverage",
-    type=Finite(0, 1, min_open=True, max_open=True),
+    type=options.Finite(0, 1, min_open=True, max_open=True),
     default=COVERAGE,
     show_default=True,
     help="Of the load windows (new-load).",
 )
 @click.option(
     "--miss-share",
-    type=Finite(0, 1, min_open=True, max_open=True),
+    type=options.Finite(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
     help="Of the windows with arrivals that the gate may miss (will-jobs-arrive).",
 )
 @click.option(
     "--under-cost",
-    type=Finite(0, min_open=True),
+    type=options.Finite(0, min_open=True),
     default=1.0,
     show_default=True,
     help="Of a bin too short, in bins too long, a GPU of the job (job-duration).",
 )
 @click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
 @click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
-@click.option("--first", "first_weeks", type=Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3.")
-@click.option("--window-days", type=Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only.")
-@set_option
-@seed_option
-@json_option
+@click.option(
+    "--first", "first_weeks", type=options.Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3."
+)
+@click.option(
+    "--window-days", type=options.Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only."
+)
+@options.set_option
+@options.seed_option
+@options.json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -149,7 +141,7 @@ def command(
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
-    console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
+    console, schedule = options.console_of(ctx), _schedule(retrain, first_weeks, window_days)
     if predictor == REGIME and schedule is not None:
         raise ConfigError("--retrain: regime does not walk through a trace; leave it out")
     settings = TrainSettings(
@@ -160,17 +152,17 @@ def command(
         seed=seed,
         min_train_jobs=min_jobs,
         tune=tune,
-        given=settings_for(predictor, REGIME, pairs),
+        given=options.settings_for(predictor, REGIME, pairs),
     )
     check_tune(predictor, algorithm, tune)
     home = find_home()
-    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
+    options.check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
     tidy_home(console)
     trace = read_trace(trace_path)
     with console.progress(f"train {predictor}") as step:
         result, table = _trained(predictor, algorithm, trace, from_s, until_s, settings, schedule, home, step)
-    tell_notes(trace, console)
-    table_or_json(result, json_to, table, console)
+    options.tell_notes(trace, console)
+    options.table_or_json(result, json_to, table, console)
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
