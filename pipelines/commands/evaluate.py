@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.curve_options import evaluate_curves, prefix_option
 from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
 from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
-from jobcast.pipelines.commands.profile_options import (
+from jobcast.pipelines.commands.table_predictors import (
+    evaluate_curves,
     evaluate_epoch_time,
     points_option,
+    prefix_option,
 )
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
 from jobcast.pipelines.predictor_names import CURVES

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.curve_options import promote_curves
 from jobcast.pipelines.commands.predictor_options import means
+from jobcast.pipelines.commands.table_predictors import promote_curves
 from jobcast.pipelines.predictor_names import CURVES
 
 

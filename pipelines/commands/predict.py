@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.curve_options import predict_curves, run_options
 from jobcast.pipelines.commands.jct_options import JCT, place_options, question_options, refuse_options
 from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
-from jobcast.pipelines.commands.profile_options import (
+from jobcast.pipelines.commands.table_predictors import (
     completed_option,
+    predict_curves,
     predict_epoch_time,
+    run_options,
 )
 from jobcast.pipelines.forecast_specs import EPOCH_TIME
 from jobcast.pipelines.predictor_names import CURVES

@@ -1,7 +1,8 @@
 """Which options of a command go with a predictor that does not learn from a trace of jobs alone."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.options import settings_of
+from jobcast.pipelines.commands import options
+from jobcast.pipelines.console import Step
 
 OF_JOBS = ("from_s", "until_s", "pairs")
 """Parameters that go with a predictor of other tables, too, where these are of a trace's jobs."""
@@ -33,7 +35,7 @@ def table_of_jobs(name: str, trace_path: Path, pairs: tuple[str, ...]) -> Path |
     """
     from jobcast.traces.facts import facts_beside
 
-    settings = settings_of(pairs)
+    settings = options.settings_of(pairs)
     for key in settings:
         if key != name:
             raise ConfigError(f"--set {key}: only {name}=FILE is read here, of the jobs of --trace; leave it out")
@@ -68,3 +70,26 @@ def _given_options(ctx: click.Context) -> list[tuple[str, str]]:
     """Options on the line as users type them, and their parameters' names."""
     named = [(param.opts[0], str(param.name)) for param in ctx.command.params]
     return [one for one in named if ctx.get_parameter_source(one[1]) is ParameterSource.COMMANDLINE]
+
+
+@contextmanager
+def training(
+    ctx: click.Context, predictor: str, inputs: Iterable[Path], json_to: str | None
+) -> Iterator[tuple[Path, Step]]:
+    """The home and the progress of a training, once its places were looked at and what others left was tidied."""
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.tidying import tidy_home
+
+    console, home = options.console_of(ctx), find_home()
+    options.check_places(json_to, inputs, folders={"the store": home / "mlruns"})
+    tidy_home(console)
+    with console.progress(f"train {predictor}") as step:
+        yield home, step
+
+
+def tell(ctx: click.Context, result: dict[str, Any], json_to: str | None, table: str) -> None:
+    """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
+    console, path = options.console_of(ctx), result["inputs"]["trace"]["path"]
+    for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
+        console.note(f"{path}: {note}")
+    options.table_or_json(result, json_to, table, console)

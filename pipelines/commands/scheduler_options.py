@@ -8,7 +8,7 @@ import click
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import refuse_others
+from jobcast.pipelines.commands.predictor_options import refuse_others, training
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, DEVICE_POLICY, MLF_POLICY
 
 SCHEDULERS = (MLF_POLICY, DEVICE_POLICY)
@@ -34,36 +34,31 @@ def train_scheduler(
     from jobcast.models.scheduling.learner import need_torch
 
     need_torch()
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
     from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
     from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
-    from jobcast.pipelines.tidying import tidy_home
     from jobcast.schedulers.policies import TASKS
     from jobcast.traces.readers import read_trace
     from jobcast.traces.splits import finished_jobs
 
-    console, home = options.console_of(ctx), find_home()
+    console = options.console_of(ctx)
     files = {name: settings[name] for name in FILES if name in settings}
-    options.check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
-    tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
     gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
     given = {name: path for name, path in files.items() if name != "cluster"}
-    trace, _, _ = finished_jobs(read_trace(trace_path), *window)
-    place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
-    scene = Experiment(trace=trace, cluster=place, given=given).scene(TASKS)
     counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
-    folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()
-    with console.progress(f"train {name}") as step:
+    with training(ctx, name, (trace_path, *map(Path, files.values())), json_to) as (home, step):
+        trace, _, _ = finished_jobs(read_trace(trace_path), *window)
+        place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
+        scene = Experiment(trace=trace, cluster=place, given=given).scene(TASKS)
         result = train_and_register_scheduler(
             name,
             scene,
             home=home,
-            folder=folder,
+            folder=home / "mlruns" / "unfinished" / f"{name}-{seed}",
             seed=seed,
             settings=SchedulerSettings(tune=tune, **counts),
             forecast=_forecast(home, told),

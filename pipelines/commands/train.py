@@ -7,10 +7,9 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.curve_options import train_curves
-from jobcast.pipelines.commands.predictor_options import means
-from jobcast.pipelines.commands.profile_options import train_epoch_time
+from jobcast.pipelines.commands.predictor_options import means, tell, training
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
+from jobcast.pipelines.commands.table_predictors import train_curves, train_epoch_time
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
 from jobcast.pipelines.predictor_names import CURVES
 
@@ -58,7 +57,14 @@ ALGORITHMS = (
     show_default=True,
     help="Of a bin too short, in bins too long, a GPU of the job (job-duration).",
 )
-@click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
+@click.option(
+    "--min-jobs",
+    "min_train_jobs",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Of a pool that counts.",
+)
 @click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
 @click.option(
     "--first", "first_weeks", type=options.Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3."
@@ -72,23 +78,19 @@ ALGORITHMS = (
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     predictor: str,
     trace_path: Path,
     from_s: float | None,
     until_s: float | None,
     algorithm: str | None,
-    tune: int,
     horizons: str | None,
-    coverage: float,
-    miss_share: float,
-    under_cost: float,
-    min_jobs: int,
     retrain: str | None,
     first_weeks: float | None,
     window_days: float | None,
     pairs: tuple[str, ...],
-    seed: int,
     json_to: str | None,
+    **asked: Any,
 ) -> None:
     """Train PREDICTOR on [from, until) and register a new version.
 
@@ -127,42 +129,38 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
+    window = (from_s, until_s)
     if means(predictor, CURVES):
-        train_curves(ctx, trace_path, (from_s, until_s), algorithm, pairs, seed, json_to)
+        train_curves(ctx, trace_path, window, algorithm, pairs, asked["seed"], json_to)
         return
     if means(predictor, EPOCH_TIME):
-        train_epoch_time(ctx, trace_path, (from_s, until_s), pairs, seed, json_to)
+        train_epoch_time(ctx, trace_path, window, pairs, asked["seed"], json_to)
         return
     if predictor in SCHEDULERS:
-        train_scheduler(ctx, predictor, trace_path, (from_s, until_s), tune, pairs, seed, json_to)
+        train_scheduler(ctx, predictor, trace_path, window, asked["tune"], pairs, asked["seed"], json_to)
         return
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
-    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
-    console, schedule = options.console_of(ctx), _schedule(retrain, first_weeks, window_days)
+    schedule = _schedule(retrain, first_weeks, window_days)
     if predictor == REGIME and schedule is not None:
         raise ConfigError("--retrain: regime does not walk through a trace; leave it out")
-    settings = TrainSettings(
-        horizons_min=parse_horizons(horizons),
-        miss_share=miss_share,
-        coverage=coverage,
-        under_cost=under_cost,
-        seed=seed,
-        min_train_jobs=min_jobs,
-        tune=tune,
-        given=options.settings_for(predictor, REGIME, pairs),
-    )
-    check_tune(predictor, algorithm, tune)
-    home = find_home()
-    options.check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
-    tidy_home(console)
-    trace = read_trace(trace_path)
-    with console.progress(f"train {predictor}") as step:
-        result, table = _trained(predictor, algorithm, trace, from_s, until_s, settings, schedule, home, step)
-    options.tell_notes(trace, console)
-    options.table_or_json(result, json_to, table, console)
+    given = options.settings_for(predictor, REGIME, pairs)
+    settings = TrainSettings(horizons_min=parse_horizons(horizons), given=given, **asked)
+    check_tune(predictor, algorithm, settings.tune)
+    with training(ctx, predictor, (trace_path,), json_to) as (home, step):
+        trace = read_trace(trace_path)
+        if schedule is None:
+            from jobcast.pipelines.model_tables import training_table as table
+            from jobcast.pipelines.training import train_and_register
+
+            result = train_and_register(predictor, algorithm, trace, *window, settings, home=home, progress=step)
+        else:
+            from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
+            from jobcast.pipelines.lifecycle.retraining_table import retraining_table as table
+
+            result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
+    tell(ctx, result, json_to, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
@@ -174,29 +172,3 @@ def _schedule(retrain: str | None, first_weeks: float | None, window_days: float
                 raise ConfigError(f"{option}: is of a walk through the trace; add --retrain weekly or leave it out")
         return None
     return Schedule(parse_every(retrain), FIRST_WEEKS if first_weeks is None else first_weeks, window_days)
-
-
-def _trained(
-    predictor: str,
-    algorithm: str | None,
-    trace: Any,
-    from_s: float | None,
-    until_s: float | None,
-    settings: Any,
-    schedule: "Schedule | None",
-    home: Path,
-    step: Any,
-) -> tuple[dict[str, Any], str]:
-    """Figures and table of one training or of a walk."""
-    if schedule is None:
-        from jobcast.pipelines.model_tables import training_table
-        from jobcast.pipelines.training import train_and_register
-
-        result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
-        return result, training_table(result)
-    from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
-    from jobcast.pipelines.lifecycle.retraining_table import retraining_table
-
-    walk = Walk.of(predictor, algorithm, trace, from_s, until_s, schedule, settings, home)
-    result = walk_forward(walk, step)
-    return result, retraining_table(result)

@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.domain.errors import OverlapError, TrainingError
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.registry import Registry, open_registry
@@ -13,7 +12,8 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.folders import DATA_FOLDER
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.learning_curves.fingerprints import fingerprint, read_trained
-from jobcast.pipelines.learning_curves.training import apps_of, counts, source_of
+from jobcast.pipelines.learning_curves.training import apps_of, counts
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 FLAT = "{} curves were not scored: they do not vary, or end with what is seen"
@@ -34,20 +34,16 @@ def score_version(
     figures = _scored(model, table, prefix)
     left = len(table.curves) - int(figures["curves"])
     return {
-        "predictor": version.name,
+        **of_version(version),
         "prefix": prefix,
         **figures,
         "by_app": _by_app(model, table.curves, prefix),
-        "version": version.version,
-        "aliases": list(version.aliases),
         "algorithm": version.algorithm,
         "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
         "scored": {**counts(table.curves), "apps": apps_of(table.curves)},
         "overlap_allowed": overlap,
-        "inputs": {"trace": source_of(table)},
-        "notes": [*table.notes, *_unfinished(table), *([FLAT.format(left)] if left else [])],
         "simulated": False,
-        "jobcast": __version__,
+        **made_from(table, (*table.notes, *_unfinished(table), *([FLAT.format(left)] if left else []))),
     }
 
 

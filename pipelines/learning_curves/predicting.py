@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.learning_curves.evaluating import trained_on
-from jobcast.pipelines.learning_curves.training import source_of
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 MEDIAN = 0.5
@@ -47,9 +46,7 @@ def forecast_runs(
         answers["reach_probability"] = forecast.reach_probability(target)
         answers["reach_epoch"] = forecast.reach_epoch(target, MEDIAN)
     return {
-        "predictor": version.name,
-        "version": version.version,
-        "aliases": list(version.aliases),
+        **of_version(version),
         "target": target,
         "curves": [
             {
@@ -63,9 +60,7 @@ def forecast_runs(
             for i, curve in enumerate(table.curves)
         ],
         "overlap": trained_on(registry, version, table.curves) > 0,
-        "inputs": {"trace": source_of(table)},
-        "notes": list(table.notes),
-        "jobcast": __version__,
+        **made_from(table, table.notes),
     }
 
 

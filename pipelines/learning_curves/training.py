@@ -4,17 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.learning_curves.algorithms import ALGORITHMS, fitted
 from jobcast.pipelines.learning_curves.fingerprints import write_trained
 from jobcast.pipelines.learning_curves.held_out import Twins, held_out, part_of
+from jobcast.pipelines.model_tables import made_from, of_training, save_and_register
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
-from jobcast.traces.owners import scratch_room
 
 
 def train_and_register_curves(
@@ -40,24 +38,12 @@ def train_and_register_curves(
         raise TrainingError(f"{table.path}: {error}") from error
     twins = held_out(table.curves, lambda curves, step: fitted(chosen, curves, seed, step), part_of(progress, 1, 2))
     card = _card(table, model, chosen, seed, twins)
-    with scratch_room("model") as room:
-        folder = room / AccuracyCurve.name
-        model.save(folder)
-        write_trained(folder, table.curves)
-        version = open_registry(home).register(folder, card)
+    version = save_and_register(home, model, card, lambda folder: write_trained(folder, table.curves))
     return {
-        "predictor": version.name,
-        "version": version.version,
-        "aliases": list(version.aliases),
-        "run_id": version.run_id,
-        "algorithm": chosen,
-        "seed": seed,
+        **of_training(version, home, seed),
         "training": {**counts(table.curves), "apps": apps_of(table.curves)},
         "validation": {"left_out": twins.left_out, "prefixes": twins.figures},
-        "inputs": {"trace": source_of(table)},
-        "notes": [*table.notes, *twins.notes],
-        "home": str(home),
-        "jobcast": __version__,
+        **made_from(table, (*table.notes, *twins.notes)),
     }
 
 
@@ -70,11 +56,6 @@ def counts(curves: Sequence[LearningCurve]) -> dict[str, int]:
     """How much there is to learn from or to score."""
     scheduled = sum(bool(curve.lr_milestones) for curve in curves)
     return {"curves": len(curves), "epochs": sum(map(len, curves)), "curves_with_lr_milestones": scheduled}
-
-
-def source_of(table: CurveTable) -> dict[str, Any]:
-    """The file behind a result."""
-    return {"path": table.path, "sha256": table.sha256, "rows": table.rows}
 
 
 def _card(table: CurveTable, model: AccuracyCurve, algorithm: str, seed: int, twins: Twins) -> ModelCard:

@@ -7,13 +7,12 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.tasks import AccuracyForecast
-from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelCard, ModelVersion
+from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
 from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, train_scheduler
+from jobcast.pipelines.model_tables import of_training, save_and_register
 from jobcast.pipelines.tasks.scene import TaskScene
-from jobcast.traces.owners import scratch_room
 from jobcast.traces.table import Source
 
 
@@ -50,14 +49,6 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
     )
 
 
-def register_scheduler(home: Path, trained: TrainedScheduler, trace_name: str, source: Source) -> ModelVersion:
-    """Save and register a trained scheduler as a new version. Raises RegistryError for a store that cannot be used."""
-    with scratch_room("model") as room:
-        folder = room / trained.predictor.name
-        trained.predictor.save(folder)
-        return open_registry(home).register(folder, scheduler_card(trained, trace_name, source))
-
-
 def train_and_register_scheduler(
     name: str,
     scene: TaskScene,
@@ -82,21 +73,15 @@ def train_and_register_scheduler(
     trained = train_scheduler(
         name, scene.workload, folder, seed=seed, settings=settings, forecast=forecast, progress=progress, note=note
     )
-    version = register_scheduler(home, trained, scene.trace.name, scene.trace.source)
     policy = trained.predictor
+    version = save_and_register(home, policy, scheduler_card(trained, scene.trace.name, scene.trace.source))
     return {
-        "predictor": name,
-        "version": version.version,
-        "aliases": list(version.aliases),
-        "run_id": version.run_id,
-        "algorithm": policy.algorithm,
-        "seed": seed,
+        **of_training(version, home, seed),
         "training": asdict(policy.training_),
         "tried": [dict(each) for each in trained.tried],
         "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
         "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
         "better": policy.better_,
         "inputs": scene.provenance(),
-        "home": str(home),
         "jobcast": __version__,
     }

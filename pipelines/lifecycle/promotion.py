@@ -19,6 +19,7 @@ from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.promotion_backtest import replay_both
 from jobcast.pipelines.lifecycle.rows import forecast_rows
 from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION, RULES, why_worse
+from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
@@ -112,10 +113,8 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
         "rules": RULES,
         "reasons": why_worse(figures, backtest),
         "overlap_allowed": any([*overlap, overlaps]),
-        "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
-        "notes": [*trace.notes, *_left_out(contest)],
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": backtest is not None,
+        **made_from(trace.source, (*trace.notes, *_left_out(contest)), trace.dropped),
     }
 
 

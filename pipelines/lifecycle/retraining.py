@@ -17,6 +17,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
 from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, Stretch
+from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import register_once
@@ -109,11 +110,8 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
         "schedule": asdict(walk.schedule),
         "window": {"from": iso(walk.begin_s), "until": iso(walk.end_s)},
         "seed": walk.settings.seed,
-        "inputs": {"trace": {key: getattr(walk.trace.source, key) for key in ("path", "sha256", "rows")}},
-        "notes": list(walk.trace.notes),
-        **({"dropped": dict(walk.trace.dropped)} if walk.trace.dropped else {}),
         "home": str(walk.home),
-        "jobcast": __version__,
+        **made_from(walk.trace.source, walk.trace.notes, walk.trace.dropped),
     }
 
 

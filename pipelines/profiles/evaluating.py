@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.epoch_time.jobs import jobs_of
 from jobcast.models.epoch_time.plans import MOST_POINTS
 from jobcast.models.evaluation.epoch_times import score_epoch_times
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
-from jobcast.pipelines.profiles.showing import source_of
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.traces.profiles import ProfileTable
 
 JOBS = ("model", "batch-size")
@@ -84,20 +83,16 @@ def score_version(
         raise TrainingError(f"{table.path}: {error}") from error
     twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
     return {
-        "predictor": version.name,
+        **of_version(version),
         "known": settings.points,
         "job": settings.job,
         **figures,
-        "version": version.version,
-        "aliases": list(version.aliases),
         "algorithm": version.algorithm,
         "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
         "left_out": [] if allow_overlap else seen,
         "overlap_allowed": bool(seen and allow_overlap),
-        "inputs": {"trace": source_of(table)},
-        "notes": [*table.notes, *([twins] if seen and not allow_overlap else [])],
         "simulated": False,
-        "jobcast": __version__,
+        **made_from(table, (*table.notes, *([twins] if seen and not allow_overlap else []))),
     }
 
 

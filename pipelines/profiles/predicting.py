@@ -7,11 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
-from jobcast.pipelines.profiles.showing import source_of
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, write_profiles
 
 SETTINGS = ("model", "batch_size", "gpu_type", "gpus", "batch")
@@ -80,15 +79,11 @@ def complete_table(
         made = rows.filter(known.is_null()).select(PROFILE_COLUMNS)
         write_profiles(pl.concat([table.frame, made]), out)
     return {
-        "predictor": version.name,
-        "version": version.version,
-        "aliases": list(version.aliases),
+        **of_version(version),
         "profiles": rows.to_dicts(),
         "overlap": any(name in model.models_ for name in rows["model"].unique().to_list()),
         "out": None if out is None else str(out),
-        "inputs": {"trace": source_of(table)},
-        "notes": list(table.notes),
-        "jobcast": __version__,
+        **made_from(table, table.notes),
     }
 
 

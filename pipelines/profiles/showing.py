@@ -7,7 +7,7 @@ import polars as pl
 
 from jobcast import __version__
 from jobcast.domain.errors import TraceError
-from jobcast.traces.profiles import ProfileTable, read_profiles
+from jobcast.traces.profiles import read_profiles
 
 
 def show_profiles(path: Path, model: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:
@@ -25,14 +25,9 @@ def show_profiles(path: Path, model: str | None = None, gpu_type: str | None = N
         "models": kept["model"].unique(maintain_order=True).to_list(),
         "gpu_types": kept["gpu_type"].unique(maintain_order=True).to_list(),
         "profiles": kept.to_dicts(),
-        "inputs": {"profiles": source_of(table)},
+        "inputs": {"profiles": {"path": table.path, "sha256": table.sha256, "rows": table.rows}},
         "jobcast": __version__,
     }
-
-
-def source_of(table: ProfileTable) -> dict[str, Any]:
-    """The file behind a result."""
-    return {"path": table.path, "sha256": table.sha256, "rows": len(table)}
 
 
 def shown(result: dict[str, Any]) -> str:

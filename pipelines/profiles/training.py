@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.plans import HALF, MOST, ONE, PLANS
-from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.profiles.showing import source_of
-from jobcast.traces.owners import scratch_room
+from jobcast.pipelines.model_tables import made_from, of_training, save_and_register
 from jobcast.traces.profiles import ProfileTable
 
 GPUS = {ONE: "the fewest GPUs", HALF: "the middle number of GPUs", MOST: "the most GPUs"}
@@ -28,26 +25,15 @@ def train_and_register_epoch_time(
     Raises TrainingError for profiles of one model only, RegistryError for a store that cannot be used.
     """
     model = EpochTime(seed).fit(table, tick=progress or (lambda done, total: None))
-    with scratch_room("model") as room:
-        folder = room / EpochTime.name
-        model.save(folder)
-        version = open_registry(home).register(folder, _card(table, model, seed))
+    version = save_and_register(home, model, _card(table, model, seed))
     return {
-        "predictor": version.name,
-        "version": version.version,
-        "aliases": list(version.aliases),
-        "run_id": version.run_id,
-        "algorithm": model.algorithm,
-        "seed": seed,
+        **of_training(version, home, seed),
         "training": {"rows": len(table), "models": list(table.models), "gpu_types": list(table.gpu_types)},
         "plan": model.plan_,
         "points": [f"{size} batch size on {GPUS[gpus]}" for size, gpus in PLANS[model.plan_]],
         "batch_sizes": dict(model.counts_),
         "validation": {"left_out": "application", "mape_by_plan": dict(model.validation_)},
-        "inputs": {"trace": source_of(table)},
-        "notes": list(table.notes),
-        "home": str(home),
-        "jobcast": __version__,
+        **made_from(table, table.notes),
     }
 
 
@@ -75,7 +61,7 @@ def _card(table: ProfileTable, model: EpochTime, seed: int) -> ModelCard:
         seed=seed,
         trace_name=name,
         trace_sha256=table.sha256,
-        trace_rows=len(table),
+        trace_rows=table.rows,
         train_from_s=model.trained_from_s_,
         train_until_s=model.trained_until_s_,
         parameters={"models": ", ".join(table.models), "gpu_types": ", ".join(table.gpu_types), "plan": model.plan_},
