@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.features.corpus import STEP_S, Corpus, Mask
-from jobcast.models.algorithms import Settings, fit_classifier
-from jobcast.models.average import mean_of_logits
+from jobcast.models.algorithms import Settings, fit_classifier, mean_of_logits
 from jobcast.models.classifier import Classifier
 
 FOLDS = 3

@@ -1,12 +1,93 @@
-"""Which algorithm forecasts duration bins best on later jobs: the choice behind `auto`."""
+"""Which algorithm forecasts duration bins best on later jobs, the choice behind `auto`, and a search for its settings.
 
-from dataclasses import dataclass
+Which algorithm forecasts duration bins best on later jobs: the choice behind `auto`.
 
-from jobcast.models.duration_blend import FIRST, Blend
-from jobcast.models.duration_booster import DurationSettings
-from jobcast.models.duration_data import DurationData
-from jobcast.models.duration_folds import OutOfFold, blended_forward, out_of_fold, selection_table
+A search for the booster's settings over folds in order of time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jobcast.models.duration_booster import FIRST, Blend, DurationSettings, log_loss
+from jobcast.models.duration_data import DurationData, OutOfFold, blended_forward, out_of_fold, selection_table
 from jobcast.models.job_duration import ALGORITHMS, JobDuration
+
+WARM_UP_TRIALS = 4
+"""Trials that run to their end before any is pruned against their median."""
+
+
+def tune_durations(
+    data: DurationData, until_s: float, trials: int, seed: int = 0
+) -> tuple[DurationSettings, list[dict[str, Any]]]:
+    """The settings with the least mean log loss over folds, and all trials in order.
+
+    The first trial takes the defaults, so that the search cannot end worse on its folds. A trial that does worse than
+    the median of the earlier ones after a fold is not followed further. Equal seeds give equal searches.
+
+    Parameters
+    ----------
+    data : jobs; those that ended at or after `until_s` are not read
+    trials : at least 1
+
+    Returns
+    -------
+    Settings, and of each trial `trial, state, value` and its settings; `value` of a pruned one is its last mean. The
+    defaults, and no trial, where the time is too short for folds.
+
+    Raises
+    ------
+    TrainingError
+        No job ended before `until_s`.
+    """
+    import optuna
+
+    folds = list(data.ended(until_s).folds(until_s))
+    if not folds:
+        return DurationSettings(), []
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        direction="minimize",
+        sampler=optuna.samplers.TPESampler(seed=seed),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=WARM_UP_TRIALS),
+    )
+
+    def value(trial: optuna.Trial) -> float:
+        model = JobDuration(data.horizons_min, "lightgbm", settings=DurationSettings(**_suggested(trial)), seed=seed)
+        total = 0.0
+        for number, (known, scored, from_s) in enumerate(folds):
+            total += log_loss(model.booster_forecast(known, scored, from_s), scored.bins)
+            trial.report(total / (number + 1), number)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return total / len(folds)
+
+    study.enqueue_trial(asdict(DurationSettings()))
+    study.optimize(value, n_trials=trials)
+    return DurationSettings(**_plain(study.best_params)), [_row(trial) for trial in study.trials]
+
+
+def _suggested(trial: Any) -> dict[str, Any]:
+    return {
+        "trees": trial.suggest_int("trees", 50, 400, log=True),
+        "leaves": trial.suggest_int("leaves", 3, 24, log=True),
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.15, log=True),
+        "min_rows_leaf": trial.suggest_int("min_rows_leaf", 50, 1000, log=True),
+        "l2": trial.suggest_float("l2", 0.1, 200.0, log=True),
+        "column_share": trial.suggest_float("column_share", 0.1, 0.9),
+        "half_life_days": trial.suggest_float("half_life_days", 5.0, 90.0, log=True),
+    }
+
+
+def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: params[name] for name in asdict(DurationSettings())}
+
+
+def _row(trial: Any) -> dict[str, Any]:
+    reported = trial.intermediate_values
+    value = trial.value if trial.value is not None else reported[max(reported)]
+    return {"trial": trial.number, "state": trial.state.name.lower(), "value": value, **_plain(trial.params)}
+
 
 FALLBACK = "tag-pool-width"
 """Where the training time is too short for folds: the rule of SIA, section 5.4.2, which learns next to nothing."""

@@ -15,12 +15,19 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.durations import WIDTH, duration_columns, duration_rows
 from jobcast.features.finished import DurationTracker
 from jobcast.models.care import Care
-from jobcast.models.duration_blend import Blend, best_blend
-from jobcast.models.duration_booster import MODEL, DurationBooster, DurationSettings
-from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
-from jobcast.models.duration_data import DurationData, shares_of_bins
-from jobcast.models.duration_folds import OutOfFold, out_of_fold
-from jobcast.models.duration_rules import RULES, Rule, shares
+from jobcast.models.duration_booster import (
+    MODEL,
+    RULES,
+    UNDER_COST,
+    Blend,
+    DurationBooster,
+    DurationSettings,
+    Rule,
+    best_blend,
+    cheapest_bin,
+    shares,
+)
+from jobcast.models.duration_data import DurationData, OutOfFold, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin

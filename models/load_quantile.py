@@ -12,12 +12,11 @@ from scipy.special import expit
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
-from jobcast.models.load_data import MINUTE_S, LoadData, Mask
-from jobcast.models.load_demand import Demands, Nested, demanded_coverage
+from jobcast.models.load_data import MINUTE_S, Demands, LoadData, Mask, Nested, demanded_coverage
 from jobcast.models.metadata import booster_of, read_text
 
 if TYPE_CHECKING:
-    from jobcast.models.small_trees import SmallTrees
+    from jobcast.models.compiled_trees import SmallTrees
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
@@ -94,7 +93,7 @@ class LoadDistribution:
     def _trees(self) -> "tuple[SmallTrees | None, ...]":
         """The boosters' trees, laid out when first needed: for any load, then by level."""
         if self._laid_out is None:
-            from jobcast.models.small_trees import SmallTrees
+            from jobcast.models.compiled_trees import SmallTrees
 
             boosters = (self.arrival_, *self.quantiles_)
             self._laid_out = tuple(None if booster is None else SmallTrees.of(booster) for booster in boosters)

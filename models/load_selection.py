@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.horizons import horizon_label
-from jobcast.models.load_data import FOLD_SHARE, LoadData
-from jobcast.models.load_demand import Demands, over_estimation
+from jobcast.models.load_data import FOLD_SHARE, Demands, LoadData, over_estimation
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
 

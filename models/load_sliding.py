@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
-from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
-from jobcast.models.load_demand import Demands, Nested, demanded_coverage
+from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, Demands, LoadData, Nested, demanded_coverage
 
 Floats = NDArray[np.float64]
 

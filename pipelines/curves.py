@@ -48,7 +48,7 @@ class CurvePoints:
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write the curves as SVG files into a folder; their paths."""
-        from jobcast.pipelines import plots_predictors, plots_recalls
+        from jobcast.pipelines import plots_predictors
 
         drawings: dict[str, str] = {}
         if self.reliability:
@@ -56,11 +56,11 @@ class CurvePoints:
         if self.precision_recall:
             drawings["precision_recall"] = plots_predictors.precision_recall(self.precision_recall, self.points)
         if any(self.recall_per_pool_hour.values()):
-            drawings["recall_per_pool_hour"] = plots_recalls.recall_per_pool_hour(self.recall_per_pool_hour)
+            drawings["recall_per_pool_hour"] = plots_predictors.recall_per_pool_hour(self.recall_per_pool_hour)
         if any(self.recall_by_pool.values()):
-            drawings["recall_by_pool"] = plots_recalls.recall_by_pool(self.recall_by_pool)
+            drawings["recall_by_pool"] = plots_predictors.recall_by_pool(self.recall_by_pool)
         if self.ablation:
-            drawings["ablation"] = plots_recalls.ablation(self.ablation)
+            drawings["ablation"] = plots_predictors.ablation(self.ablation)
         for horizon, gains in self.importance.items():
             drawings[f"importance_{horizon}"] = plots_predictors.importance(horizon, gains)
         paths = []

@@ -13,8 +13,8 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
+from jobcast.pipelines.forecast_specs import CURVES, JCT, check_known
 from jobcast.pipelines.model_tables import made_from, of_version
-from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.sources import apart_in_time, refuse_overlap
 from jobcast.pipelines.times import iso

@@ -14,8 +14,8 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.forecast_specs import CURVES, JCT, check_known
 from jobcast.pipelines.model_tables import made_from, of_version
-from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
 from jobcast.pipelines.times import iso
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories

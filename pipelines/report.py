@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
+from jobcast.pipelines import plots_backtest, plots_predictors
 from jobcast.pipelines.console import printable
 from jobcast.pipelines.headline import find, lead_of
 from jobcast.pipelines.lifecycle.gate import Outcome
@@ -262,13 +262,13 @@ def _recall_figures(curves: Mapping[str, Any]) -> list[Drawing]:
     found = []
     if any((curves.get("recall_per_pool_hour") or {}).values()):
         told = "The predictions of an hour are mostly all right or all wrong: errors come in spells."
-        found.append(Drawing(plots_recalls.recall_per_pool_hour(curves["recall_per_pool_hour"]), told))
+        found.append(Drawing(plots_predictors.recall_per_pool_hour(curves["recall_per_pool_hour"]), told))
     if any((curves.get("recall_by_pool") or {}).values()):
         told = "One model serves all pools; it foresees the arrivals of some far better than those of others."
-        found.append(Drawing(plots_recalls.recall_by_pool(curves["recall_by_pool"]), told))
+        found.append(Drawing(plots_predictors.recall_by_pool(curves["recall_by_pool"]), told))
     if curves.get("ablation"):
         told = "Twins trained anew, each with more features than the one above; bars are 95 % intervals."
-        found.append(Drawing(plots_recalls.ablation(curves["ablation"]), told))
+        found.append(Drawing(plots_predictors.ablation(curves["ablation"]), told))
     return found
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.errors import TraceError, TrainingError
+from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import Stretches, fit_stretches
 from jobcast.models.curves.forecast import CurveForecast
 from jobcast.models.curves.known_apps import KnownApps, known_apps
-from jobcast.models.curves.metrics import bounds, limits, prefix_directions
 from jobcast.models.curves.milestones import cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import CurvePrior

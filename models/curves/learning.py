@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
-from jobcast.models.curves.families import FAMILIES, WIDEST
 from jobcast.models.curves.finished import FinishedCurves
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 

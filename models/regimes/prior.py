@@ -13,8 +13,8 @@ from jobcast.models.regimes.ahead import MOST_AHEAD, Prior, mean_regimes, shorte
 from jobcast.models.regimes.calibration import ALL, OPEN, calibrated, stated
 from jobcast.models.regimes.finished import Finished, Floats, Key
 from jobcast.models.regimes.learning import STEPS, learn
-from jobcast.models.regimes.needs import training_of
 from jobcast.models.regimes.numbers import Numbers, numbers_for, numbers_of
+from jobcast.models.regimes.rules import training_of
 from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, whole
 
 LEVEL = 0.9

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from jobcast.models.registry.code_archive import CACHE, PACKAGE, unpack_code
+
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, content_sha256
-from jobcast.models.registry.code_archive import CACHE, PACKAGE, unpack_code
 from jobcast.traces.files import replacing
 
 DATA_FOLDER = "data"  # MLflow's name for what a loader module reads

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jobcast import __version__
 from jobcast.models.registry.cards import ModelCard, content_sha256, flatten_metrics
 from jobcast.models.registry.code_archive import keep_code
-from jobcast.models.registry.layout import ARTIFACT_ROOT, artifact_folder
+from jobcast.models.registry.home import ARTIFACT_ROOT, artifact_folder
 from jobcast.models.registry.packaging import package_model
 from jobcast.models.registry.runs import ALIASES_TAG, open_run, point_aliases
 from jobcast.traces.files import flush, flush_one

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyPolicy, EnergyView
-from jobcast.pipelines.energy.believing import noisy
+from jobcast.pipelines.energy.forecasting import noisy
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.schedulers.energy.objective import deployed_s
 from jobcast.schedulers.registry import make_policy

@@ -6,16 +6,14 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
-from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
+from jobcast.pipelines.commands.predictor_options import JCT, means, place_options, refuse_foreign, refuse_options
 from jobcast.pipelines.commands.table_predictors import (
     evaluate_curves,
     evaluate_epoch_time,
     points_option,
     prefix_option,
 )
-from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
 
 DRAWS = 400
 
@@ -95,8 +93,7 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_version
-    from jobcast.pipelines.evaluation_files import keep_evaluation
-    from jobcast.pipelines.evaluation_tables import evaluation_table
+    from jobcast.pipelines.evaluation_files import evaluation_table, keep_evaluation
     from jobcast.pipelines.scoring import Wishes
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace

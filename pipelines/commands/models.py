@@ -8,7 +8,7 @@ import click
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import means
 from jobcast.pipelines.commands.table_predictors import promote_curves
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES
 
 
 @click.group(name="models")
@@ -108,10 +108,9 @@ def promote_model(
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.forecast_specs import PREDICTORS
+    from jobcast.pipelines.forecast_specs import PREDICTORS, check_known
     from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
-    from jobcast.pipelines.lifecycle.promotion_table import promotion_table
-    from jobcast.pipelines.predictor_names import check_known
+    from jobcast.pipelines.lifecycle.tables import promotion_table
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 

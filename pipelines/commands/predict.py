@@ -6,16 +6,21 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.jct_options import JCT, place_options, question_options, refuse_options
-from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
+from jobcast.pipelines.commands.predictor_options import (
+    JCT,
+    means,
+    place_options,
+    question_options,
+    refuse_foreign,
+    refuse_options,
+)
 from jobcast.pipelines.commands.table_predictors import (
     completed_option,
     predict_curves,
     predict_epoch_time,
     run_options,
 )
-from jobcast.pipelines.forecast_specs import EPOCH_TIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
 
 
 @click.command(name="predict")

@@ -53,7 +53,7 @@ def import_command(
       jobcast profiles import throughputs.csv --out profiles.sqlite
       jobcast profiles import step_times.csv --out profiles.sqlite --samples 100000 --gpu-type t4
     """
-    from jobcast.pipelines.profiles.importing import ImportSettings, import_profiles, parse_samples
+    from jobcast.pipelines.profiles.tables import ImportSettings, import_profiles, parse_samples
 
     merged = out.suffix.lower() in (".sqlite", ".db") and out.exists()
     options.check_places(json_to, sources, {} if merged else {"--out": out})
@@ -78,7 +78,7 @@ def show_command(ctx: click.Context, file: Path, model: str | None, gpu_type: st
     Example:
       jobcast profiles show profiles.sqlite --model ResNet-18 --gpu-type v100
     """
-    from jobcast.pipelines.profiles.showing import show_profiles, shown
+    from jobcast.pipelines.profiles.tables import show_profiles, shown
 
     options.check_places(json_to, (file,))
     result = show_profiles(file, model, gpu_type)

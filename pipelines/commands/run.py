@@ -30,9 +30,9 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.config import load_params
-    from jobcast.pipelines.main_job import run
     from jobcast.pipelines.run_checks import check_run
     from jobcast.pipelines.stages.context import Context
+    from jobcast.pipelines.stages.plan import run
     from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()

@@ -37,8 +37,7 @@ def train_scheduler(
     from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
-    from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
-    from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
+    from jobcast.pipelines.learning_to_schedule.registering import scheduler_table, train_and_register_scheduler
     from jobcast.schedulers.policies import TASKS
     from jobcast.traces.readers import read_trace
     from jobcast.traces.splits import finished_jobs
@@ -86,7 +85,7 @@ def _count(key: str, text: str) -> int:
 
 def _forecast(home: Path, told: BadAnswers) -> Any:
     """Forecasts of the champion of training curves as far as they can be, bad ones counted; none without a champion."""
-    from jobcast.models.curves.guarded import guarded_accuracies
+    from jobcast.models.curves.served import guarded_accuracies
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.sources import loaded_version
     from jobcast.pipelines.tasks.accuracy import by_model

@@ -9,8 +9,7 @@ import click
 
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import OF_JOBS, refuse_others, table_of_jobs, tell, training
-from jobcast.pipelines.forecast_specs import EPOCH_TIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
 
 if TYPE_CHECKING:
     from jobcast.models.registry.references import Ref
@@ -111,7 +110,7 @@ def predict_curves(
 ) -> None:
     """Forecast where the runs of a file will end."""
     refuse_others(ctx, CURVES, ("epochs", "target", "seed"), WHY)
-    from jobcast.pipelines.learning_curves.predicting import forecast_runs
+    from jobcast.pipelines.learning_curves.evaluating import forecast_runs
     from jobcast.pipelines.learning_curves.tables import prediction_table
     from jobcast.traces.learning_curves import read_learning_curves
 
@@ -151,7 +150,7 @@ def train_epoch_time(
     profiles = table_of_jobs("profiles", trace_path, pairs)
     refuse_others(ctx, EPOCH_TIME, ("seed", *(OF_JOBS if profiles else ())), NO_CALENDAR)
     from jobcast.pipelines.finished_jobs import profiles_of
-    from jobcast.pipelines.profiles.training import train_and_register_epoch_time, training_table
+    from jobcast.pipelines.profiles.epoch_time import train_and_register_epoch_time, training_table
 
     with training(ctx, EPOCH_TIME, (trace_path,), json_to) as (home, step):
         table = profiles_of(trace_path, profiles, window)
@@ -171,7 +170,7 @@ def evaluate_epoch_time(
 ) -> None:
     """Score a version on a table of profiles."""
     refuse_others(ctx, EPOCH_TIME, ("points", "pairs", "seed", "allow_overlap"))
-    from jobcast.pipelines.profiles.evaluating import ScoreSettings, evaluation_table, score_version
+    from jobcast.pipelines.profiles.epoch_time import ScoreSettings, evaluation_table, score_version
     from jobcast.traces.profiles import read_profiles
 
     settings = ScoreSettings.read(options.settings_of(pairs), points, seed)
@@ -185,7 +184,7 @@ def predict_epoch_time(
 ) -> None:
     """Complete a table of profiles by forecasts."""
     refuse_others(ctx, EPOCH_TIME, ("pairs", "out", "seed"))
-    from jobcast.pipelines.profiles.predicting import Question, complete_table, prediction_table
+    from jobcast.pipelines.profiles.epoch_time import Question, complete_table, prediction_table
     from jobcast.traces.profiles import read_profiles
 
     question = Question.read(options.settings_of(pairs))

@@ -1,13 +1,128 @@
-"""`jobcast trace`: generate, convert, enrich, describe, fetch."""
+"""`jobcast trace`: generate, convert, enrich, describe, fetch.
+
+`jobcast trace enrich`: supply what a plain trace lacks.
+
+`jobcast trace speedups`: a speedup table from measured step times.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
+from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.trace_enrich import enrich_trace
-from jobcast.pipelines.commands.trace_speedups import speedups
+
+
+@click.command(name="enrich")
+@click.argument("path", metavar="TRACE", type=options.FILE)
+@click.option("--facts", required=True, metavar="A,B,...", help="What to supply, see below.")
+@click.option("--out", required=True, type=options.FILE, help="Folder for the jobs and their tables.")
+@options.seed_option
+@options.set_option
+@options.reading_options
+@click.pass_context
+def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: int, pairs: tuple[str, ...]) -> None:
+    """Supply what TRACE lacks, by declared rules: the schedulers of all papers run on OUT/jobs.parquet.
+
+    Alone, uncontended, on the GPUs that it asks for of the reference type a job takes the trace's duration, whatever
+    the scheduler counts in. Columns that the trace has are kept. What was assumed stands in OUT/assumptions.json.
+
+    \b
+    Facts:
+      speedups  elastic jobs: from 1 GPU to those asked for        (pcs, srsf, afs, ...)
+      training  models, batch sizes, epochs, regimes               (shockwave, gavel, srpt, ...)
+      goodput   step times and gradient noise                      (pollux)
+      tasks     task graphs, accuracies, targets, due dates        (mlfs, tiresias, gandiva, ...)
+      epochs    seconds an epoch by GPU type                       (andreas, edf, ps, ...)
+      due       due dates and weights
+      limits    time limits
+
+    \b
+    Settings (--set):
+      reference=v100                 GPU type that durations hold on
+      gpu_types=v100,p100,t4,k80     GPU types in the tables; a100:2.5 where the speed (of V100s) is not known
+      regimes=mixed                  batch sizes: static, accordion, gns, or a third of each
+      epochs=5,100                   fewest and most epochs of a job
+      due=1.2,3                      due dates, as multiples of the duration
+      weights=1,10                   least and greatest weight
+      limit_factor=1.1,3             time limits: the next usual one above so many durations
+
+    \b
+    Example:
+      jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
+      jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
+    """
+    from jobcast.traces.enrich.config import parse_enrich, parse_facts
+    from jobcast.traces.enrich.enrichment import check_folder, enrich, write_enriched
+    from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
+    from jobcast.traces.readers import read_trace
+
+    console = options.console_of(ctx)
+    asked, config = parse_facts(facts.split(",")), parse_enrich(options.settings_of(pairs))
+    check_folder(out)
+    trace = read_trace(path)
+    made = enrich(trace, asked, config, seed)
+    write_enriched(made, out)
+    console.note(f"{out / JOBS}: {len(made.trace):,} jobs; what was assumed: {out / ASSUMPTIONS}")
+    for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
+        console.note(f"  {line}")
+
+
+@click.command(name="speedups")
+@click.argument("step_times", metavar="STEP_TIMES", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@click.option(
+    "--fit",
+    default="best",
+    show_default=True,
+    metavar="NAME",
+    help="throughput (Pollux's model), amdahl, power, table, or best: by app, the one that errs least.",
+)
+@click.option("--most", "most_gpus", type=int, default=16, show_default=True, help="GPUs of the last row.")
+@click.option("--gpus-per-node", type=int, default=4, show_default=True, help="Of the cluster that was measured.")
+@click.option(
+    "--batch-size",
+    "pairs",
+    metavar="APP=N",
+    multiple=True,
+    help="Total batch size; default: what one GPU holds, or what --most GPUs can share. May be repeated.",
+)
+@options.json_option
+@click.pass_context
+def speedups(
+    ctx: click.Context,
+    step_times: Path,
+    out: Path,
+    fit: str,
+    most_gpus: int,
+    gpus_per_node: int,
+    pairs: tuple[str, ...],
+    json_to: str | None,
+) -> None:
+    """Make a table of speedups from a CSV of measured step times.
+
+    STEP_TIMES has the columns app, num_nodes, num_replicas, local_bsz, step_time, sync_time. The table serves elastic
+    policies as --set speedups=FILE. Errors are those on configurations that a fit did not see.
+
+    \b
+    Example:
+      jobcast trace speedups step_times.csv --out speedups.csv
+      jobcast trace speedups step_times.csv --out speedups.csv --fit amdahl --most 8 --batch-size bert=24
+    """
+    from jobcast.pipelines.speedups import make_speedups, speedups_text
+
+    options.check_places(json_to, (step_times,), {"--out": out})
+    sizes = {}
+    for pair in pairs:
+        app, equals, size = pair.partition("=")
+        if not equals or not app:
+            raise ConfigError(f"--batch-size {pair}: write --batch-size APP=N")
+        sizes[app] = size
+    result = make_speedups(step_times, out, fit, most_gpus, gpus_per_node, sizes)
+    console = options.console_of(ctx)
+    console.note(f"{out}: {len(result['apps'])} models, 1 to {most_gpus} GPUs")
+    options.table_or_json(result, json_to, speedups_text(result), console)
 
 
 @click.group(name="trace")

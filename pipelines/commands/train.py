@@ -10,11 +10,10 @@ from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import means, tell, training
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
 from jobcast.pipelines.commands.table_predictors import train_curves, train_epoch_time
-from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
 
 if TYPE_CHECKING:
-    from jobcast.pipelines.lifecycle.schedule import Schedule
+    from jobcast.pipelines.lifecycle.retraining import Schedule
 
 COVERAGE = 0.95
 """Share of the windows whose load the estimate shall reach, where nothing else is asked for."""
@@ -157,14 +156,14 @@ def command(
             result = train_and_register(predictor, algorithm, trace, *window, settings, home=home, progress=step)
         else:
             from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
-            from jobcast.pipelines.lifecycle.retraining_table import retraining_table as table
+            from jobcast.pipelines.lifecycle.tables import retraining_table as table
 
             result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
     tell(ctx, result, json_to, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
-    from jobcast.pipelines.lifecycle.schedule import Schedule, parse_every
+    from jobcast.pipelines.lifecycle.retraining import Schedule, parse_every
 
     if retrain is None:
         for option, value in (("--first", first_weeks), ("--window-days", window_days)):

@@ -13,7 +13,7 @@ from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.files import to_json
 from jobcast.pipelines.learning_curves.evaluating import refuse_trained
-from jobcast.pipelines.learning_curves.held_out import PREFIXES
+from jobcast.pipelines.learning_curves.training import PREFIXES
 from jobcast.pipelines.lifecycle.promotion import TAG
 from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.wording import brief

@@ -1,6 +1,9 @@
-"""A trained scheduler becomes a registered version."""
+"""A trained scheduler becomes a registered version.
 
-from collections.abc import Callable
+What a training of a scheduler found, for a person.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,19 @@ from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, tr
 from jobcast.pipelines.model_tables import of_training, save_and_register
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.traces.table import Source
+
+
+def scheduler_table(result: Mapping[str, Any]) -> str:
+    """The version, how well MLF-H was imitated, and what the policy reached against it; a line each."""
+    lines = [f"{result['predictor']} {result['version']} ({', '.join(result['aliases'])}): {result['algorithm']}"]
+    lines += [f"imitation, {name:<12} {value:.3f}" for name, value in result["training"]["imitation"].items()]
+    found = result["against_mlf_h"]
+    if found:
+        lines.append(f"against MLF-H on {found['workloads']} workloads, mean change (95 %):")
+        for name, mean in found["means"].items():
+            lines.append(f"  {name:<16} {mean:+.4f} ({found['lows'][name]:+.4f} to {found['highs'][name]:+.4f})")
+    lines.append("mlfs uses it" if result["better"] else "not measured to be better than MLF-H: mlfs goes on with that")
+    return "\n".join(lines)
 
 
 def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -> ModelCard:

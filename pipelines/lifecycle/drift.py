@@ -16,11 +16,20 @@ from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools
-from jobcast.pipelines.lifecycle.drift_rules import LIMITS, SwitchRule, judge, moved_inputs, switches_of
+from jobcast.pipelines.forecast_specs import check_known
+from jobcast.pipelines.lifecycle.drift_rules import (
+    LIMITS,
+    PSI_LIMIT,
+    Columns,
+    SwitchRule,
+    input_columns,
+    judge,
+    moved_inputs,
+    shifts,
+    switches_of,
+)
 from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
-from jobcast.pipelines.lifecycle.stability import PSI_LIMIT, Columns, input_columns, shifts
 from jobcast.pipelines.model_tables import made_from, of_version
-from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import check_tests

@@ -11,9 +11,8 @@ from jobcast.features.corpus import Corpus, build_corpus
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import Settings
 from jobcast.models.arrival_folds import FOLDS, cuts
-from jobcast.models.arrival_selection import Selection, averages_the_others, select
+from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
-from jobcast.models.tuning import Tuned, flat, tune_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints, by_kind

@@ -9,8 +9,8 @@ import numpy as np
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
-from jobcast.models.duration_costs import UNDER_COST
-from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE
+from jobcast.models.duration_booster import UNDER_COST
+from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints

@@ -8,8 +8,7 @@ import polars as pl
 
 from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
-from jobcast.models.duration_selection import select
-from jobcast.models.duration_tuning import tune_durations
+from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.pipelines.console import Step

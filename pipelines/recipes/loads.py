@@ -9,8 +9,7 @@ import polars as pl
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.models.evaluation import evaluate_loads
-from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import Demands
+from jobcast.models.load_data import Demands, LoadData
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.new_load import ALGORITHMS as KNOWN

@@ -9,10 +9,8 @@ import polars as pl
 
 from jobcast.features.corpus import Corpus
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
-from jobcast.models.evaluation.ablation import arrival_ablation
-from jobcast.models.evaluation.groups import mean_durations_min
-from jobcast.models.evaluation.paper_recipe import NAME as PAPER_RECIPE
-from jobcast.models.evaluation.paper_recipe import PaperRecipe
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
+from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.predictors import load_predictor
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.curves import CurvePoints, by_kind

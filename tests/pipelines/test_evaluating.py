@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
 from jobcast.pipelines.evaluating import evaluate_registered, scored_pools
-from jobcast.pipelines.evaluation_tables import IDLE_NOTE, evaluation_table
+from jobcast.pipelines.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.wording import number
 from jobcast.traces.readers import read_trace

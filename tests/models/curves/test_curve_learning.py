@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError, TrainingError
-from jobcast.models.curves.families import FAMILIES, NAMES, WIDEST
 from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
 from jobcast.models.curves.fitting import parameter_counts
 from jobcast.models.curves.kernels import HUBER, STEPS, fit_families, predict_families, value_and_gradient
 from jobcast.models.curves.learning import learn_prior, pymc
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.optstop import OptStop, Standing, Stop, stall_epochs
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
+from jobcast.models.curves.finished import prefix_directions
 from jobcast.models.curves.forecast import CurveForecast
-from jobcast.models.curves.metrics import prefix_directions
 from jobcast.traces.learning_curves import LearningCurve
 
 Floats = NDArray[np.float64]

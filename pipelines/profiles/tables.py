@@ -1,4 +1,9 @@
-"""`jobcast profiles import`: measurements of several kinds into one table of profiles."""
+"""`jobcast profiles`: measurements of several kinds imported into one table of profiles, and what such a table holds.
+
+`jobcast profiles show`: what a table of profiles holds.
+
+`jobcast profiles import`: measurements of several kinds into one table of profiles.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +23,42 @@ from jobcast.traces.plain_tables import read_plain
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, profile_table, read_profiles, write_profiles
 from jobcast.traces.profiles_sqlite import SQLITE_MAGIC, SQLITE_SUFFIXES, merge_sqlite
 from jobcast.traces.throughputs import SAMPLES, THROUGHPUT_COLUMNS, read_throughputs
+
+
+def show_profiles(path: Path, model: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:
+    """Rows of a table, of one model and GPU type where they are named. Raises TraceError where none is left."""
+    table = read_profiles(path)
+    kept = table.frame
+    for column, wanted, known in (("model", model, table.models), ("gpu_type", gpu_type, table.gpu_types)):
+        if wanted is not None and wanted not in known:
+            raise TraceError(f"{path}: no {column} {wanted}; it has {', '.join(known)}")
+        kept = kept if wanted is None else kept.filter(pl.col(column) == wanted)
+    if kept.is_empty():
+        raise TraceError(f"{path}: no row of model {model} on {gpu_type}; name another of them")
+    return {
+        "rows": len(kept),
+        "models": kept["model"].unique(maintain_order=True).to_list(),
+        "gpu_types": kept["gpu_type"].unique(maintain_order=True).to_list(),
+        "profiles": kept.to_dicts(),
+        "inputs": {"profiles": {"path": table.path, "sha256": table.sha256, "rows": table.rows}},
+        "jobcast": __version__,
+    }
+
+
+def shown(result: dict[str, Any]) -> str:
+    """A line a model, batch size and GPU type; a column a number of GPUs, seconds an epoch."""
+    by_line: dict[tuple[str, str, str], dict[int, float]] = {}
+    for row in result["profiles"]:
+        size = "any" if row["batch_size"] is None else str(row["batch_size"])
+        by_line.setdefault((row["model"], size, row["gpu_type"]), {})[row["gpus"]] = row["epoch_s"]
+    gpus = sorted({one for its in by_line.values() for one in its})
+    lines = ["seconds an epoch, by number of GPUs", f"{'model':<20}{'batch size':>11}  {'GPU type':<12}"]
+    lines[-1] += "".join(f"{one:>10}" for one in gpus)
+    for (model, size, kind), its in by_line.items():
+        cells = "".join(f"{its[one]:>10.4g}" if one in its else f"{'-':>10}" for one in gpus)
+        lines.append(f"{model:<20}{size:>11}  {kind:<12}{cells}")
+    return "\n".join(lines)
+
 
 STEP_TIMES_GPU = "t4"
 """What Pollux's step times were measured on (OSDI 2021, section 5)."""
