@@ -4,7 +4,7 @@ A search for an algorithm's settings of arrivals over folds in order of time.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from jobcast.models import scores
 from jobcast.models.algorithms import ALGORITHMS, MEMBERS, AverageSettings, Settings, algorithm_named
 from jobcast.models.arrival_folds import FOLDS, Learner, OutOfFold, Step, averaged, folds_of, out_of_fold
 from jobcast.models.classifiers import BoosterSettings, ForestSettings, LogisticSettings
+from jobcast.models.setting_search import Progress, Range, search_settings
 
 FALLBACK = next(iter(ALGORITHMS))
 """Where the training time is too short for folds: the first."""
@@ -142,11 +143,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return scores.mean(np.array([value for value in values if value is not None], np.float64))
 
 
-WARM_UP_TRIALS = 4
-"""Trials that run to their end before any is pruned against their median."""
-Progress = Callable[[int, int], object]
-
-
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """What a search found.
@@ -173,10 +169,6 @@ def tune_arrivals(
 ) -> Tuned:
     """Settings with the least relative log loss, mean over horizons and folds of [from, until).
 
-    The first trial takes the defaults, so that the search cannot end worse on its folds. A trial reports after every
-    fold, and is not followed further where it does worse than the median of the earlier ones. The study lives in
-    memory; equal seeds give equal searches, and an interrupt leaves nothing behind.
-
     Parameters
     ----------
     corpus : rows of all pools; no window that reaches `until_s` is read
@@ -186,38 +178,19 @@ def tune_arrivals(
     seed : of the search (TPE) and of all that the algorithm draws
     progress : called with (trials done, trials in all)
     """
-    import optuna
-
     default = algorithm_named(algorithm).settings()
     folds = _by_fold(corpus, from_s, until_s)
     if not folds:
         return Tuned(default, [])
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        direction="minimize",
-        sampler=optuna.samplers.TPESampler(seed=seed),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=WARM_UP_TRIALS),
-    )
 
-    def value(trial: optuna.Trial) -> float:
-        learner = Learner(algorithm, seed, suggested(trial, default))
-        seen: list[float] = []
-        for number, horizons in enumerate(folds):
+    def losses(values: dict[str, Any]) -> Iterator[float]:
+        learner, seen = Learner(algorithm, seed, _settings(default, values)), list[float]()
+        for horizons in folds:
             seen += [_loss(learner, corpus, *one) for one in horizons]
-            trial.report(float(np.mean(seen)), number)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return float(np.mean(seen))
+            yield float(np.mean(seen))
 
-    def told(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if progress is not None:
-            progress(trial.number + 1, trials)
-
-    study.enqueue_trial(flat(default))
-    study.optimize(value, n_trials=trials, callbacks=[told])
-    return Tuned(
-        suggested(optuna.trial.FixedTrial(study.best_params), default), [_row(trial) for trial in study.trials]
-    )
+    best, rows = search_settings(losses, _ranges(default), flat(default), trials, seed, progress=progress)
+    return Tuned(_settings(default, best), rows)
 
 
 def _by_fold(corpus: Corpus, from_s: float, until_s: float) -> list[list[tuple[int, Any, Any]]]:
@@ -239,42 +212,39 @@ def _loss(learner: Learner, corpus: Corpus, horizon: int, known: Any, later: Any
     return loss
 
 
-def suggested(trial: Any, default: Settings, prefix: str = "") -> Any:
-    """Settings of the kind of some others, as a trial suggests them."""
+RANGES: Mapping[type, Mapping[str, Range]] = {
+    BoosterSettings: {
+        "trees": Range(60, 400),
+        "leaves": Range(4, 24),
+        "learning_rate": Range(0.015, 0.1),
+        "min_rows_leaf": Range(50, 1000),
+        "l2": Range(1.0, 300.0),
+        "column_share": Range(0.2, 1.0, log=False),
+    },
+    LogisticSettings: {"inverse_l2": Range(1e-4, 1.0)},
+    ForestSettings: {
+        "trees": Range(40, 150, log=False),
+        "min_rows_leaf": Range(5, 200),
+        "column_share": Range(0.1, 1.0, log=False),
+    },
+}
+
+
+def _ranges(default: Settings) -> dict[str, Range]:
+    """Ranges by the names of `flat`."""
+    if isinstance(default, AverageSettings):
+        parts = {name: RANGES[type(getattr(default, name))] for name in asdict(default)}
+        return {f"{name}_{key}": one for name, part in parts.items() for key, one in part.items()}
+    return dict(RANGES[type(default)])
+
+
+def _settings(default: Settings, values: Mapping[str, Any]) -> Any:
+    """Settings of the kind of some others, of values by the names of `flat`."""
     if isinstance(default, AverageSettings):
         parts = {name: getattr(default, name) for name in asdict(default)}
-        return AverageSettings(**{name: suggested(trial, part, f"{name}_") for name, part in parts.items()})
-    return _RANGES[type(default)](trial, prefix)
-
-
-def _booster(trial: Any, prefix: str) -> BoosterSettings:
-    return BoosterSettings(
-        trees=trial.suggest_int(f"{prefix}trees", 60, 400, log=True),
-        leaves=trial.suggest_int(f"{prefix}leaves", 4, 24, log=True),
-        learning_rate=trial.suggest_float(f"{prefix}learning_rate", 0.015, 0.1, log=True),
-        min_rows_leaf=trial.suggest_int(f"{prefix}min_rows_leaf", 50, 1000, log=True),
-        l2=trial.suggest_float(f"{prefix}l2", 1.0, 300.0, log=True),
-        column_share=trial.suggest_float(f"{prefix}column_share", 0.2, 1.0),
-    )
-
-
-def _logistic(trial: Any, prefix: str) -> LogisticSettings:
-    return LogisticSettings(inverse_l2=trial.suggest_float(f"{prefix}inverse_l2", 1e-4, 1.0, log=True))
-
-
-def _forest(trial: Any, prefix: str) -> ForestSettings:
-    return ForestSettings(
-        trees=trial.suggest_int(f"{prefix}trees", 40, 150),
-        min_rows_leaf=trial.suggest_int(f"{prefix}min_rows_leaf", 5, 200, log=True),
-        column_share=trial.suggest_float(f"{prefix}column_share", 0.1, 1.0),
-    )
-
-
-_RANGES: Mapping[type, Callable[[Any, str], Settings]] = {
-    BoosterSettings: _booster,
-    LogisticSettings: _logistic,
-    ForestSettings: _forest,
-}
+        own = {name: {key: values[f"{name}_{key}"] for key in RANGES[type(part)]} for name, part in parts.items()}
+        return AverageSettings(**{name: _settings(part, own[name]) for name, part in parts.items()})
+    return type(default)(**values)
 
 
 def flat(settings: Settings) -> dict[str, Any]:
@@ -287,15 +257,3 @@ def flat(settings: Settings) -> dict[str, Any]:
     for name, value in asdict(settings).items():
         told |= {f"{name}_{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
     return told
-
-
-def _row(trial: Any) -> dict[str, Any]:
-    reported = trial.intermediate_values
-    value = trial.value if trial.value is not None else reported[max(reported)]
-    return {
-        "trial": trial.number,
-        "state": trial.state.name.lower(),
-        "value": value,
-        "folds": len(reported),
-        **trial.params,
-    }

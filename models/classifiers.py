@@ -20,6 +20,7 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.memory import need_memory
 from jobcast.models.classifier import TRAINING_THREADS, Matrix, ReadFile, from_logit, json_bytes, plain, smallest_leaf
 from jobcast.models.metadata import REMEDY, booster_of
@@ -31,7 +32,6 @@ KNOTS = (5.0, 25.0, 50.0, 75.0, 95.0)
 """Percentiles of a column at which its line may bend."""
 _LINEAR_ARRAYS = ("center", "scale", "knot", "weight")
 """Arrays in the order in which the kernel takes them."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class ExtraTrees:
     settings: ForestSettings = field(default_factory=ForestSettings)
     seed: int = 0
     arrays_: dict[str, NDArray[Any]] = field(default_factory=dict, init=False)
-    gain_: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False)
+    gain_: Floats = field(default_factory=lambda: np.empty(0), init=False)
 
     def fit(self, X: Matrix, y: NDArray[np.bool_]) -> Self:
         """Train; see `Classifier`."""
@@ -173,15 +173,15 @@ class ExtraTrees:
         self.gain_ = np.asarray(forest.feature_importances_, np.float64)
         return self
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities; see `Classifier`."""
         from jobcast.models.compiled_trees import forest_means
 
-        means: NDArray[np.float64] = forest_means(plain(X), *(self.arrays_[name] for name in _TREE_ARRAYS))
+        means: Floats = forest_means(plain(X), *(self.arrays_[name] for name in _TREE_ARRAYS))
         return means
 
     @property
-    def gain(self) -> NDArray[np.float64]:
+    def gain(self) -> Floats:
         """Share of the impurity that the splits on each column took away."""
         return self.gain_
 
@@ -288,12 +288,12 @@ class LightGbm:
             "verbosity": -1,
         }
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities; see `Classifier`."""
         return np.asarray(self.model_.predict(plain(X), num_threads=SERVING_THREADS), dtype=np.float64)
 
     @property
-    def gain(self) -> NDArray[np.float64]:
+    def gain(self) -> Floats:
         """Total gain by column."""
         return np.asarray(self.model_.feature_importance(importance_type="gain"), dtype=np.float64)
 
@@ -356,12 +356,12 @@ class XgBoost:
             "verbosity": 0,
         }
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities; see `Classifier`."""
         return np.asarray(self.model_.inplace_predict(plain(X)), dtype=np.float64)
 
     @property
-    def gain(self) -> NDArray[np.float64]:
+    def gain(self) -> Floats:
         """Total gain by column."""
         by_name = self.model_.get_score(importance_type="total_gain")
         return np.array([by_name.get(f"f{column}", 0.0) for column in range(self.model_.num_features())])

@@ -18,13 +18,14 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
+
 njit: Any = numba.njit
 _ROWS = types.Array(types.float32, 2, "C", readonly=True)
 _INTS = types.Array(types.int32, 1, "C", readonly=True)
 _FLOATS = types.Array(types.float64, 1, "C", readonly=True)
 _OUT = types.Array(types.float64, 1, "C")
 Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 @njit([_OUT(_ROWS, _INTS, _INTS, _FLOATS, _INTS, _INTS, _FLOATS)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
@@ -102,12 +103,12 @@ _BOOLS = types.Array(types.boolean, 1, "C", readonly=True)
 @njit([_OUT(_ROWS, _FLOATS, _FLOATS, _TABLE, _TABLE, types.float64)], cache=True)  # type: ignore[untyped-decorator]
 def bent_logits(
     X: NDArray[np.float32],
-    center: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    knot: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    center: Floats,
+    scale: Floats,
+    knot: Floats,
+    weight: Floats,
     intercept: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Intercept + sum over columns of a line in z = asinh((x - center) / scale) that bends at knots, shape (n_rows,).
 
     `knot` is of shape (n_features, n_knots), `weight` of (n_features, 1 + n_knots): the slope and what each knot adds
@@ -132,12 +133,12 @@ def forest_means(
     X: NDArray[np.float32],
     root: NDArray[np.int32],
     column: NDArray[np.int32],
-    threshold: NDArray[np.float64],
+    threshold: Floats,
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     missing_left: NDArray[np.bool_],
-    value: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    value: Floats,
+) -> Floats:
     """Mean over trees of the value of the row's leaf, shape (n_rows,). A node without a left child is a leaf."""
     means = np.zeros(X.shape[0])
     for i in range(X.shape[0]):

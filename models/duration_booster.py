@@ -21,6 +21,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_counts, group_width
 from jobcast.models.metadata import booster_of
 from jobcast.models.scores import mean
@@ -29,8 +30,6 @@ WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Weights of the shares that are tried."""
 TEMPERATURES = (0.9, 1.0, 1.1)
 """Temperatures that are tried: close to 1, since days of one fold say little of the next weeks' sureness."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def cost_matrix(n_bins: int, under_cost: float = UNDER_COST) -> Floats:
     return np.where(too_long >= 0, too_long, -under_cost * too_long)
 
 
-def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> NDArray[np.int64]:
+def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> Ints:
     """Bin with the least expected cost of each row by `cost_matrix`, the longer of equals, (n_jobs,).
 
     It lies at a quantile of the job's distribution over bins: the under_cost / (1 + under_cost) one.
@@ -130,7 +129,7 @@ def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> NDArray[n
     too_long = proba @ cost_matrix(proba.shape[1], 0.0).T  # expected bins by which each bin is too long
     too_short = proba @ cost_matrix(proba.shape[1], 0.0)  # the same matrix told the other way round
     expected = too_long + np.asarray(under_cost, dtype=np.float64)[..., None] * too_short
-    chosen: NDArray[np.int64] = proba.shape[1] - 1 - expected[:, ::-1].argmin(axis=1)
+    chosen: Ints = proba.shape[1] - 1 - expected[:, ::-1].argmin(axis=1)
     return chosen
 
 

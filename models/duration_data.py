@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
 from jobcast.features.durations import duration_rows, edges_s
@@ -25,9 +26,6 @@ FOLD_EDGES = (0.25, 0.5, 0.75, 1.0)
 model serves for weeks, in which the mix of bins drifts away from what it has learnt."""
 FEWEST_JOBS = 50
 """Jobs that must have ended before a fold, else it is left out."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

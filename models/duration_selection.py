@@ -5,15 +5,15 @@ Which algorithm forecasts duration bins best on later jobs: the choice behind `a
 A search for the booster's settings over folds in order of time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from jobcast.models.duration_booster import FIRST, Blend, DurationSettings, log_loss
 from jobcast.models.duration_data import DurationData, OutOfFold, blended_forward, out_of_fold, selection_table
 from jobcast.models.job_duration import ALGORITHMS, JobDuration
+from jobcast.models.setting_search import Range, search_settings
 
-WARM_UP_TRIALS = 4
 """Trials that run to their end before any is pruned against their median."""
 
 
@@ -40,54 +40,30 @@ def tune_durations(
     TrainingError
         No job ended before `until_s`.
     """
-    import optuna
-
     folds = list(data.ended(until_s).folds(until_s))
     if not folds:
         return DurationSettings(), []
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        direction="minimize",
-        sampler=optuna.samplers.TPESampler(seed=seed),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=WARM_UP_TRIALS),
-    )
 
-    def value(trial: optuna.Trial) -> float:
-        model = JobDuration(data.horizons_min, "lightgbm", settings=DurationSettings(**_suggested(trial)), seed=seed)
+    def losses(values: dict[str, Any]) -> Iterator[float]:
+        model = JobDuration(data.horizons_min, "lightgbm", settings=DurationSettings(**values), seed=seed)
         total = 0.0
-        for number, (known, scored, from_s) in enumerate(folds):
+        for number, (known, scored, from_s) in enumerate(folds, 1):
             total += log_loss(model.booster_forecast(known, scored, from_s), scored.bins)
-            trial.report(total / (number + 1), number)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return total / len(folds)
+            yield total / number
 
-    study.enqueue_trial(asdict(DurationSettings()))
-    study.optimize(value, n_trials=trials)
-    return DurationSettings(**_plain(study.best_params)), [_row(trial) for trial in study.trials]
+    best, rows = search_settings(losses, RANGES, asdict(DurationSettings()), trials, seed)
+    return DurationSettings(**best), [{key: value for key, value in row.items() if key != "folds"} for row in rows]
 
 
-def _suggested(trial: Any) -> dict[str, Any]:
-    return {
-        "trees": trial.suggest_int("trees", 50, 400, log=True),
-        "leaves": trial.suggest_int("leaves", 3, 24, log=True),
-        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.15, log=True),
-        "min_rows_leaf": trial.suggest_int("min_rows_leaf", 50, 1000, log=True),
-        "l2": trial.suggest_float("l2", 0.1, 200.0, log=True),
-        "column_share": trial.suggest_float("column_share", 0.1, 0.9),
-        "half_life_days": trial.suggest_float("half_life_days", 5.0, 90.0, log=True),
-    }
-
-
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: params[name] for name in asdict(DurationSettings())}
-
-
-def _row(trial: Any) -> dict[str, Any]:
-    reported = trial.intermediate_values
-    value = trial.value if trial.value is not None else reported[max(reported)]
-    return {"trial": trial.number, "state": trial.state.name.lower(), "value": value, **_plain(trial.params)}
-
+RANGES: Mapping[str, Range] = {
+    "trees": Range(50, 400),
+    "leaves": Range(3, 24),
+    "learning_rate": Range(0.01, 0.15),
+    "min_rows_leaf": Range(50, 1000),
+    "l2": Range(0.1, 200.0),
+    "column_share": Range(0.1, 0.9, log=False),
+    "half_life_days": Range(5.0, 90.0),
+}
 
 FALLBACK = "tag-pool-width"
 """Where the training time is too short for folds: the rule of SIA, section 5.4.2, which learns next to nothing."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.answer_checks import SUM_TOLERANCE
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
@@ -45,8 +46,6 @@ LONGEST_FACTOR = 4.0
 LEARNT = ("blended", "lightgbm")
 ALGORITHMS = (*LEARNT, *RULES)
 """Names of the algorithms, the default first."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class JobDuration:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import need_memory
 from jobcast.features.corpus import STEP_S, active_grid
@@ -28,7 +29,6 @@ MOST_WINDOWS = 24
 """As far back as a sliding maximum may look; the recent few windows of SIA, section 5.4.1."""
 COPIES = 3
 """What a training holds of the rows at its peak."""
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

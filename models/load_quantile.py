@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
@@ -30,7 +31,6 @@ ROWS_PER_SMALLEST_LEAF = 20
 NOTHING = 1e-9
 WHOLE = 1e-3
 """What rounding in float32 may take off a whole number of GPUs."""
-Floats = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
@@ -24,7 +25,6 @@ ALGORITHMS: Mapping[str, type[QuantileLoad] | type[SlidingMax]] = {
     rule.algorithm: rule for rule in (QuantileLoad, SlidingMax)
 }
 """Estimates by the name that users give."""
-Floats = NDArray[np.float64]
 
 
 class NewLoad:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
@@ -130,13 +131,13 @@ def lasting_gate(
     return min(together, float(np.quantile(alone, HARD_PERIODS))) if alone else together
 
 
-def half_week(tick_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def half_week(tick_s: Floats) -> Floats:
     """Number of the half week of instants, shape (n_rows,): from Monday 0:00 or Thursday 12:00 UTC on.
 
     >>> half_week(np.array([345599.0, 345600.0, 648000.0])).tolist()  # 1970-01-04, a Sunday; 5th; 8th at noon
     [1.0, 2.0, 3.0]
     """
-    number: NDArray[np.float64] = np.floor((tick_s + MONDAY_OFFSET_S) / HALF_WEEK_S)
+    number: Floats = np.floor((tick_s + MONDAY_OFFSET_S) / HALF_WEEK_S)
     return number
 
 
@@ -173,7 +174,7 @@ def bot_pools(corpus: Corpus, seen: Mask) -> tuple[str, ...]:
     )
 
 
-def like_clockwork(gaps_s: NDArray[np.float64]) -> bool:
+def like_clockwork(gaps_s: Floats) -> bool:
     """Whether one narrow band holds a large share of the gaps.
 
     >>> like_clockwork(np.array([600.0] * 40 + [5.0, 90.0, 4000.0, 70.0] * 10))
@@ -186,7 +187,7 @@ def like_clockwork(gaps_s: NDArray[np.float64]) -> bool:
     return densest_share(gaps_s) >= LEAST_SHARE
 
 
-def densest_share(gaps_s: NDArray[np.float64]) -> float:
+def densest_share(gaps_s: Floats) -> float:
     """Largest share of the gaps in a band [g, BAND g], g no shorter than `SHORTEST_GAP_S`."""
     ascending = np.sort(gaps_s)
     first = ascending[ascending >= SHORTEST_GAP_S]
@@ -194,9 +195,6 @@ def densest_share(gaps_s: NDArray[np.float64]) -> float:
         return 0.0
     held = np.searchsorted(ascending, BAND * first, side="right") - np.searchsorted(ascending, first, side="left")
     return float(held.max() / len(ascending))
-
-
-Floats = NDArray[np.float64]
 
 
 class WillJobsArrive:

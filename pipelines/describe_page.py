@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from jobcast.pipelines.files import write_text
 from jobcast.pipelines.headline import Finding
-from jobcast.pipelines.page import Drawing, Table, render
+from jobcast.pipelines.page import Drawing, Table, in_terminal, render
 from jobcast.pipelines.plots_trace import trace_plots
-from jobcast.pipelines.report import in_terminal
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, counted, duration, number, share
 from jobcast.traces.rhythm import CLOCKWORK
@@ -234,20 +233,12 @@ def write_description(description: Mapping[str, Any], path: Path, submit_s: Arra
 
 def description_table(description: Mapping[str, Any]) -> str:
     """Pools of a trace for a terminal, at most 100 columns wide."""
-    from rich import box
-    from rich.table import Table as RichTable
-
     heads, rows = pool_table({**description["pools"], "all": description["total"]}, terminal=True)
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in heads:
-        table.add_column(name, justify="left" if name == "pool" else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
     total = description["total"]
     lines = [f"{description['name']}: {counted(total['jobs'], 'job')}, {_span(total)}"]
     lines += [f"note: {note}" for note in description.get("notes", ())]
     lines += [f"left out: {number(count)} {reason}" for reason, count in description.get("dropped", {}).items()]
-    return "\n".join([*lines, "", in_terminal(table)])
+    return "\n".join([*lines, "", in_terminal(heads, rows)])
 
 
 def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:

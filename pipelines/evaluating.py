@@ -42,23 +42,6 @@ def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tup
         return tuple(trace.pools)
 
 
-def evaluate_registered(
-    reference: tuple[str, Ref],
-    trace: Trace,
-    from_s: float | None,
-    until_s: float | None,
-    *,
-    home: Path,
-    allow_overlap: bool = False,
-    progress: Step | None = None,
-    wishes: Wishes | None = None,
-) -> dict[str, Any]:
-    """Figures of a version on a window; see `evaluate_version`."""
-    return evaluate_version(
-        reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=progress, wishes=wishes
-    ).result
-
-
 def evaluate_version(
     reference: tuple[str, Ref],
     trace: Trace,

@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Ints
 from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.table import Floats
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 SENDS_TO, VOLUME = "sends_to", "volume_mb"
 BETWEEN = ";"
 

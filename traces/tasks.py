@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.check import REMEDY, Place
@@ -18,8 +19,6 @@ from jobcast.traces.table import Floats
 from jobcast.traces.task_edges import TaskEdges, edges_of, edges_text
 from jobcast.traces.typed import FLAGS
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 DEMANDS = ("gpu", "cpu", "memory_gb", "bandwidth_mb_s")
 OF_TASK = ("job_id", "task", "server", *DEMANDS, "compute_s", "size_share", "sends_to", "volume_mb")
 OF_JOB = ("model_mb", "epoch_iterations", "iteration_s")

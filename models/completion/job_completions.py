@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats, Ints
 
 LEVELS = (0.5, 0.9)
 """Shares of jobs that intervals are to hold."""
@@ -81,8 +81,6 @@ def _end(logs: Floats, tail: float) -> float:
     inside = max(tail, 0.0)
     return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)
 
-
-Ints = NDArray[np.int64]
 
 BLOCK = 20
 """Arrivals that are drawn together. Moving block bootstrap: Kuensch, 1989."""

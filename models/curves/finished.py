@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.models.curves.prior import TIME_SPAN
 from jobcast.models.curves.shape import end_level
 from jobcast.traces.learning_curves import LearningCurve
 
-Floats = NDArray[np.float64]
 UNBOUNDED = 1.0
 """A metric outside of [0, 100] may move on as far as its size, or as it has moved, whichever is more."""
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.models.curves.finished import FinishedCurves
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 
-Floats = NDArray[np.float64]
 STEPS = 4000
 LEARNING_RATE = 0.03
 DRAWS = 400

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 
 WIDEST = 4
@@ -72,7 +72,6 @@ FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
 NAMES = tuple(FAMILIES)
 
 
-Floats = NDArray[np.float64]
 UNUSED_SD = 1.0
 """Of parameters that a family does not have: they stay at 0 and touch nothing."""
 

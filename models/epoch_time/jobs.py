@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.profiles import ProfileTable
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PER_GPU, IN_ALL = "gpu", "job"
 """Whether each GPU takes as many samples as the batch size says, or all GPUs of the job together."""

@@ -17,11 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.epoch_time.jobs import Places
-
-Floats = NDArray[np.float64]
 
 PARAMETERS = ("log_scale", "logit_fixed", "log_sync", "sync_growth", "contention", "log_gamma_less_1")
 """log s, logit a, log r, q, c, log(gamma - 1)."""

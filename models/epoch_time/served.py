@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.answer_checks import failed, floats_of
+from jobcast.domain.arrays import Floats
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers, Reason
 from jobcast.domain.errors import RegistryError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.jobs import MOST_POINTS, Floats, jobs_of, pick_points
+from jobcast.models.epoch_time.jobs import MOST_POINTS, jobs_of, pick_points
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
 
 if TYPE_CHECKING:

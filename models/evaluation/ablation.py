@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.features.feature_sets import PAPER_SETS, TABLE_9, feature_sets
@@ -68,19 +69,18 @@ class PaperRecipe:
         data = xgboost.DMatrix(X, label=arrives.astype(np.float32), nthread=THREADS)
         return xgboost.train(settings, data, num_boost_round=TREES)
 
-    def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, X: NDArray[Any]) -> Floats:
         """Weighted probability of arrivals, shape (n_rows, H), from rows (n_rows, H, F)."""
         picked = np.ascontiguousarray(X[:, :, self.picked_], np.float32)
         return np.stack([self._one(picked[:, h], h) for h in range(picked.shape[1])], axis=1)
 
-    def _one(self, X: NDArray[np.float32], horizon: int) -> NDArray[np.float64]:
+    def _one(self, X: NDArray[np.float32], horizon: int) -> Floats:
         booster = self.boosters_[horizon]
         if booster is None:
             return np.full(len(X), self.base_rates_[horizon])
         return np.asarray(booster.inplace_predict(np.ascontiguousarray(X)), np.float64)
 
 
-Floats = NDArray[np.float64]
 Progress = Callable[[int, int], object]
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
 from jobcast.features.durations import duration_columns, edges_s
@@ -26,8 +27,6 @@ from jobcast.traces.table import Trace
 
 LIKE_WIDTH = 20
 """Finished jobs of the same pool and width that a rule counts."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
 
 

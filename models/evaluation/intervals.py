@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels, duration_bin
 from jobcast.traces.table import Trace
@@ -68,7 +69,6 @@ LEAST_DAYS = 5
 """Fewer days tell nothing of how days differ."""
 LEAST_DEFINED = 0.5
 """Share of the draws in which a figure must be defined."""
-Floats = NDArray[np.float64]
 Interval = list[float] | None
 """[low, high], None where there is no telling."""
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.models.scheduling.policy import Picks
 
@@ -69,7 +69,6 @@ def search_betas(
     return tuple(tried)
 
 
-Floats = NDArray[np.float64]
 HEADS = ("jobs", "hosts")
 LAYERS = ("first", "first_bias", "second", "second_bias", "last")
 HIDDEN: Mapping[str, int] = {"jobs": 32, "hosts": 16}

@@ -5,6 +5,7 @@
 `jobcast trace speedups`: a speedup table from measured step times.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,17 +151,7 @@ def command() -> None:
 @options.reading_options
 @click.pass_context
 def generate_trace(
-    ctx: click.Context,
-    kind: str,
-    out: Path,
-    pools_out: Path | None,
-    regimes_out: Path | None,
-    tasks_out: Path | None,
-    curves_out: Path | None,
-    profiles_out: Path | None,
-    cluster_out: Path | None,
-    seed: int,
-    pairs: tuple[str, ...],
+    ctx: click.Context, /, kind: str, out: Path, seed: int, pairs: tuple[str, ...], **beside: Path | None
 ) -> None:
     """Generate a synthetic trace.
 
@@ -199,28 +190,23 @@ def generate_trace(
     from jobcast.traces.tasks import write_tasks
     from jobcast.traces.throughputs import write_courses
 
-    beside = {"--regimes-out": regimes_out, "--tasks-out": tasks_out, "--curves-out": curves_out}
-    beside |= {"--profiles-out": profiles_out, "--cluster-out": cluster_out}
-    options.check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
+    files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
+    options.check_places(None, files={"--out": out, **files})
     settings = options.settings_of(pairs)
     trace, pools = generate(kind, seed, settings)
-    courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
-    tasks = generate_tasks(kind, seed, settings) if tasks_out or curves_out else None
-    profiles = generate_profiles(kind, settings) if profiles_out else None
-    nodes = generate_nodes(kind, settings) if cluster_out else None
+    tasks = generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
+        "pools_out": (lambda: pools, write_pools),
+        "regimes_out": (lambda: generate_courses(kind, trace, seed, settings), write_courses),
+        "tasks_out": (lambda: tasks and tasks[0], write_tasks),
+        "curves_out": (lambda: tasks and tasks[1], write_job_curves),
+        "profiles_out": (lambda: generate_profiles(kind, settings), write_profiles),
+        "cluster_out": (lambda: generate_nodes(kind, settings), write_cluster),
+    }
+    made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
-    if pools_out:
-        write_pools(pools, pools_out)
-    if regimes_out:
-        write_courses(courses, regimes_out)
-    if tasks and tasks_out:
-        write_tasks(tasks[0], tasks_out)
-    if tasks and curves_out:
-        write_job_curves(tasks[1], curves_out)
-    if profiles is not None and profiles_out:
-        write_profiles(profiles, profiles_out)
-    if nodes and cluster_out:
-        write_cluster(nodes, cluster_out)
+    for value, write, path in made:
+        write(value, path)
     console = options.console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:

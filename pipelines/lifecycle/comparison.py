@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.evaluation.arrival_intervals import DayDraws
 from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, Interval
-from jobcast.pipelines.lifecycle.rows import Blocks, Floats
+from jobcast.pipelines.lifecycle.rows import Blocks
 from jobcast.pipelines.wording import number, percent, signed
 
 Compared = dict[str, Any]

@@ -12,7 +12,7 @@ import numpy as np
 from jobcast.pipelines.files import write_text
 from jobcast.pipelines.headline import Finding
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
-from jobcast.pipelines.page import Drawing, Table, render
+from jobcast.pipelines.page import Drawing, Table, in_terminal, render
 from jobcast.pipelines.plots import INK, NARROW, WIDE, draw, legend_beside, percent_ticks, styles, wrapped
 from jobcast.pipelines.wording import UNKNOWN, brief, counted, listed, number, share
 
@@ -214,18 +214,9 @@ def render_drift(result: Mapping[str, Any]) -> str:
 
 def drift_table(result: Mapping[str, Any]) -> str:
     """Weeks of a drift report for a terminal."""
-    from rich import box
-    from rich.table import Table as RichTable
-
-    from jobcast.pipelines.report import in_terminal
-
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    head, rows = _columns(result), _rows(result)
-    for place, name in enumerate(head):
-        table.add_column(name, justify="left" if place == 0 or name == "verdict" else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    lines = [f"{result['predictor']} version {result['version']}: {_lead(result)}", "", in_terminal(table)]
+    head = _columns(result)
+    table = in_terminal(head, _rows(result), (0, head.index("verdict")))
+    lines = [f"{result['predictor']} version {result['version']}: {_lead(result)}", "", table]
     worst = [f"{week['from'][:10]}: {'; '.join(week['reasons'])}" for week in result["weeks"] if week["reasons"]]
     off = [one for one in result["switches"] if not one["sharing"]]
     if result["switch_rule"]:

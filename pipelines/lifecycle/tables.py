@@ -10,6 +10,7 @@ from typing import Any
 
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION
 from jobcast.pipelines.lifecycle.retraining import NAMES
+from jobcast.pipelines.page import in_terminal
 from jobcast.pipelines.wording import UNKNOWN, between, brief, number, signed
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -23,27 +24,20 @@ SHORT_BELOW = 10.0
 
 def retraining_table(result: Mapping[str, Any]) -> str:
     """What `train --retrain` says to a person: each figure of the retrained version, then of the first one."""
-    from rich import box
-    from rich.table import Table
-
-    from jobcast.pipelines.report import in_terminal
-
-    names = COLUMNS[result["predictor"]]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("scored from", "no.", "", "n", *names):
-        table.add_column(name.replace("_", " "), justify="left" if name in ("scored from", "") else "right")
+    names, rows = COLUMNS[result["predictor"]], []
     for week in result["weeks"]:
         when = week["scored"]["from"][:10]
         for block in week[NAMES[0]] or (UNKNOWN,):
             ours, theirs = (week[name].get(block, {}) for name in NAMES)
-            table.add_row(when, str(week["version"]), block, *_cells(ours, theirs, names))
+            rows.append([when, str(week["version"]), block, *_cells(ours, theirs, names)])
     pooled = result["pooled"]
     for block, told in (pooled or {"blocks": {}})["blocks"].items():
-        table.add_row("all", "", block, *_cells(told[NAMES[0]], told[NAMES[1]], names))
+        rows.append(["all", "", block, *_cells(told[NAMES[0]], told[NAMES[1]], names)])
+    head = ("scored from", "no.", "", "n", *(name.replace("_", " ") for name in names))
     lines = [
         f"{result['predictor']}: no. = version of the week; each figure of it / of the first version, never retrained"
     ]
-    return "\n".join([*lines, "", in_terminal(table), *_difference(pooled)])
+    return "\n".join([*lines, "", in_terminal(head, rows, (0, 2)), *_difference(pooled)])
 
 
 def _cells(ours: Mapping[str, Any], theirs: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import LONGEST_S
 from jobcast.traces.enrich.config import ACCORDION, GNS, MIXED, STATIC, EnrichConfig
-from jobcast.traces.enrich.draws import Draws, Floats, Ints
+from jobcast.traces.enrich.draws import Draws
 from jobcast.traces.enrich.models import SIZES, Model, known_models, model_rows
 from jobcast.traces.table import MICROSECONDS, Trace
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
@@ -39,8 +39,6 @@ PAPER_GPUS = 80
 LEAST_ITERATION_S = 0.1
 """No iteration is shorter; ours: an exchange between machines takes about as long."""
 HALVINGS = 80
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class MlfsDraw(NamedTuple):

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators.mlfs_config import DRAWN, MlfsConfig
 from jobcast.traces.table import Trace
@@ -16,7 +16,6 @@ PEAK_S = 14 * 3600.0
 GRID_S = 300.0
 MEDIAN_S, LOG_SD = 1194.0, 2.1
 """Without a trace, run times are lognormal with the median and spread of Philly's (71,570 jobs, 2017)."""
-Floats = NDArray[np.float64]
 
 
 class Arrivals(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 CONCENTRATION = 5.0
 """Of the Dirichlet distribution of partition sizes; ours: sizes spread by about 40 % of their mean."""
 LEAST_SHARE = 0.1

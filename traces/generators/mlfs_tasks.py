@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.traces.generators.mlfs_config import (
     ALGORITHMS,
     GPUS,
@@ -22,8 +23,6 @@ SPREAD = 0.15
 """A task's share of a GPU and cores lie within this part of its job's, ours."""
 MOST_GPU = 0.85
 """No task uses more of a GPU, so that each fits on an empty one below MLFS's threshold of 0.9, section 4.1."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class JobTasks(NamedTuple):
