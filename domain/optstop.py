@@ -25,7 +25,7 @@ EVEN = 0.5
 """The median of the forecast; more would never let runs end whose forecasts admit late jumps."""
 TOLERANCE, STALL_SHARE = 0.01, 0.125
 """A round share, and an eighth of a run: measured curves then lose some quarter of the tolerance in the mean, as many
-would gain nothing more at all; see `models.evaluation.optstop`."""
+would gain nothing more at all; see tests/models/evaluation/test_optstop_playout.py."""
 
 
 def stall_epochs(epochs: ArrayLike, share: float = STALL_SHARE) -> Ints:

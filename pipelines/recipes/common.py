@@ -1,16 +1,17 @@
 """What every recipe shares: the data and settings of a training, and what comes out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
-from jobcast.models.duration_costs import UNDER_COST
-from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE
+from jobcast.models.duration_booster import UNDER_COST
+from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
@@ -112,6 +113,19 @@ class Trained:
     curves: CurvePoints = field(default_factory=CurvePoints)
     tables: Mapping[str, str] = field(default_factory=dict)
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`tables` and `series` of what an algorithm was selected by and of the trials of a search, where there are any."""
+    tables = {"selection.csv": selection, "tuning.csv": trials}
+    return {
+        "tables": {
+            name: pl.DataFrame(list(rows), infer_schema_length=None).write_csv()
+            for name, rows in tables.items()
+            if rows
+        },
+        "series": {"tuning/value": tuple(trial["value"] for trial in trials)} if trials else {},
+    }
 
 
 Recipe = Callable[[TrainingData, str, TrainSettings, Step | None], Trained]
