@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.goodput import ScalableJob
+from jobcast.domain.rounding import rounded, rounded_all
+from jobcast.domain.rounding_kernels import rounded as rounded_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,7 +58,9 @@ class Pollux:
         for row, values in zip(table, worth, strict=True):
             row[: len(values)] = values
         plans = [_greedy(table, most, np.array(start), total_gpus - sum(start)).tolist() for start in starts]
-        return max(plans, key=lambda plan: sum(values[gpus] for values, gpus in zip(worth, plan, strict=True)))
+        return max(
+            plans, key=lambda plan: rounded(sum(float(values[gpus]) for values, gpus in zip(worth, plan, strict=True)))
+        )
 
     def fitness(self, speedups: Sequence[float]) -> float:
         """Generalised mean with exponent p of speedups, (n,).
@@ -75,7 +79,7 @@ class Pollux:
             kept = speedup[min(job.held_gpus, len(speedup) - 1)]
             speedup = speedup * max(0.0, job.age_s - job.restarts * self._restart_s) / (job.age_s + self._restart_s)
             speedup[min(job.held_gpus, len(speedup) - 1)] = kept
-        powers: Floats = np.maximum(speedup, LEAST_SPEEDUP) ** self._p
+        powers = rounded_all(np.maximum(speedup, LEAST_SPEEDUP) ** self._p)
         return powers if self._p > 0 else -powers
 
 
@@ -84,7 +88,7 @@ def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
     """Greatest gain a GPU of going up from so many GPUs to `most` at most, and by how many; nothing where no way up."""
     best, step = 0.0, 0
     for up in range(1, most - now + 1):
-        gain = (values[now + up] - values[now]) / up
+        gain = rounded_in((values[now + up] - values[now]) / up)
         if up == 1 or gain > best:
             best, step = gain, up
     return best, step
