@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.energy import HOUR_S, POSTPONED, EnergyView, Floats, Ints, cost_eur_h, stay_s
+from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 LEAST_COST = 1e-12
 """What a configuration that costs nothing is taken to cost where its inverse is needed."""
+SAME_S = 1e-3
+"""Pressures that count as equal."""
 
 
 class Choices(NamedTuple):
@@ -44,7 +47,7 @@ def choices_of(view: EnergyView) -> Choices:
     wide = np.column_stack([np.maximum(gpus, 1), np.tile(np.arange(1, most + 1), (n_active, n_kinds))])
     run_eur = time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide]
     run_eur[~np.isfinite(time_s)] = np.inf
-    good = np.isfinite(time_s) & (view.now_s + time_s < view.jobs.due_s[here, None])
+    good = np.isfinite(time_s) & (rounded_all(time_s) < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
     return Choices(time_s, run_eur, good, kind, wide)
 
 
@@ -56,7 +59,8 @@ def pressure_order(view: EnergyView, choices: Choices) -> Ints:
     least_s = choices.time_s.min(axis=1)
     pressure = np.full(len(least_s), -np.inf)
     runs = np.isfinite(least_s)
-    pressure[runs] = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
+    late_s = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
+    pressure[runs] = np.rint(late_s / SAME_S)
     order: Ints = np.argsort(-pressure, kind="stable")
     return order
 
@@ -93,7 +97,7 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
     row, column = ranks.row, ranks.column
     waiting_eur = postponed_eur(view, rho)
     return Queue(
-        order=np.stack([pressure_order(view, choices), np.argsort(-waiting_eur, kind="stable")]),
+        order=np.stack([pressure_order(view, choices), np.argsort(-rounded_all(waiting_eur), kind="stable")]),
         back=back_of(view.jobs.weight[here]),
         waiting_eur=waiting_eur,
         held_node=held,
@@ -104,7 +108,7 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         stay=ranks.stay,
         kind=choices.kind[row, column],
         gpus=choices.gpus[row, column],
-        time_s=choices.time_s[row, column],
+        time_s=rounded_all(choices.time_s[row, column]),
         late_eur=tardiness_eur(view, here[row], choices.time_s[row, column]),
         run_eur=choices.run_eur[row, column],
         below=ranks.below,
@@ -133,7 +137,7 @@ class _Ranks(NamedTuple):
 def _ranks(choices: Choices) -> _Ranks:
     """D* by cost, then late ones by time."""
     finite, good = np.isfinite(choices.time_s), choices.good
-    by = np.where(good, choices.run_eur, choices.time_s)
+    by = rounded_all(np.where(good, choices.run_eur, choices.time_s))
     order = np.lexsort((by, ~finite, ~good), axis=1)
     row, place = np.nonzero(np.take_along_axis(finite, order, axis=1))
     counts = finite.sum(axis=1)
