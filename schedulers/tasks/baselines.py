@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Bools, Floats, Ints, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.hosts import DECISION_S, Limits, Room
 from jobcast.schedulers.tasks.packing import limits_of, placement
@@ -44,7 +45,7 @@ def due(view: TaskView, interval_s: float) -> bool:
 
 def attained_gpu_s(view: TaskView) -> Floats:
     """(n_jobs,) GPU seconds that jobs have had: GPUs x time. Tiresias, NSDI 2019."""
-    return view.jobs.gpus * view.ran_s
+    return rounded_all(view.jobs.gpus * view.ran_s)
 
 
 def job_use(view: TaskView) -> Floats:

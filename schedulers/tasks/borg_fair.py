@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import all_resources, attained_gpu_s, due, sorted_jobs
 from jobcast.schedulers.tasks.hosts import BEST_FIT
@@ -31,5 +32,4 @@ class BorgFair:
 def received_share(view: TaskView) -> Floats:
     """(n_jobs,) GPU seconds that jobs had of all that the cluster had since they came."""
     age_s = np.maximum(view.now_s - view.jobs.submit_s, 1.0)
-    share: Floats = attained_gpu_s(view) / (age_s * max(1, len(view.cluster.server_of)))
-    return share
+    return rounded_all(attained_gpu_s(view) / (age_s * max(1, len(view.cluster.server_of))))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, MEMORY, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import decided, gpu_and_memory, waiting_jobs
 from jobcast.schedulers.tasks.hosts import EPSILON, Room
@@ -26,7 +27,7 @@ class Gandiva:
         if not len(view.active):
             return decision()
         room, wants = room_of(view), wants_of(view)
-        for gpu in np.argsort(-view.gpu_load, kind="stable"):
+        for gpu in np.argsort(-rounded_all(view.gpu_load), kind="stable"):
             if view.gpu_load[gpu] <= self.settings.overload + EPSILON:
                 break
             relieve(room, wants, view, int(gpu), self.settings.overload)
@@ -40,10 +41,10 @@ def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> 
     here = np.flatnonzero((view.gpu_of == gpu) & (wants.use[:, GPU] > 0.0))
     if len(here) < 2:
         return
-    task = int(here[np.argmin(wants.use[here, GPU])])
+    task = int(here[np.argmin(rounded_all(wants.use[here, GPU]))])
     memory = room.capacity[:, MEMORY] - room.load[:, MEMORY]
     memory[room.server_of[gpu]] = np.inf
     use = wants.use[task]
     fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])
     if fits.any():
-        put(room, wants, task, int(np.argmin(np.where(fits, room.gpu_load, np.inf))))
+        put(room, wants, task, int(np.argmin(np.where(fits, rounded_all(room.gpu_load), np.inf))))

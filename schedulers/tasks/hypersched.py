@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import gpu_and_memory, measured_iteration_s, sorted_jobs
 from jobcast.schedulers.tasks.gains import gain_until
@@ -37,4 +38,4 @@ def deadline_gain(view: TaskView) -> Floats:
     jobs = view.jobs
     left_s = np.maximum(0.0, jobs.deadline_s - view.now_s)
     could = np.minimum(view.limit, view.done + left_s / measured_iteration_s(view))
-    return gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9))
+    return rounded_all(gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.hosts import IDEAL, Limits
 from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
@@ -70,7 +71,7 @@ class MlfH:
         """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
         if not len(view.active):
             return decision()
-        rank = task_priorities(view, self.settings.weights)
+        rank = rounded_all(task_priorities(view, self.settings.weights))
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
         order = job_order(view, rank)

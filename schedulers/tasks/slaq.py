@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import due, gpu_and_memory, measured_iteration_s, sorted_jobs
 from jobcast.schedulers.tasks.gains import epochs_seen, gain_until
@@ -39,4 +40,4 @@ def gain_speed(view: TaskView) -> Floats:
     known = view.all_gain > 0.0
     flat = np.where(np.isnan(view.all_gain), 1.0, 0.0)
     share = np.where(known, gain_until(view, epochs_seen(view) + 1.0) / np.where(known, view.all_gain, 1.0), flat)
-    return share / (measured_iteration_s(view) * view.jobs.epoch_iterations)
+    return rounded_all(share / (measured_iteration_s(view) * view.jobs.epoch_iterations))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Bools, Floats, TaskDecision, TaskView, decision
 from jobcast.schedulers.tasks.baselines import attained_gpu_s, gpu_and_memory, sorted_jobs
 from jobcast.schedulers.tasks.hosts import CONSOLIDATE
@@ -37,7 +38,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     """
     risen = np.zeros(len(attained))
     if settings.promote > 0.0:
-        risen = np.floor(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s))
+        risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
     low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
     return low
 
@@ -66,4 +67,4 @@ def gittins_index(finished: Floats, attained: Floats) -> Floats:
             ended = np.arange(1, len(rest) + 1)
             spent = np.cumsum(rest) + (len(rest) - ended) * rest
             index[attained == service] = (ended / spent).max()
-    return index
+    return rounded_all(index)
