@@ -42,12 +42,12 @@ def choices_of(view: EnergyView) -> Choices:
     n_active, n_kinds, most = moved_s.shape
     held, gpus = view.node_of[here], view.gpus_of[here]
     own = np.where(held == POSTPONED, 0, view.cluster.kind_of[held])
-    time_s = np.column_stack([stay_s(view), moved_s.reshape(n_active, -1)])
+    time_s = rounded_all(np.column_stack([stay_s(view), moved_s.reshape(n_active, -1)]))
     kind = np.column_stack([own, np.tile(np.repeat(np.arange(n_kinds), most), (n_active, 1))])
     wide = np.column_stack([np.maximum(gpus, 1), np.tile(np.arange(1, most + 1), (n_active, n_kinds))])
-    run_eur = time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide]
+    run_eur = rounded_all(time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide])
     run_eur[~np.isfinite(time_s)] = np.inf
-    good = np.isfinite(time_s) & (rounded_all(time_s) < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
+    good = np.isfinite(time_s) & (time_s < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
     return Choices(time_s, run_eur, good, kind, wide)
 
 
@@ -95,9 +95,9 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
     runs = held != POSTPONED
     kind_nodes = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus))
     row, column = ranks.row, ranks.column
-    waiting_eur = postponed_eur(view, rho)
+    waiting_eur = rounded_all(postponed_eur(view, rho))
     return Queue(
-        order=np.stack([pressure_order(view, choices), np.argsort(-rounded_all(waiting_eur), kind="stable")]),
+        order=np.stack([pressure_order(view, choices), np.argsort(-waiting_eur, kind="stable")]),
         back=back_of(view.jobs.weight[here]),
         waiting_eur=waiting_eur,
         held_node=held,
@@ -108,8 +108,8 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         stay=ranks.stay,
         kind=choices.kind[row, column],
         gpus=choices.gpus[row, column],
-        time_s=rounded_all(choices.time_s[row, column]),
-        late_eur=tardiness_eur(view, here[row], choices.time_s[row, column]),
+        time_s=choices.time_s[row, column],
+        late_eur=rounded_all(tardiness_eur(view, here[row], choices.time_s[row, column])),
         run_eur=choices.run_eur[row, column],
         below=ranks.below,
         kind_of=cluster.kind_of.astype(np.int64),
@@ -137,7 +137,7 @@ class _Ranks(NamedTuple):
 def _ranks(choices: Choices) -> _Ranks:
     """D* by cost, then late ones by time."""
     finite, good = np.isfinite(choices.time_s), choices.good
-    by = rounded_all(np.where(good, choices.run_eur, choices.time_s))
+    by = np.where(good, choices.run_eur, choices.time_s)
     order = np.lexsort((by, ~finite, ~good), axis=1)
     row, place = np.nonzero(np.take_along_axis(finite, order, axis=1))
     counts = finite.sum(axis=1)
