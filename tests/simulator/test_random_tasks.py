@@ -40,12 +40,12 @@ class Recorder:
         return decided
 
 
-def case_of(name, seed):
+def case_of(name, seed, draw=rows_of):
     """A workload and the settings of a run."""
     rng = rng_of(name, seed)
     servers = rng.randint(1, 4)
     gpus = [rng.randint(1, 4) for _ in range(servers)]
-    found = [replace_late(row) for row in rows_of(rng, 8, most_jobs=8, least_s=1e-9)[:20]]
+    found = [replace_late(row) for row in draw(rng, 8, most_jobs=8, least_s=1e-9)[:20]]
     found = [row for row in found if row.submit_s <= found[0].submit_s + 1e5]
     rows = [task_job(rng, row) for row in found]
     span_s = sum(row.work_s for row in found) + found[-1].submit_s - found[0].submit_s
