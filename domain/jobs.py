@@ -1,8 +1,32 @@
 """Jobs: what is visible of them at submission, and the truth that only the engine holds."""
 
 from dataclasses import dataclass
+from math import inf
 
 from jobcast.domain.training import Regime, Training
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a job asks of a cluster beside GPUs, as a scheduler of real clusters reads it.
+
+    Attributes
+    ----------
+    cores, mem_gb : cores and memory in all, GB; None where the trace does not say
+    account, qos, partition : as the cluster names them, empty where the trace does not say
+    nodes : names of the nodes that it asks for, empty where any will do
+    time_limit_s : seconds after which it is ended
+    priority : as the cluster counts it, more goes first; None where the trace does not say
+    """
+
+    cores: float | None = None
+    mem_gb: float | None = None
+    account: str = ""
+    qos: str = ""
+    partition: str = ""
+    nodes: tuple[str, ...] = ()
+    time_limit_s: float = inf
+    priority: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +39,14 @@ class Job:
     job_id : unique text
     pool : the pool that it was submitted to
     submit_s : seconds from the epoch, UTC
-    gpus : gang width, at least 1
+    gpus : gang width; 0 of a job of cores alone, which no law of progress runs yet
     user, tag : whose it is and which experiment it belongs to, empty where the trace does not say
     preemptible : whether a policy may stop it once started
     training : model, epochs and batch size, where the job is one of training that reports its progress
     weight : its priority against others, 1 where nobody asked for another
+    due_s : when it should be over, seconds from the epoch; infinite where nobody said
+    min_gpus : fewest GPUs that it runs on; 0 where the trace does not say: a gang of `gpus`
+    requirements : what else it asks for, None where the trace tells nothing of it
     """
 
     seq: int
@@ -32,6 +59,9 @@ class Job:
     preemptible: bool = False
     training: Training | None = None
     weight: float = 1.0
+    due_s: float = inf
+    min_gpus: int = 0
+    requirements: Requirements | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from jobcast.pipelines.lifecycle.stability import PSI_LIMIT, Columns, input_colu
 from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
 WEEK_S = 7 * 86400.0
@@ -86,7 +86,7 @@ def drift(
     """
     check_known("drift", reference[0], LIMITS)
     registry = open_registry(home)
-    version = registry.resolve(*reference)
+    version, trace = registry.resolve(*reference), gpu_jobs(trace)
     span = _span(version, trace, from_s, until_s)
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
     check_tests(trace, span.from_s, span.until_s)

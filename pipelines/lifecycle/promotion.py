@@ -23,7 +23,7 @@ from jobcast.pipelines.predictor_names import check_known
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.owners import scratch_room
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
 KIND = "promotion"
@@ -83,7 +83,7 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    trace, candidate, champion = window.trace, contest.candidate, contest.champion
+    trace, candidate, champion = gpu_jobs(window.trace), contest.candidate, contest.champion
     begin = contest.unseen_from_s if window.from_s is None else window.from_s
     end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
     if begin >= end:

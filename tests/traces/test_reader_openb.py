@@ -14,7 +14,7 @@ PODS, NODES = FOLDER / "openb_pod_list_small.csv", FOLDER / "openb_node_list_sma
 
 def test_pods_that_ran_are_jobs_and_the_others_are_counted():
     trace = read_trace(PODS)
-    shown = ["job_id", "pool", "duration", "gpus", "state", "gpu_type", "cpus", "mem_gb"]
+    shown = ["job_id", "pool", "duration", "gpus", "state", "gpu_type", "cores", "mem_gb"]
     assert trace.jobs.select(shown).rows() == [
         ("pod-0", "LS", 7200.0, 1, "Running", None, 12.0, 16.0),
         ("pod-1", "LS", 240.0, 1, "Succeeded", None, 6.0, 12.0),

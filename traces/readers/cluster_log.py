@@ -34,7 +34,7 @@ _LEAN: dict[str, Callable[[pl.Series], pl.Series]] = {
     "end_time": lean_times,
     "duration": lean_numbers,
     "gpus": lean_counts,
-    "cpus": lean_numbers,
+    "cores": lean_numbers,
 }
 """Canonical columns that take less room than their text."""
 

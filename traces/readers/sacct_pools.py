@@ -8,8 +8,8 @@ from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.traces.check import shown_columns, shown_value
 from jobcast.traces.files import FileBytes
+from jobcast.traces.node_lists import count_nodes, node_names
 from jobcast.traces.readers.reading import Reading
-from jobcast.traces.readers.sacct_nodes import count_nodes, node_names
 from jobcast.traces.readers.sacct_tres import NOTHING, parse_gres, parse_tres
 from jobcast.traces.table import Trace
 
