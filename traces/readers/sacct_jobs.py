@@ -24,7 +24,15 @@ NODES = ("nnodes", "allocnodes", "reqnodes")
 CORES = ("alloccpus", "ncpus", "reqcpus")
 ONE_OF = (IDS, ("submit",), ("elapsedraw", "elapsed", "end"), tuple(RESOURCES), ("partition", "account"))
 """Of each of these, a table needs a column."""
-FORMAT = "sacct --parsable2 --format=JobID,User,Account,Partition,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES"
+NAMES = {
+    "user": "user", "tag": "jobname", "account": "account", "qos": "qos", "partition": "partition", "nodes": "nodelist",
+}  # fmt: skip
+"""Canonical columns of names, and what sacct calls them."""
+MINUTE_S = 60.0
+FORMAT = (
+    "sacct --parsable2 --format=JobID,User,Account,QOS,Partition,JobName,State,Submit,Start,End,ElapsedRaw,Timelimit,"
+    "NodeList,Priority,AllocTRES,ReqTRES"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +94,10 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
     columns, notes = _times(frame, names, clock)
     columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
     columns |= _resources(frame, names, is_step(ids).fill_null(True))
-    for ours, theirs in (("user", "user"), ("tag", "jobname"), ("account", "account")):
-        if theirs in frame.columns:
-            columns[ours] = known(frame[theirs])
+    columns |= {ours: known(frame[theirs]) for ours, theirs in NAMES.items() if theirs in frame.columns}
+    columns |= _limits(frame, names)
+    if "priority" in frame.columns:
+        columns["priority"] = known(frame["priority"]).cast(pl.Float64, strict=False)
     columns |= {"_header": header, "_ended": columns["end_time"].is_not_null()}
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
@@ -102,6 +111,7 @@ def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
     theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
     theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
     theirs["pool"] = "partition" if "partition" in frame.columns else "account"
+    theirs |= {"nodes": "nodelist", "time_limit_s": "timelimit" if "timelimit" in frame.columns else "timelimitraw"}
     columns = {ours: place.columns.get(name, name) for ours, name in theirs.items()}
     return Place(place.path, place.row, {**place.columns, **columns})
 
@@ -130,6 +140,17 @@ def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place)
     return (columns["end_time"] - columns["start_time"]).dt.total_microseconds() / 1e6
 
 
+def _limits(frame: pl.DataFrame, place: Place) -> dict[str, pl.Series]:
+    """Time limits; UNLIMITED, the partition's, and none at all are not known."""
+    for name, unit in (("timelimit", 1.0), ("timelimitraw", MINUTE_S)):
+        if name in frame.columns:
+            given = known(frame[name])
+            given = given.set(~given.str.contains(r"^\d"), None).alias("time_limit_s")
+            limit_s = elapsed_s(given, place) * unit
+            return {"time_limit_s": limit_s.set(limit_s <= 0.0, None)}
+    return {}
+
+
 def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
     """The partition, the first of several, else the account."""
     given = [known(frame[name]) for name in ("partition", "account") if name in frame.columns]
@@ -141,7 +162,7 @@ def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
 
 def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str, pl.Series]:
     """GPUs, their kinds, cores and memory; of each the first column that tells it."""
-    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cpus": [], "mem_gb": []}
+    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cores": [], "mem_gb": []}
     taken = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     for name, parse in RESOURCES.items():
         if name not in frame.columns:
@@ -152,9 +173,9 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
         told["gpus"].append(gpus)
         told["gpu_type"].append(read["gpu_type"].set(taken, None))
         taken = taken | gpus.is_not_null()
-        told["cpus"].append(read["cpus"])
+        told["cores"].append(read["cores"])
         told["mem_gb"].append(read["mem_gb"])
-    told["cpus"] += [_number(frame[name]) for name in CORES if name in frame.columns]
+    told["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
     columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
 
