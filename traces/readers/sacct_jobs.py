@@ -13,6 +13,7 @@ from jobcast.traces.readers.sacct_ids import is_job_id, is_step
 from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
 from jobcast.traces.readers.sacct_table import PipeTable
 from jobcast.traces.readers.sacct_tres import parse_gres, parse_tres, resource_columns
+from jobcast.traces.readers.sacct_unfit import NOT_ENDED, WAITING
 from jobcast.traces.times import Clock
 
 RESOURCES = {"alloctres": parse_tres, "allocgres": parse_gres, "reqtres": parse_tres, "reqgres": parse_gres}
@@ -41,8 +42,9 @@ class Rows:
 
     Attributes
     ----------
-    frame : canonical columns, times in UTC; helpers begin with "_": _header (the header again), _ended (an end is
-        known), _listed (names several partitions), _same (repeats a row above)
+    frame : canonical columns, times in UTC, those that a job has not come to empty; helpers begin with "_": _header
+        (the header again), _ended (an end is known), _listed (names several partitions), _same (repeats a row above),
+        _untold (nothing says whether it asks for GPUs)
     place : names canonical columns as the files do
     notes : what was decided
     """
@@ -98,7 +100,10 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
     columns |= _limits(frame, names)
     if "priority" in frame.columns:
         columns["priority"] = known(frame["priority"]).cast(pl.Float64, strict=False)
-    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null()}
+    open_, waits = (columns["state"].is_in(states).fill_null(False) for states in (NOT_ENDED, WAITING))
+    columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
+    columns["start_time"] = columns["start_time"].set(waits, None)
+    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null(), "_untold": _untold(frame, waits)}
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
     made, more = _of_clusters(made, frame)
@@ -178,6 +183,22 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
     told["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
     columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
+
+
+def _untold(frame: pl.DataFrame, waits: pl.Series) -> pl.Series:
+    """Rows that do not say whether they ask for GPUs.
+
+    A TRES text lists all that a job has, so that one without GPUs tells of none. So does an empty GRES, but what is
+    allocated to a job that waits is empty whatever it asks for.
+    """
+    told = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    for name in (name for name in RESOURCES if name in frame.columns):
+        told |= known(frame[name]).is_not_null()
+        if name == PER_NODE:
+            told |= True
+        elif name == "allocgres":
+            told |= ~waits
+    return ~told
 
 
 def _nodes(frame: pl.DataFrame) -> pl.Series:

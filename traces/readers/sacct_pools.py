@@ -83,9 +83,10 @@ def with_quotas(trace: Trace, told: Sequence[Partitions]) -> Reading:
         notes.append(f"partitions without GPUs have no quota: {_some(without)}")
     if shared := _shared({name: nodes[name] for name in quotas if name in nodes}):
         notes.append(f"nodes of several partitions count in each: {shared}; the quotas add up to more than the cluster")
-    if untold := [name for name in trace.pools if name not in quotas]:
-        notes.append(f"no quota told for {len(untold)} of {len(trace.pools)} pools: {_some(untold)}")
-    fits = any(name in quotas for name in trace.pools)
+    pools = trace.on_gpus.pools
+    if untold := [name for name in pools if name not in quotas]:
+        notes.append(f"no quota told for {len(untold)} of {len(pools)} pools: {_some(untold)}")
+    fits = any(name in quotas for name in pools)
     table = PoolsTable(tuple(Quota(name, quotas[name]) for name in sorted(quotas))) if fits else None
     return Reading(replace(trace, notes=(*trace.notes, *notes)), table)
 
