@@ -226,10 +226,15 @@ class Trace:
 
         `nodes` of a job that started are those where it ran: what came of its request, which nobody knew.
         """
-        told = [self.jobs[name] if name in self.jobs.columns else pl.Series(name, [None], pl.Null) for name in ASKED]
-        if all(values.null_count() == len(values) for values in told):
+        told = [name for name in ASKED if self._names(name).any()]
+        if not told:
             return [None] * len(self)
-        asked = pl.DataFrame(told).with_columns(nodes=pl.when(~pl.Series(self._names("start_time"))).then("nodes"))
+        untold = [pl.lit(None).alias(name) for name in ASKED if name not in told]
+        asked = (
+            self.jobs.with_columns(untold)
+            .select(ASKED)
+            .with_columns(nodes=pl.when(~pl.Series(self._names("start_time"))).then("nodes"))
+        )
         made = {row: _requirements(*row) for row in asked.unique().iter_rows()}
         return [made[row] for row in asked.iter_rows()]
 
