@@ -45,7 +45,7 @@ class Job:
     training : model, epochs and batch size, where the job is one of training that reports its progress
     weight : its priority against others, 1 where nobody asked for another
     due_s : when it should be over, seconds from the epoch; infinite where nobody said
-    min_gpus : fewest GPUs that it runs on; 0 where the trace does not say: a gang of `gpus`
+    min_gpus : fewest GPUs that it runs on, at least 1: below `gpus` it is elastic; 0 where nobody said: a gang
     requirements : what else it asks for, None where the trace tells nothing of it
     """
 

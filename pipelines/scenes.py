@@ -139,7 +139,8 @@ def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit:
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
         if len(window):
             plain = int((window.gpus == 0).sum())
-            why = f"{plain:,} ask for {NO_GPUS}, {len(window) - plain:,} have {NOT_ENDED}"
+            counts = {NO_GPUS: plain, NOT_ENDED: len(window) - plain}
+            why = ", ".join(f"{count:,} have {reason}" for reason, count in counts.items() if count)
             raise TraceError(f"{trace.source.path}: no job of {where} can be replayed: {why}; widen --from and --until")
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
     return known

@@ -129,7 +129,7 @@ def train_and_register(
         "validation": dict(trained.validation),
         "inputs": {"trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows}},
         "notes": list(trace.notes),
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
+        **({"dropped": dict(data.trace.dropped)} if data.trace.dropped else {}),
         "home": str(home),
         "jobcast": __version__,
     }

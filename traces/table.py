@@ -1,8 +1,9 @@
 """The canonical job table: one row a job, in order of submission."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ class Trace:
 
     def to_jobs(self) -> tuple[list[Job], Floats]:
         """Jobs as anybody may see them (`seq` = position in the table) and, apart, their run times in seconds."""
-        columns: list[list[Any]] = [
+        columns: list[Iterable[Any]] = [
             self.jobs["job_id"].to_list(),
             self.jobs["pool"].to_list(),
             self.submit_s.tolist(),
@@ -213,22 +214,22 @@ class Trace:
             self._filled("user", ""),
             self._filled("tag", ""),
             self._filled("preemptible", False),
-            [None] * len(self),
+            repeat(None),
             self._filled("weight", 1.0),
-            self.due_s.tolist(),
-            np.where(self._names("min_gpus"), np.maximum(self.numbers("min_gpus", 0), 1), 0).astype(int).tolist(),
+            self.due_s.tolist() if "deadline" in self.jobs.columns else repeat(np.inf),
+            self.jobs["min_gpus"].clip(1).fill_null(0).to_list() if "min_gpus" in self.jobs.columns else repeat(0),
             self._requirements(),
         ]
         return list(map(Job, range(len(self)), *columns)), self.duration_s
 
-    def _requirements(self) -> list[Requirements | None]:
+    def _requirements(self) -> Iterable[Requirements | None]:
         """What jobs ask for beside GPUs, one object for all that ask alike; None where nothing is told.
 
         `nodes` of a job that started are those where it ran: what came of its request, which nobody knew.
         """
         told = [name for name in ASKED if self._names(name).any()]
         if not told:
-            return [None] * len(self)
+            return repeat(None)
         untold = [pl.lit(None).alias(name) for name in ASKED if name not in told]
         asked = (
             self.jobs.with_columns(untold)
@@ -244,9 +245,9 @@ class Trace:
             return np.zeros(len(self), dtype=bool)
         return self.jobs[column].is_not_null().to_numpy()
 
-    def _filled(self, column: str, empty: str | bool | float) -> list[Any]:
+    def _filled(self, column: str, empty: str | bool | float) -> Iterable[Any]:
         if column not in self.jobs.columns:
-            return [empty] * len(self)
+            return repeat(empty)
         return self.jobs[column].fill_null(empty).to_list()
 
     def _time_or(self, column: str, otherwise: Floats) -> Floats:
