@@ -1,7 +1,9 @@
 """Checks of job tables: the first bad row is named as a person finds it, the others are counted."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import polars as pl
@@ -64,6 +66,20 @@ class Place:
         if len(rows):
             first = int(rows[0])
             self.fail(first, values.name, what, _value(values, first), remedy, len(rows) - 1)
+
+
+def stacked_place(places: Sequence[Place], heights: Sequence[int]) -> Place:
+    """Where the rows of several tables stand, one below another; columns are named as the first table names them."""
+    if len(places) == 1:
+        return places[0]
+    ends = list(accumulate(heights))
+
+    def row(index: int) -> str:
+        which = bisect_right(ends, index)
+        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
+
+    columns = {name: written for place in reversed(places) for name, written in place.columns.items()}
+    return Place(" + ".join(place.path for place in places), row, columns)
 
 
 def _value(values: pl.Series, index: int) -> Any:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.check import REMEDY, Place, shown_columns
+from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.csv_blocks import stacked
 from jobcast.traces.readers.sacct_ids import is_job_id, is_step
 from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
@@ -66,17 +65,8 @@ def need_columns(table: PipeTable) -> None:
 
 def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
     """Rows of several tables one below another, and where each stands."""
-    if len(tables) == 1:
-        return tables[0].frame, tables[0].place
-    places = [table.place for table in tables]
-    ends = list(accumulate(table.frame.height for table in tables))
-
-    def row(index: int) -> str:
-        which = next(number for number, end in enumerate(ends) if index < end)
-        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
-
-    columns = {name: written for place in reversed(places) for name, written in place.columns.items()}
-    return stacked([table.frame for table in tables]), Place(" + ".join(one.path for one in places), row, columns)
+    frames = [table.frame for table in tables]
+    return stacked(frames), stacked_place([table.place for table in tables], [frame.height for frame in frames])
 
 
 def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:

@@ -55,11 +55,7 @@ def read_quotas(files: Sequence[FileBytes]) -> list[Partitions]:
     """
     told = []
     for file in files:
-        try:
-            text = file.data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = file.data[: error.start].count(b"\n") + 1
-            raise PoolsError(f"{file.path}, row {line}: not UTF-8 text; write it again") from None
+        text = file.text("write it again", error=PoolsError)
         parse = _parser(file.data)
         assert parse is not None
         told.append(parse(text, file.path))
