@@ -9,7 +9,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.csv_blocks import stacked
 from jobcast.traces.readers.sacct_ids import is_job_id, is_step
-from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
+from jobcast.traces.readers.sacct_lengths import MINUTE_S, elapsed_s, known, times
 from jobcast.traces.readers.sacct_table import PipeTable
 from jobcast.traces.readers.sacct_tres import parse_gres, parse_tres, resource_columns
 from jobcast.traces.readers.sacct_unfit import NOT_ENDED, WAITING
@@ -28,7 +28,6 @@ NAMES = {
     "user": "user", "tag": "jobname", "account": "account", "qos": "qos", "partition": "partition", "nodes": "nodelist",
 }  # fmt: skip
 """Canonical columns of names, and what sacct calls them."""
-MINUTE_S = 60.0
 FORMAT = (
     "sacct --parsable2 --format=JobID,User,Account,QOS,Partition,JobName,State,Submit,Start,End,ElapsedRaw,Timelimit,"
     "NodeList,Priority,AllocTRES,ReqTRES"
