@@ -18,7 +18,7 @@ from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.sources import apart_in_time, refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, pools_to_learn_from
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
 
@@ -62,7 +62,7 @@ def evaluate_version(
     """
     check_known("evaluate", reference[0], SCORERS, (CURVES, JCT))
     registry = open_registry(home)
-    version = registry.resolve(*reference)
+    version, trace = registry.resolve(*reference), gpu_jobs(trace)
     sha256 = trace.source.sha256
     other = apart_in_time(version, float(trace.submit_s[0]), sha256)
     begin = (float(trace.submit_s[0]) if other else version.train_until_s) if from_s is None else from_s

@@ -19,6 +19,7 @@ from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.times import iso
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
+from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 Answer = dict[str, Any]
@@ -95,6 +96,7 @@ def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: P
     check_known("predict", reference[0], ANSWERS, (CURVES, JCT))
     registry = open_registry(home)
     version = registry.resolve(*reference)
+    trace = gpu_jobs(trace)
     known = trace.between(None, float(np.nextafter(at_s, np.inf)))
     if not len(known):
         raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")

@@ -122,5 +122,5 @@ def train_and_register(
         **({"gated": False} if CHAMPION in version.aliases else {}),
         "training": {**_parameters(trained, settings, data), "pool_names": list(data.pools)},
         "validation": dict(trained.validation),
-        **made_from(trace.source, trace.notes, trace.dropped),
+        **made_from(trace.source, trace.notes, data.trace.dropped),
     }

@@ -41,9 +41,10 @@ SECONDS_A_MINUTE = 60.0
 
 
 def mean_durations_min(trace: Trace) -> dict[str, float]:
-    """Mean run time of each pool's jobs, minutes."""
-    pools, position = np.unique(trace.jobs["pool"].to_numpy().astype(str), return_inverse=True)
-    seconds = np.bincount(position, weights=trace.duration_s) / np.bincount(position)
+    """Mean run time of each pool's jobs that had ended, minutes."""
+    ended = trace.ended
+    pools, position = np.unique(trace.jobs["pool"].to_numpy().astype(str)[ended], return_inverse=True)
+    seconds = np.bincount(position, weights=trace.duration_s[ended]) / np.bincount(position)
     return dict(zip(pools.tolist(), (seconds / SECONDS_A_MINUTE).tolist(), strict=True))
 
 

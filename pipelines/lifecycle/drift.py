@@ -32,7 +32,7 @@ from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
 from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
 WEEK_S = 7 * 86400.0
@@ -95,7 +95,7 @@ def drift(
     """
     check_known("drift", reference[0], LIMITS)
     registry = open_registry(home)
-    version = registry.resolve(*reference)
+    version, trace = registry.resolve(*reference), gpu_jobs(trace)
     span = _span(version, trace, from_s, until_s)
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
     check_tests(trace, span.from_s, span.until_s)

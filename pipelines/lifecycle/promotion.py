@@ -34,7 +34,7 @@ from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import POOLS
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
 POLICY = "sia"
@@ -157,7 +157,7 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    trace, candidate, champion = window.trace, contest.candidate, contest.champion
+    trace, candidate, champion = gpu_jobs(window.trace), contest.candidate, contest.champion
     begin = contest.unseen_from_s if window.from_s is None else window.from_s
     end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
     if begin >= end:

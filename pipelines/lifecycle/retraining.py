@@ -25,6 +25,7 @@ from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import register_once
 from jobcast.traces.owners import scratch_room
+from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 DAY_S = 86400.0
@@ -129,6 +130,7 @@ class Walk:
         home: Path,
     ) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
+        trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
         return cls(predictor, algorithm, trace.between(None, end_s), begin_s, end_s, schedule, settings, home)

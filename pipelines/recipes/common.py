@@ -15,7 +15,7 @@ from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
-from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, pools_to_learn_from
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
 VALIDATION_SHARE = 0.2
@@ -79,6 +79,7 @@ class TrainingData:
         cls, trace: Trace, from_s: float | None, until_s: float | None, min_jobs: int, corpus: Corpus | None = None
     ) -> "TrainingData":
         """Cut the training data out of a trace. Raises TrainingError when they are too short or too few."""
+        trace = gpu_jobs(trace)
         check_training(trace, from_s, until_s)
         known = trace.between(None, until_s)
         begin = float(known.submit_s[0]) if from_s is None else from_s

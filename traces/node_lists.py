@@ -1,4 +1,4 @@
-"""Slurm's lists of nodes: gpu[01-04,7],login1."""
+"""Lists of nodes as Slurm writes them: gpu[01-04,7],login1."""
 
 import re
 
