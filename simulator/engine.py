@@ -196,7 +196,7 @@ class Simulation:
             if self.over:
                 return False
             self._refuse_to_wait()
-        now_s = limit_s = next_s if alone else next_s + SAME_S
+        limit_s = next_s + SAME_S
         most = 1 if alone else None
         due = law.due(limit_s, most) if mark_s <= limit_s else ()
         arrivals = stream.due(limit_s, most) if come_s <= limit_s and not (alone and due) else ()

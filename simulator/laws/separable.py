@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -77,15 +78,21 @@ class Separable:
         return inf
 
     def due(self, limit_s: float, most: int | None = None) -> list[Milestone]:
-        """Milestones up to an instant, taken out; the first `most` of them alone."""
+        """Milestones up to an instant, taken out; the `most` of them whose jobs started first alone."""
         heap, at_s = self.heap, self.at_s
         found: list[Milestone] = []
-        while heap and heap[0][0] <= limit_s and (most is None or len(found) < most):
+        while heap and heap[0][0] <= limit_s:
             one = heappop(heap)
             if at_s[one[2]] == one[0]:
                 at_s[one[2]] = inf
                 found.append(one)
-        return found
+        if most is None or len(found) <= most:
+            return found
+        found.sort(key=itemgetter(1))
+        for one in found[most:]:
+            at_s[one[2]] = one[0]
+            heappush(heap, one)
+        return found[:most]
 
     def done(self, seq: int, now_s: float) -> float:
         """Work done by now, in the law's units."""

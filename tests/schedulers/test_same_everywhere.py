@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from jobcast.simulator.goodput import replay_goodput
-from jobcast.simulator.tasks.run import replay_tasks
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Outcome, Pool
@@ -23,14 +21,16 @@ from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle
-from jobcast.simulator.log import SPEEDUP, RunLog
+from jobcast.simulator.laws.goodput import replay_goodput
+from jobcast.simulator.log import RunLog
 from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator import test_random_elastic as elastic
 from tests.simulator import test_random_energy as energy
 from tests.simulator import test_random_rigid as rigid
 from tests.simulator import test_random_tasks as tasks
 from tests.simulator.energy.energy_cases import metered
-from tests.simulator.random_jobs import Recorder, dust_s, rows_of, told
+from tests.simulator.random_jobs import dust_s, rows_of, told
+from tests.simulator.tasks.task_cases import replay_tasks
 from tests.simulator.tasks.test_task_properties import last_seen
 
 NUDGE = 1e-12
@@ -78,16 +78,14 @@ def run_pools(name, seed, nudge):
     workload, settings, forecasts, _ = rigid.pools_case(name, seed, plain_rows)
     workload = nudged_jobs(workload, nudge)
     source = (lambda: Conservative(workload)) if forecasts == "conservative" else lambda: Oracle(workload)
-    log, policy = rigid.run_pools(name, (workload, settings, forecasts, source))
-    return log, [now_s for now_s, _ in policy.decisions]
+    return rigid.run_pools(name, (workload, settings, forecasts, source))[0]
 
 
 def run_rounds(name, seed, nudge):
     workload, settings, nodes, rule, _ = rigid.rounds_case(name, seed, plain_rows)
     workload = nudged_jobs(workload, nudge)
     forecasts = Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
-    policy = Recorder(make_policy(name, forecasts, settings, nodes))
-    return replay(workload, policy), [now_s for now_s, _ in policy.decisions]
+    return replay(workload, make_policy(name, forecasts, settings, nodes))
 
 
 def run_scaling(name, seed, nudge):
@@ -101,7 +99,7 @@ def run_scaling(name, seed, nudge):
         )
         for work in works
     ]
-    return replay_goodput(works, make_policy(name, None, times), Pool("all", gpus), **times)[0], ()
+    return replay_goodput(works, make_policy(name, None, times), Pool("all", gpus), times["restart_s"])[0]
 
 
 def run_elastic(name, seed, nudge):
@@ -113,8 +111,7 @@ def run_elastic(name, seed, nudge):
         speedup=nudge(jobs.speedup),
         speed=nudge(jobs.speed),
     )
-    log = replay_elastic(ElasticReplay(jobs, nudge(size_s), case.cluster, policy))
-    return log, np.concatenate([log.submit_s, log.end_s])
+    return replay_elastic(ElasticReplay(jobs, nudge(size_s), case.cluster, policy))
 
 
 def run_tasks(name, seed, nudge):
@@ -125,8 +122,7 @@ def run_tasks(name, seed, nudge):
     )
     workload = replace(workload, jobs=jobs, truth=replace(workload.truth, metric=nudge(workload.truth.metric)))
     learned = networks_of(arrays()) if name in LEARNED else None
-    policy = Recorder(make_policy(name, learned))
-    return replay_tasks(workload, policy, last_seen, **times), [now_s for now_s, _ in policy.decisions]
+    return replay_tasks(workload, make_policy(name, learned), last_seen, **times)
 
 
 def run_energy(name, seed, nudge):
@@ -137,10 +133,8 @@ def run_energy(name, seed, nudge):
         tariff=cluster.tariff._replace(price_eur_kwh=nudge(cluster.tariff.price_eur_kwh)),
     )
     jobs = jobs._replace(epoch_s=nudge(jobs.epoch_s))
-    truth = replace(workload.truth, epoch_s=nudge(workload.truth.epoch_s))
-    workload = replace(workload, jobs=jobs, cluster=cluster, truth=truth)
-    policy = Recorder(make_policy(name, None, settings))
-    return metered(workload, policy, **times)[0], [now_s for now_s, _ in policy.decisions]
+    workload = replace(workload, jobs=jobs, cluster=cluster, true_s=nudge(workload.true_s))
+    return metered(workload, make_policy(name, None, settings), **times)[0]
 
 
 RUNS = {
@@ -164,19 +158,19 @@ class Held:
     until_s: np.ndarray
 
 
-def held(log: RunLog, before_s: float) -> Held:
-    """Spans of a log up to an instant, those within one instant left out, those that go on alike in one."""
+def held(log: RunLog) -> Held:
+    """Spans of a log, those within one instant left out, those that go on alike in one."""
     spans, rows = log.spans, []
-    long = np.flatnonzero((spans.until_s - spans.from_s > 2 * INSTANT_S) & (spans.from_s < before_s))
+    long = np.flatnonzero(spans.until_s - spans.from_s > 2 * INSTANT_S)
     order = long[np.lexsort((spans.from_s[long], spans.node[long], spans.job[long]))]
     for job, node, gpus, from_s, until_s in zip(
         *(getattr(spans, name)[order].tolist() for name in ("job", "node", "gpus", "from_s", "until_s")), strict=True
     ):
         last = rows[-1] if rows else None
         if last and last[:2] == [job, node] and abs(last[2] - gpus) < 1e-6 and from_s - last[4] < 4 * INSTANT_S:
-            last[4] = min(until_s, before_s)
+            last[4] = until_s
         else:
-            rows.append([job, node, gpus, from_s, min(until_s, before_s)])
+            rows.append([job, node, gpus, from_s, until_s])
     return Held(*(np.array(column) for column in zip(*rows, strict=True))) if rows else Held(*np.zeros((5, 0)))
 
 
@@ -197,25 +191,10 @@ def same(one: Held, other: Held) -> bool:
     )
 
 
-def crowded_s(log: RunLog, calls) -> float:
-    """The first instant that falls apart into several, infinite where none does.
-
-    From there on runs part although no policy does: of jobs that end together one ends first. Engines that take events
-    within an instant together need no such end of the comparison.
-    """
-    at_s = np.unique(np.concatenate([log.submit_s, log.spans.from_s, log.spans.until_s, log.end_s, calls]))
-    if log.law == SPEEDUP:  # whose engine handles events one by one, those at the same instant too
-        milestones, count = np.unique(calls, return_counts=True)
-        at_s = np.sort(np.concatenate([at_s, milestones[count > 1]]))
-    apart = np.flatnonzero(np.diff(at_s) <= INSTANT_S)
-    return float(at_s[apart[0]]) - INSTANT_S if len(apart) else np.inf
-
-
 def differs(name: str, seed: int) -> bool:
     """Whether an experiment ends in other decisions when its numbers are nudged."""
     runs = [RUNS[name](name, seed, Nudge(seed, size)) for size in (0.0, NUDGE)]
-    before_s = min(crowded_s(*run) for run in runs)
-    return not same(*(held(log, before_s) for log, _ in runs))
+    return not same(*(held(log) for log in runs))
 
 
 def differing(name: str, count: int) -> list[int]:
