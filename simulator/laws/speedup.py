@@ -53,7 +53,7 @@ class Speedup(Separable):
         super().bind(run)
         count = len(run.workload.jobs)
         self.stage = [0] * count
-        self.contention = column(count)
+        self.contention, self.gpu_s, self.held_from_s = column(count), column(count), column(count)
         self.first, self.before, self.events_before = column(count), column(count), [0] * count
 
     def count(self, run: "Simulation") -> None:
@@ -100,9 +100,11 @@ class Speedup(Separable):
             self.begin(seq)
         else:
             self.halt(seq, now_s)
+            self.gpu_s[seq] += old.gpus * (now_s - self.held_from_s[seq])
             less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
             more = new is not None and _exceeds(new, old)
             self.stops[seq] += float(less)
+        self.held_from_s[seq] = now_s
         if new is not None:
             still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
             lost_s = self.preempt_s if started and (less or more) else still_s
@@ -111,6 +113,7 @@ class Speedup(Separable):
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         super().leave(run, job, held)
+        self.gpu_s[job.seq] += held.gpus * (run.now_s - self.held_from_s[job.seq]) if held is not None else 0.0
         self.contention[job.seq] = self._contention(job.seq)
 
     def _speed(self, seq: int, grant: Grant) -> float:
@@ -119,6 +122,11 @@ class Speedup(Separable):
         up = float(np.interp(grant.gpus, np.arange(len(table)), table))
         fast = sum(cell.gpus * float(self.jobs.speed[model, cell.server]) for cell in grant.cells)
         return up * (fast / grant.gpus)
+
+    def _gpu_s(self, run: "Simulation", seq: int) -> float:
+        """GPU-seconds that a job has held by now."""
+        held = run.cluster.running.get(seq)
+        return self.gpu_s[seq] + (held.grant.gpus * (run.now_s - self.held_from_s[seq]) if held is not None else 0.0)
 
     def _contention(self, seq: int) -> float:
         """Mean number of active jobs over events: those at a job's submission, and before each event since."""
@@ -139,7 +147,7 @@ class Speedup(Separable):
         left_s, contention, gpu_s = np.zeros((3, len(self.size_s)))
         for seq in active.tolist():
             left_s[seq] = max(float(self.jobs.size_s[seq]) - self.done(seq, run.now_s), 0.0) or OVERDUE_S
-            contention[seq], gpu_s[seq] = self._contention(seq), run.gpu_s(seq)
+            contention[seq], gpu_s[seq] = self._contention(seq), self._gpu_s(run, seq)
         most = self.jobs.stage_most[np.array(self.stage, dtype=np.int64)]
         now_s = run.now_s - self.origin_s
         capacity = np.array(run.workload.servers, dtype=np.float64)
@@ -154,7 +162,7 @@ class Speedup(Separable):
             "columns": {
                 "work_s": self.size_s[:count].copy(),
                 "contention_events": np.array(self.contention[:count]),
-                "gpu_s": np.array([run.gpu_s(seq) for seq in range(count)]),
+                "gpu_s": np.array([self._gpu_s(run, seq) for seq in range(count)]),
             },
         }
 
@@ -168,7 +176,7 @@ class Speedup(Separable):
         """A copy that goes its own way."""
         copy = super().fork()
         copy.seen, copy.stage = _Seen(self.seen.events, self.seen.active), self.stage[:]
-        for name in ("contention", "first", "before", "events_before"):
+        for name in ("contention", "gpu_s", "held_from_s", "first", "before", "events_before"):
             setattr(copy, name, getattr(self, name)[:])
         return copy
 
