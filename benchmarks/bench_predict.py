@@ -25,7 +25,7 @@ from jobcast.models.forecasts import GRID_S, RegistryForecasts
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import ModelCard, Registry, open_registry
-from jobcast.models.registry.layout import database_file, database_uri
+from jobcast.models.registry.home import database_file, database_uri
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.generators import generate

@@ -21,7 +21,7 @@ import numpy as np
 from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Job
-from jobcast.models.duration_costs import cheapest_bin
+from jobcast.models.duration_booster import cheapest_bin
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.plots import draw, plain_ticks, styles

@@ -24,7 +24,7 @@ from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
-from jobcast.models.duration_costs import cheapest_bin
+from jobcast.models.duration_booster import cheapest_bin
 from jobcast.models.forecasts import GRID_S
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive

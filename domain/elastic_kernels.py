@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.elastic import ElasticJobs, ElasticView
+from jobcast.domain.rounding_kernels import rounded
 
 Floats = NDArray[np.float64]
 njit: Any = numba.njit
@@ -66,8 +67,10 @@ def grant(view: ElasticView, job: int, free: Floats, wanted: float, gpus: Any) -
         gpus[job, 0] += got
         free[0] -= got
         return got
-    order = np.argsort(-view.jobs.speed[view.jobs.model[job]], kind="mergesort")
-    for kind in order:
+    slowness = np.empty(len(free))
+    for kind in range(len(free)):
+        slowness[kind] = -rounded(view.jobs.speed[view.jobs.model[job], kind])
+    for kind in np.argsort(slowness, kind="mergesort"):
         part = min(wanted - got, free[kind])
         if part > 0.0:
             gpus[job, kind] += part

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
+from jobcast.domain.rounding import rounded
+
 DEFAULT_HORIZONS_MIN: tuple[int, ...] = (5, 60, 720)
 """Quanta of SIA, section 5.4.1, in minutes."""
 
@@ -14,7 +16,7 @@ def duration_bin(duration_s: float, horizons_min: Sequence[float] = DEFAULT_HORI
     >>> [duration_bin(s) for s in (1, 300, 300.5, 3600, 43200, 43201)]
     [0, 0, 1, 1, 2, 3]
     """
-    return bisect_left([60.0 * k for k in horizons_min], duration_s)
+    return bisect_left([60.0 * k for k in horizons_min], rounded(duration_s))
 
 
 def bin_labels(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> list[str]:

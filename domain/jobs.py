@@ -7,6 +7,29 @@ from jobcast.domain.training import Regime, Training
 
 
 @dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a job asks of a cluster beside GPUs, as a scheduler of real clusters reads it.
+
+    Attributes
+    ----------
+    cores, mem_gb : cores and memory in all, GB; None where the trace does not say
+    account, qos, partition : as the cluster names them, empty where the trace does not say
+    nodes : names of the nodes that it asks for, empty where any will do
+    time_limit_s : seconds after which it is ended
+    priority : as the cluster counts it, more goes first; None where the trace does not say
+    """
+
+    cores: float | None = None
+    mem_gb: float | None = None
+    account: str = ""
+    qos: str = ""
+    partition: str = ""
+    nodes: tuple[str, ...] = ()
+    time_limit_s: float = inf
+    priority: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What anybody may know of a job from its submission on.
 
@@ -16,13 +39,14 @@ class Job:
     job_id : unique text
     pool : the pool that it was submitted to
     submit_s : seconds from the epoch, UTC
-    gpus : gang width, at least 1
+    gpus : gang width; 0 of a job of cores alone, which no law of progress runs yet
     user, tag : whose it is and which experiment it belongs to, empty where the trace does not say
     preemptible : whether a policy may stop it once started
     training : model, epochs and batch size, where the job is one of training that reports its progress
     weight : its priority against others, 1 where nobody asked for another; EUR an hour of tardiness of ANDREAS
-    due_s : due date, seconds from the epoch, infinite without one
-    min_gpus : the fewest GPUs that it can run on where it is elastic, 0 where it is not
+    due_s : when it should be over, seconds from the epoch; infinite where nobody said
+    min_gpus : fewest GPUs that it runs on, at least 1: below `gpus` it is elastic; 0 where nobody said: a gang
+    requirements : what else it asks for, None where the trace tells nothing of it
     """
 
     seq: int
@@ -37,6 +61,7 @@ class Job:
     weight: float = 1.0
     due_s: float = inf
     min_gpus: int = 0
+    requirements: Requirements | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Job":
         return self  # it does not change

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.rounding import rounded_all
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +26,7 @@ EVEN = 0.5
 """The median of the forecast; more would never let runs end whose forecasts admit late jumps."""
 TOLERANCE, STALL_SHARE = 0.01, 0.125
 """A round share, and an eighth of a run: measured curves then lose some quarter of the tolerance in the mean, as many
-would gain nothing more at all; see `models.evaluation.optstop`."""
+would gain nothing more at all; see tests/models/evaluation/test_optstop_playout.py."""
 
 
 def stall_epochs(epochs: ArrayLike, share: float = STALL_SHARE) -> Ints:
@@ -73,8 +74,9 @@ class Standing:
         from scipy.special import ndtr
 
         wanted = np.broadcast_to(np.asarray(target, np.float64), self.mean.shape)
-        spread = np.where(wanted < self.mean, self.below, self.above)
-        apart = self.direction * (wanted - self.mean) / np.maximum(spread, np.finfo(np.float64).tiny)
+        short = rounded_all(wanted) - rounded_all(self.mean)
+        spread = np.where(short < 0.0, self.below, self.above)
+        apart = self.direction * short / np.maximum(spread, np.finfo(np.float64).tiny)
         missed: Floats = ndtr(apart)
         return missed
 
@@ -125,7 +127,7 @@ class OptStop:
         """
         wanted = np.broadcast_to(np.asarray(target, np.float64), standing.mean.shape)
         best = np.broadcast_to(np.asarray(wants_best, np.bool_), wanted.shape)
-        reached = standing.direction * (standing.achieved - wanted) >= 0
+        reached = standing.direction * (rounded_all(standing.achieved) - rounded_all(wanted)) >= 0
         hopeless = self.give_up & ~reached & (standing.miss_probability(wanted) >= self.confidence)
         level = best & (reached | np.isnan(wanted)) & self._level(standing)
         young = np.isnan(standing.earlier)

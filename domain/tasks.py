@@ -171,8 +171,8 @@ def decision(
     tasks, gpus : tasks and the GPU for each, or QUEUED; a task that is on another GPU moves
     limited, limits : jobs, and the iterations after which each shall stop; at least those done
 
-    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))
-    Decision(change={3: None}, wake_s=inf, tasks={7: 0, 8: -1}, limit={})
+    >>> decision(stop=np.array([3]), tasks=np.array([7, 8]), gpus=np.array([0, QUEUED]))[::2]
+    ({3: None}, {7: 0, 8: -1})
     """
     stops: Mapping[int, None] = EMPTY if stop is None else dict.fromkeys(stop.tolist())
     return Decision(stops, tasks=_pairs(tasks, gpus), limit=_pairs(limited, limits))

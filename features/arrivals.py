@@ -1,11 +1,10 @@
 """What a pool's past says about its next arrivals: one function for training and for serving."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
-
-Floats = NDArray[np.float64]
 
 _NAMES: tuple[str, ...] = (
     *(f"arrivals_{back}{unit}_ago" for unit in ("h", "d") for back in (1, 2, 3)),

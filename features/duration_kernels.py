@@ -10,10 +10,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 njit: Any = numba.njit
 
 DEPTHS = (5, 20, 50)

@@ -6,8 +6,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.traces.history import pool_histories, rows_by_pool
 from jobcast.traces.table import Trace
@@ -20,11 +20,8 @@ MINUTE_S = 60.0
 NO_GROUP = -1
 """Group of a job that belongs to none: one without a tag or user."""
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 WIDTH = "log2 gpus"
 """Column of the job's width."""
-Bools = NDArray[np.bool_]
 Key = tuple[object, ...]
 
 

@@ -4,19 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.history import FinishedJob, History
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
-from jobcast.features.durations import (
-    NO_GROUP,
-    Floats,
-    Ints,
-    Key,
-    duration_columns,
-    edges_s,
-    empty_state,
-    group_keys,
-)
+from jobcast.features.durations import NO_GROUP, Key, duration_columns, edges_s, empty_state, group_keys
 
 FIRST_GROUPS = 256
 """Groups that there is room for at first; room doubles."""

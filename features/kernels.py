@@ -13,9 +13,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats
+
 njit: Any = numba.njit
 
 HOUR_S = 3600.0

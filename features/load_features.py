@@ -1,8 +1,9 @@
 """What a pool's past says about the load to come: the features of its arrivals, and the loads of past windows."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import arrival_features, feature_names
 
@@ -12,7 +13,6 @@ PERIODS_S = (DAY_S, WEEK_S)
 """Load of the window so long ago, and of so long per k."""
 MAXIMA: tuple[int, ...] = (2, 4, 8, 12, 24)
 MEANS: tuple[int, ...] = (4, 12, 24)
-Floats = NDArray[np.float64]
 
 _NAMES: tuple[str, ...] = (
     "log_load_last_1k",

@@ -10,10 +10,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 njit: Any = numba.njit
 SPARE_S = 1.0
 """Arrivals this much older than the oldest edge are summed too, whose float64 may be rounded either way."""

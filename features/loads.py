@@ -1,13 +1,13 @@
 """Load that arrived in past windows: what a conservative estimate of new load is made from."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 
 PART = 4096
 """Instants whose windows are held at once."""
-Floats = NDArray[np.float64]
 
 
 def window_loads(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float, count: int) -> Floats:

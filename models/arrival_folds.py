@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.features.corpus import STEP_S, Corpus, Mask
-from jobcast.models.algorithms import Settings, fit_classifier
-from jobcast.models.average import mean_of_logits
+from jobcast.models.algorithms import Settings, fit_classifier, mean_of_logits
 from jobcast.models.classifier import Classifier
 
 FOLDS = 3
@@ -26,7 +26,6 @@ SCORED_STRIDE = 3
 """One grid instant in so many is forecast out of fold where windows are longer than the grid's step."""
 MINUTE_S = 60.0
 Step = Callable[[], None]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
-"""Which algorithm forecasts arrivals best on later weeks: the choice behind `auto`."""
+"""Which algorithm forecasts arrivals best on later weeks: the choice behind `auto`.
+
+A search for an algorithm's settings of arrivals over folds in order of time.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,10 @@ import numpy as np
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import Corpus
 from jobcast.models import scores
-from jobcast.models.algorithms import ALGORITHMS, Settings
-from jobcast.models.arrival_folds import Learner, OutOfFold, Step, averaged, out_of_fold
-from jobcast.models.average import MEMBERS, AverageSettings
+from jobcast.models.algorithms import ALGORITHMS, MEMBERS, AverageSettings, Settings, algorithm_named
+from jobcast.models.arrival_folds import FOLDS, Learner, OutOfFold, Step, averaged, folds_of, out_of_fold
+from jobcast.models.classifiers import BoosterSettings, ForestSettings, LogisticSettings
+from jobcast.models.setting_search import Progress, Range, search_settings
 
 FALLBACK = next(iter(ALGORITHMS))
 """Where the training time is too short for folds: the first."""
@@ -137,3 +141,119 @@ def _entropy(told: OutOfFold) -> float:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     return scores.mean(np.array([value for value in values if value is not None], np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search found.
+
+    Attributes
+    ----------
+    settings : of the least loss; the defaults where the time is too short for folds
+    trials : in order, each with `trial`, `state` (complete, pruned), `value` (mean relative log loss, of a pruned one
+        that of the folds it saw), `folds`, and its settings
+    """
+
+    settings: Settings
+    trials: list[dict[str, Any]]
+
+
+def tune_arrivals(
+    corpus: Corpus,
+    from_s: float,
+    until_s: float,
+    algorithm: str,
+    trials: int,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Settings with the least relative log loss, mean over horizons and folds of [from, until).
+
+    Parameters
+    ----------
+    corpus : rows of all pools; no window that reaches `until_s` is read
+    from_s, until_s : training time, seconds from the epoch
+    algorithm : key of `algorithms.ALGORITHMS`
+    trials : at least 1
+    seed : of the search (TPE) and of all that the algorithm draws
+    progress : called with (trials done, trials in all)
+    """
+    default = algorithm_named(algorithm).settings()
+    folds = _by_fold(corpus, from_s, until_s)
+    if not folds:
+        return Tuned(default, [])
+
+    def losses(values: dict[str, Any]) -> Iterator[float]:
+        learner, seen = Learner(algorithm, seed, _settings(default, values)), list[float]()
+        for horizons in folds:
+            seen += [_loss(learner, corpus, *one) for one in horizons]
+            yield float(np.mean(seen))
+
+    best, rows = search_settings(losses, _ranges(default), flat(default), trials, seed, progress=progress)
+    return Tuned(_settings(default, best), rows)
+
+
+def _by_fold(corpus: Corpus, from_s: float, until_s: float) -> list[list[tuple[int, Any, Any]]]:
+    """For each fold, each horizon that it has with both classes among what it forecasts: (horizon, known, later)."""
+    folds: list[list[tuple[int, Any, Any]]] = [[] for _ in range(FOLDS)]
+    for horizon in range(len(corpus.horizons_min)):
+        for number, known, later in folds_of(corpus, horizon, from_s, until_s):
+            if len(np.unique(corpus.arrives[later, horizon])) > 1:
+                folds[number].append((horizon, known, later))
+    return [fold for fold in folds if fold]
+
+
+def _loss(learner: Learner, corpus: Corpus, horizon: int, known: Any, later: Any) -> float:
+    X, arrives = corpus.horizon_matrix(horizon, later)
+    probability = learner.fitted(corpus, horizon, known).predict_proba(X)
+    told = OutOfFold(np.flatnonzero(later), np.zeros(len(arrives), np.int64), arrives, probability)
+    loss = relative_log_loss(told)
+    assert loss is not None  # both classes are there
+    return loss
+
+
+RANGES: Mapping[type, Mapping[str, Range]] = {
+    BoosterSettings: {
+        "trees": Range(60, 400),
+        "leaves": Range(4, 24),
+        "learning_rate": Range(0.015, 0.1),
+        "min_rows_leaf": Range(50, 1000),
+        "l2": Range(1.0, 300.0),
+        "column_share": Range(0.2, 1.0, log=False),
+    },
+    LogisticSettings: {"inverse_l2": Range(1e-4, 1.0)},
+    ForestSettings: {
+        "trees": Range(40, 150, log=False),
+        "min_rows_leaf": Range(5, 200),
+        "column_share": Range(0.1, 1.0, log=False),
+    },
+}
+
+
+def _ranges(default: Settings) -> dict[str, Range]:
+    """Ranges by the names of `flat`."""
+    if isinstance(default, AverageSettings):
+        parts = {name: RANGES[type(getattr(default, name))] for name in asdict(default)}
+        return {f"{name}_{key}": one for name, part in parts.items() for key, one in part.items()}
+    return dict(RANGES[type(default)])
+
+
+def _settings(default: Settings, values: Mapping[str, Any]) -> Any:
+    """Settings of the kind of some others, of values by the names of `flat`."""
+    if isinstance(default, AverageSettings):
+        parts = {name: getattr(default, name) for name in asdict(default)}
+        own = {name: {key: values[f"{name}_{key}"] for key in RANGES[type(part)]} for name, part in parts.items()}
+        return AverageSettings(**{name: _settings(part, own[name]) for name, part in parts.items()})
+    return type(default)(**values)
+
+
+def flat(settings: Settings) -> dict[str, Any]:
+    """Settings by the names that trials have.
+
+    >>> flat(LogisticSettings(inverse_l2=0.5))
+    {'inverse_l2': 0.5}
+    """
+    told: dict[str, Any] = {}
+    for name, value in asdict(settings).items():
+        told |= {f"{name}_{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return told

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import Corpus
 from jobcast.features.loads import sliding_max, window_loads
@@ -18,7 +19,6 @@ EVEN_ODDS = 0.5
 """From which probability on a rule says that jobs arrive."""
 RECENT = 10
 """Windows that the rule of the largest recent load looks back."""
-Floats = NDArray[np.float64]
 ArrivalRule: TypeAlias = Callable[[Corpus, int], Floats]
 LoadRule: TypeAlias = Callable[[PoolHistory, ArrayLike, float], Floats]
 

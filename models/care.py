@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from jobcast.models.duration_costs import UNDER_COST
-from jobcast.models.load_demand import LENDING_COVERAGE
+from jobcast.models.duration_booster import UNDER_COST
+from jobcast.models.load_data import LENDING_COVERAGE
 
 MISS_SHARE = 0.05
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 
-Floats = NDArray[np.float64]
 GPUS_PER_NODE = 4
 """Of the cluster that Pollux's step times were measured on."""
 ONE_TYPE = ""

@@ -1,19 +1,183 @@
-"""LightGBM over duration bins: class probabilities from the rows of `features.durations`.
+"""From rows of a job's features to its duration bin: votes of finished jobs, a booster, their blend, the cheapest bin.
+
+LightGBM over duration bins: class probabilities from the rows of `features.durations`.
 
 Jobs come in bursts of one user that resemble each other, so that rows are far fewer than they seem: what works is
 small trees, few columns a tree and splits at random places (extra trees), which all keep single bursts from being
 learnt. Recent jobs weigh more, since the mix of bins drifts.
+
+A booster's probabilities, tempered and blended with the shares of finished jobs.
+
+Which bin to tell a scheduler: the one whose expected cost is least.
+
+Rules that let finished jobs vote on a job's duration bin. SIA, section 5.4.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from itertools import product
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_width
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_counts, group_width
 from jobcast.models.metadata import booster_of
+from jobcast.models.scores import mean
+
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Weights of the shares that are tried."""
+TEMPERATURES = (0.9, 1.0, 1.1)
+"""Temperatures that are tried: close to 1, since days of one fold say little of the next weeks' sureness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """(1 - weight) x tempered booster + weight x shares.
+
+    Attributes
+    ----------
+    weight : of the shares of finished jobs, in [0, 1]
+    temperature : the booster's probabilities are raised to 1 / temperature and scaled to sum to 1: above 1 is less
+        sure of itself. One number for all bins, which a changing mix of bins does not upset as one a bin would be [1].
+
+    References
+    ----------
+    .. [1] Guo et al., On Calibration of Modern Neural Networks, ICML 2017, section 4.2.
+    """
+
+    weight: float = 0.0
+    temperature: float = 1.0
+
+    def __call__(self, booster: Floats, shares: Floats) -> Floats:
+        """Probabilities, (n_jobs, B), from the booster's and the shares, each (n_jobs, B).
+
+        >>> Blend(0.5, 0.5)(np.array([[0.6, 0.2, 0.2]]), np.array([[0.0, 1.0, 0.0]])).round(3).tolist()
+        [[0.409, 0.545, 0.045]]
+        """
+        tempered = booster if self.temperature == 1.0 else booster ** (1.0 / self.temperature)
+        tempered = tempered / tempered.sum(axis=1, keepdims=True)
+        blended: Floats = (1.0 - self.weight) * tempered + self.weight * shares
+        return blended
+
+
+FIRST = Blend(0.2, 1.0)
+"""What is taken where no later jobs are known to choose by; did best on Philly in October 2017, weeks ahead."""
+
+
+def log_loss(proba: Floats, bins: Ints) -> float:
+    """Mean of -log of the true bin's probability.
+
+    >>> round(log_loss(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([0, 1])), 4)
+    0.4904
+    """
+    true = proba[np.arange(len(bins)), bins]
+    return float(mean(-np.log(np.maximum(true, np.finfo(np.float64).tiny))) or 0.0)
+
+
+def best_blend(booster: Floats, shares: Floats, bins: Ints) -> Blend:
+    """The blend with the least log loss on jobs that the booster has not seen; `FIRST` where there are none."""
+    if not len(bins):
+        return FIRST
+    tried = [Blend(weight, temperature) for weight, temperature in product(WEIGHTS, TEMPERATURES)]
+    return min(tried, key=lambda blend: log_loss(blend(booster, shares), bins))
+
+
+UNDER_COST = 1.0
+"""Cost of a bin too short, in bins too long, of each GPU that the job holds.
+
+A job that stays too long keeps all its GPUs from those who lent them, while one that is told too long a bin waits by
+itself. Of costs from 1 to 6 a GPU this was the fastest under SIA on 16 October to 5 November 2017 of Philly (load 0.8,
+with and without the pool whose jobs come like clockwork; what was learnt being older; `benchmarks/choose_sia.py`) and
+on a made-up campus, slowing at most 0.2 % of the jobs. A cost of 1 that does not count GPUs slowed 6 % on that campus.
+Where pools are fuller (0.9, 0.95) jobs that run for days and were told an hour slow up to 3 % unless it is 3 or more.
+"""
+
+
+def cost_matrix(n_bins: int, under_cost: float = UNDER_COST) -> Floats:
+    """Cost of telling bin i (row) of a job that falls into bin j (column), (B, B).
+
+    A job told one bin too long waits while it could have run on idle GPUs: 1 a bin. One told too short keeps lent
+    GPUs after their owners came for them: `under_cost` a bin. Bins grow geometrically, so that each further bin is
+    about as much worse again as the one before is in orders of magnitude.
+
+    >>> cost_matrix(3, 2.0).tolist()
+    [[0.0, 2.0, 4.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]
+    """
+    too_long = np.subtract.outer(np.arange(n_bins), np.arange(n_bins)).astype(np.float64)
+    return np.where(too_long >= 0, too_long, -under_cost * too_long)
+
+
+def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> Ints:
+    """Bin with the least expected cost of each row by `cost_matrix`, the longer of equals, (n_jobs,).
+
+    It lies at a quantile of the job's distribution over bins: the under_cost / (1 + under_cost) one.
+
+    Parameters
+    ----------
+    proba : (n_jobs, B) probabilities
+    under_cost : of all jobs, or (n_jobs,) of each
+
+    Examples
+    --------
+    >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.9, 0.05, 0.05]]), 2.0).tolist()
+    [1, 0]
+    >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1]]), [1.0, 16.0]).tolist()
+    [0, 2]
+    """
+    too_long = proba @ cost_matrix(proba.shape[1], 0.0).T  # expected bins by which each bin is too long
+    too_short = proba @ cost_matrix(proba.shape[1], 0.0)  # the same matrix told the other way round
+    expected = too_long + np.asarray(under_cost, dtype=np.float64)[..., None] * too_short
+    chosen: Ints = proba.shape[1] - 1 - expected[:, ::-1].argmin(axis=1)
+    return chosen
+
+
+VOTERS = DEPTHS[-1]
+"""Finished jobs of a group that vote."""
+MIN_SAME_TAG = 3
+"""Finished jobs of the same tag that it takes for them to decide."""
+Rule: TypeAlias = Callable[[Floats, int], Floats]
+
+
+def tag_pool_width(rows: Floats, n_bins: int, voters: int = VOTERS, min_same_tag: int = MIN_SAME_TAG) -> Floats:
+    """Votes of jobs of the same tag if enough have finished, else of the same pool and width, else of the pool.
+
+    SIA, section 5.4.2, with "similar" width = the same.
+
+    Parameters
+    ----------
+    rows : (n_jobs, F), see `features.durations.duration_columns`
+    n_bins : B
+    voters : finished jobs of a group that vote, one of `DEPTHS`
+
+    Returns
+    -------
+    (n_jobs, B), zeros where none of the job's groups has finished jobs.
+    """
+    tag = group_counts(rows, "tag", voters, n_bins)
+    return np.where(tag.sum(axis=1, keepdims=True) >= min_same_tag, tag, last_n(rows, n_bins, voters))
+
+
+def last_n(rows: Floats, n_bins: int, voters: int = VOTERS) -> Floats:
+    """Votes of the last finished jobs of the same pool and width, else of the pool; as `tag_pool_width`."""
+    like, pool = (group_counts(rows, group, voters, n_bins) for group in ("pool_width", "pool"))
+    return np.where(like.any(axis=1, keepdims=True), like, pool)
+
+
+RULES: Mapping[str, Rule] = {"tag-pool-width": tag_pool_width, "last-n": last_n}
+"""Name -> rule of (rows, number of bins)."""
+
+
+def shares(votes: NDArray[Any], prior: Floats, prior_weight: float) -> Floats:
+    """Probabilities from votes, (n_jobs, B): (votes + weight x prior) / (all votes + weight).
+
+    >>> shares(np.array([[3.0, 1.0]]), np.array([0.5, 0.5]), 1.0).tolist()
+    [[0.7, 0.3]]
+    """
+    proba: Floats = (votes + prior_weight * prior) / (votes.sum(axis=1, keepdims=True) + prior_weight)
+    return proba
+
 
 DAY_S = 86400.0
 TRAINING_THREADS = 1
@@ -25,8 +189,6 @@ ROWS_PER_SMALLEST_LEAF = 50
 HALF_COUNT = 0.5
 """Added to each bin's count before shares are taken."""
 MODEL = "booster.txt"
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,69 @@
-"""Which algorithm forecasts duration bins best on later jobs: the choice behind `auto`."""
+"""Which algorithm forecasts duration bins best on later jobs, the choice behind `auto`, and a search for its settings.
 
-from dataclasses import dataclass
+Which algorithm forecasts duration bins best on later jobs: the choice behind `auto`.
 
-from jobcast.models.duration_blend import FIRST, Blend
-from jobcast.models.duration_booster import DurationSettings
-from jobcast.models.duration_data import DurationData
-from jobcast.models.duration_folds import OutOfFold, blended_forward, out_of_fold, selection_table
+A search for the booster's settings over folds in order of time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jobcast.models.duration_booster import FIRST, Blend, DurationSettings, log_loss
+from jobcast.models.duration_data import DurationData, OutOfFold, blended_forward, out_of_fold, selection_table
 from jobcast.models.job_duration import ALGORITHMS, JobDuration
+from jobcast.models.setting_search import Range, search_settings
+
+"""Trials that run to their end before any is pruned against their median."""
+
+
+def tune_durations(
+    data: DurationData, until_s: float, trials: int, seed: int = 0
+) -> tuple[DurationSettings, list[dict[str, Any]]]:
+    """The settings with the least mean log loss over folds, and all trials in order.
+
+    The first trial takes the defaults, so that the search cannot end worse on its folds. A trial that does worse than
+    the median of the earlier ones after a fold is not followed further. Equal seeds give equal searches.
+
+    Parameters
+    ----------
+    data : jobs; those that ended at or after `until_s` are not read
+    trials : at least 1
+
+    Returns
+    -------
+    Settings, and of each trial `trial, state, value` and its settings; `value` of a pruned one is its last mean. The
+    defaults, and no trial, where the time is too short for folds.
+
+    Raises
+    ------
+    TrainingError
+        No job ended before `until_s`.
+    """
+    folds = list(data.ended(until_s).folds(until_s))
+    if not folds:
+        return DurationSettings(), []
+
+    def losses(values: dict[str, Any]) -> Iterator[float]:
+        model = JobDuration(data.horizons_min, "lightgbm", settings=DurationSettings(**values), seed=seed)
+        total = 0.0
+        for number, (known, scored, from_s) in enumerate(folds, 1):
+            total += log_loss(model.booster_forecast(known, scored, from_s), scored.bins)
+            yield total / number
+
+    best, rows = search_settings(losses, RANGES, asdict(DurationSettings()), trials, seed)
+    return DurationSettings(**best), [{key: value for key, value in row.items() if key != "folds"} for row in rows]
+
+
+RANGES: Mapping[str, Range] = {
+    "trees": Range(50, 400),
+    "leaves": Range(3, 24),
+    "learning_rate": Range(0.01, 0.15),
+    "min_rows_leaf": Range(50, 1000),
+    "l2": Range(0.1, 200.0),
+    "column_share": Range(0.1, 0.9, log=False),
+    "half_life_days": Range(5.0, 90.0),
+}
 
 FALLBACK = "tag-pool-width"
 """Where the training time is too short for folds: the rule of SIA, section 5.4.2, which learns next to nothing."""

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats
+
 Spans = dict[str, tuple[float, float]]
 """Column -> least and largest value in training."""
 ANY = (-np.inf, np.inf)

@@ -24,8 +24,7 @@ from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.feature_spans import BeyondTraining
 from jobcast.models.job_duration import JobDuration
-from jobcast.models.load_spread import load_quantiles
-from jobcast.models.new_load import NewLoad
+from jobcast.models.new_load import NewLoad, load_quantiles
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 GRID_S = 300.0

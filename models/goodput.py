@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.goodput import Phase
 from jobcast.traces.goodput_tables import NoiseCurve, StepTimes
 
-Floats = NDArray[np.float64]
 GPUS_PER_NODE = 4  # of the cluster that Pollux was measured on
 LEAST = 1e-8  # seconds; keeps times positive where nothing was measured
 GAMMA = (1.0, 10.0)  # Pollux: 10 is close to a full overlap

@@ -9,18 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.answer_checks import SUM_TOLERANCE
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.durations import WIDTH, duration_columns, duration_rows
 from jobcast.features.finished import DurationTracker
 from jobcast.models.care import Care
-from jobcast.models.duration_blend import Blend, best_blend
-from jobcast.models.duration_booster import MODEL, DurationBooster, DurationSettings
-from jobcast.models.duration_costs import UNDER_COST, cheapest_bin
-from jobcast.models.duration_data import DurationData, shares_of_bins
-from jobcast.models.duration_folds import OutOfFold, out_of_fold
-from jobcast.models.duration_rules import RULES, Rule, shares
+from jobcast.models.duration_booster import (
+    MODEL,
+    RULES,
+    UNDER_COST,
+    Blend,
+    DurationBooster,
+    DurationSettings,
+    Rule,
+    best_blend,
+    cheapest_bin,
+    shares,
+)
+from jobcast.models.duration_data import DurationData, OutOfFold, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin
@@ -38,8 +46,6 @@ LONGEST_FACTOR = 4.0
 LEARNT = ("blended", "lightgbm")
 ALGORITHMS = (*LEARNT, *RULES)
 """Names of the algorithms, the default first."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class JobDuration:

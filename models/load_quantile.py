@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.load_features import load_feature_names, load_features
-from jobcast.models.load_data import MINUTE_S, LoadData, Mask
-from jobcast.models.load_demand import Demands, Nested, demanded_coverage
+from jobcast.models.load_data import MINUTE_S, Demands, LoadData, Mask, Nested, demanded_coverage
 from jobcast.models.metadata import booster_of, read_text
 
 if TYPE_CHECKING:
-    from jobcast.models.small_trees import SmallTrees
+    from jobcast.models.compiled_trees import SmallTrees
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
@@ -31,7 +31,6 @@ ROWS_PER_SMALLEST_LEAF = 20
 NOTHING = 1e-9
 WHOLE = 1e-3
 """What rounding in float32 may take off a whole number of GPUs."""
-Floats = NDArray[np.float64]
 Matrix = NDArray[np.float32]
 
 
@@ -94,7 +93,7 @@ class LoadDistribution:
     def _trees(self) -> "tuple[SmallTrees | None, ...]":
         """The boosters' trees, laid out when first needed: for any load, then by level."""
         if self._laid_out is None:
-            from jobcast.models.small_trees import SmallTrees
+            from jobcast.models.compiled_trees import SmallTrees
 
             boosters = (self.arrival_, *self.quantiles_)
             self._laid_out = tuple(None if booster is None else SmallTrees.of(booster) for booster in boosters)

@@ -1,16 +1,16 @@
 """Which estimate of load to take, and how large its trees: by the last folds of the training time."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.horizons import horizon_label
-from jobcast.models.load_data import FOLD_SHARE, LoadData
-from jobcast.models.load_demand import Demands, over_estimation
+from jobcast.models.load_data import FOLD_SHARE, Demands, LoadData, over_estimation
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
+from jobcast.models.setting_search import Range, search_settings
 
 SHORT = 0.01
 """By how much a coverage may fall short of the demand before an estimate counts as one that does not hold."""
@@ -91,38 +91,25 @@ def tune_loads(data: LoadData, demands: Demands, trials: int, seed: int = 0) -> 
     A trial is scored on the last fifth of the time (`scored`); each horizon that falls short costs as much as a
     doubled estimate. The first trial takes the defaults. Equal seeds give equal searches.
     """
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="minimize", sampler=optuna.samplers.TPESampler(seed=seed))
     if scored(data, SlidingMax(), demands) is None:
         return QuantileSettings(), []
 
-    def value(trial: optuna.Trial) -> float:
-        settings = QuantileSettings(**_suggested(trial))
-        result = scored(data, QuantileLoad(seed, settings), demands)
+    def losses(values: dict[str, Any]) -> Iterator[float]:
+        result = scored(data, QuantileLoad(seed, QuantileSettings(**values)), demands)
         assert result is not None  # the time was long enough for the sliding maximum
         short, log_over = result.rank
-        return log_over + short * float(np.log(2.0))
+        yield log_over + short * float(np.log(2.0))
 
-    study.enqueue_trial({name: asdict(QuantileSettings())[name] for name in _SEARCHED})
-    study.optimize(value, n_trials=trials)
-    return QuantileSettings(**study.best_params), [_row(trial) for trial in study.trials]
-
-
-_SEARCHED: Sequence[str] = ("trees", "leaves", "learning_rate", "min_rows_leaf", "l2", "column_share")
+    first = {name: getattr(QuantileSettings(), name) for name in RANGES}
+    best, rows = search_settings(losses, RANGES, first, trials, seed, prunes=False)
+    return QuantileSettings(**best), [{key: value for key, value in row.items() if key != "folds"} for row in rows]
 
 
-def _suggested(trial: Any) -> dict[str, Any]:
-    return {
-        "trees": trial.suggest_int("trees", 20, 200, log=True),
-        "leaves": trial.suggest_int("leaves", 3, 16, log=True),
-        "learning_rate": trial.suggest_float("learning_rate", 0.02, 0.2, log=True),
-        "min_rows_leaf": trial.suggest_int("min_rows_leaf", 50, 1000, log=True),
-        "l2": trial.suggest_float("l2", 0.1, 100.0, log=True),
-        "column_share": trial.suggest_float("column_share", 0.2, 1.0),
-    }
-
-
-def _row(trial: Any) -> Row:
-    return {"trial": trial.number, "state": trial.state.name.lower(), "value": trial.value, **trial.params}
+RANGES: Mapping[str, Range] = {
+    "trees": Range(20, 200),
+    "leaves": Range(3, 16),
+    "learning_rate": Range(0.02, 0.2),
+    "min_rows_leaf": Range(50, 1000),
+    "l2": Range(0.1, 100.0),
+    "column_share": Range(0.2, 1.0, log=False),
+}

@@ -8,13 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.loads import window_loads
-from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, LoadData
-from jobcast.models.load_demand import Demands, Nested, demanded_coverage
-
-Floats = NDArray[np.float64]
+from jobcast.models.load_data import MINUTE_S, MOST_WINDOWS, Demands, LoadData, Nested, demanded_coverage
 
 
 class SlidingMax:

@@ -1,4 +1,7 @@
-"""NewLoadEstimate: a conservative estimate of the GPUs that will arrive in a pool. SIA, section 5.4.1."""
+"""NewLoadEstimate: a conservative estimate of the GPUs that will arrive in a pool. SIA, section 5.4.1.
+
+Quantiles of the load to come, at any level, from either algorithm of `NewLoad`.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,14 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.models.care import Care
 from jobcast.models.feature_spans import feature_spans
-from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands
-from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
+from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands, LoadData
+from jobcast.models.load_quantile import LEVELS, QuantileLoad, QuantileSettings, quantile_of
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.metadata import read_metadata, write_metadata
 
@@ -22,7 +25,6 @@ ALGORITHMS: Mapping[str, type[QuantileLoad] | type[SlidingMax]] = {
     rule.algorithm: rule for rule in (QuantileLoad, SlidingMax)
 }
 """Estimates by the name that users give."""
-Floats = NDArray[np.float64]
 
 
 class NewLoad:
@@ -209,3 +211,39 @@ def total_new_load(arrives: NDArray[np.bool_], estimate: NDArray[Any]) -> Floats
     """
     total: Floats = np.where(arrives, estimate, 0.0)
     return total
+
+
+def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> Floats:
+    """GPUs that the loads of several windows stay within with given probabilities, whatever is demanded of estimates.
+
+    The learnt distribution as it is; below the median and above the highest quantile of the windows with load it is
+    flat. Of `sliding-max`, the empirical quantiles of the past windows that it looks at.
+
+    Parameters
+    ----------
+    loads : a fitted estimate
+    X : (n, H, F) its rows
+    levels : (L,) probabilities in (0, 1)
+
+    Returns
+    -------
+    (n, H, L); a longer window never holds less than a shorter one.
+    """
+    rule, wanted = loads.rule_, np.asarray(levels, np.float64)
+    if isinstance(rule, QuantileLoad):
+        by_horizon = _of_distributions(rule, X, wanted)
+    else:
+        by_horizon = np.moveaxis(np.quantile(X, wanted, axis=2, method="higher"), 0, 2)
+    rising: Floats = np.maximum.accumulate(by_horizon, axis=1)
+    return rising
+
+
+def _of_distributions(rule: QuantileLoad, X: NDArray[Any], levels: Floats) -> Floats:
+    """All horizons and levels in one call, for each call costs as much as hundreds of rows."""
+    n, horizons = X.shape[:2]
+    parts = [rule.distributions_[horizon].parts(X[:, horizon]) for horizon in range(horizons)]
+    share = np.stack([share for share, _ in parts], axis=1).ravel()
+    amounts = np.stack([amounts for _, amounts in parts], axis=1).reshape(-1, len(LEVELS))
+    each: Any = np.tile(levels, n * horizons)
+    gpus = quantile_of(np.repeat(share, len(levels)), np.repeat(amounts, len(levels), axis=0), each)
+    return gpus.reshape(n, horizons, len(levels))

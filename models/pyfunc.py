@@ -14,8 +14,8 @@ from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.domain.jobs import Job
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
+from jobcast.models.regimes.guarded import ServedRegimePrior
 from jobcast.models.regimes.prior import RegimePrior
-from jobcast.models.regimes.served import ServedRegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools
+
 ECE_BINS = 15
 """Equal-width bins of the calibration error."""
-Bools = NDArray[np.bool_]
 Floats = NDArray[Any]
 Figure = float | None
 

@@ -5,11 +5,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
-
-Floats = NDArray[np.float64]
 
 
 def _nsga2(population: int, seed: int) -> Any:

@@ -11,12 +11,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.models.demand import DEMANDS, GPUS_PER_NODE, Demand
 from jobcast.models.goodput import Throughput, fit_throughput
 from jobcast.traces.goodput_tables import StepTimes
 
-Floats = NDArray[np.float64]
 THROUGHPUT = "throughput"
 FITS: tuple[str, ...] = (THROUGHPUT, *DEMANDS)
 """Names of demand functions of step times."""

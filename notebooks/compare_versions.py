@@ -71,7 +71,7 @@ from jobcast.pipelines.backtest import label_of, matrix, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.catalog import prepare_trace
 from jobcast.pipelines.config import Prepare
-from jobcast.pipelines.evaluating import evaluate_registered
+from jobcast.pipelines.evaluating import evaluate_version
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
@@ -334,9 +334,9 @@ table(
 
 # %%
 scored = {
-    algorithm: evaluate_registered(
+    algorithm: evaluate_version(
         ("will-jobs-arrive", version), trace, split.train_until_s, split.test_until_s, home=home
-    )
+    ).result
     for algorithm, version in versions.items()
 }
 
@@ -419,7 +419,7 @@ table(
 
 # %%
 loads, durations = (
-    evaluate_registered((name, others[name]), trace, split.train_until_s, split.test_until_s, home=home)
+    evaluate_version((name, others[name]), trace, split.train_until_s, split.test_until_s, home=home).result
     for name in PREDICTORS[1:]
 )
 table(

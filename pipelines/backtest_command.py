@@ -63,8 +63,8 @@ class BacktestRequest:
     seeds: int
     baseline: str
     warmup_days: float
-    drop_too_wide: bool
-    pools_only: bool
+    drop_wide: bool
+    only_pools: bool
     jobs: int | None
     engine: str
     allow_overlap: bool
@@ -266,8 +266,8 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             from_s=since,
             until_s=until,
             given=facts,
-            drop_wide=request.drop_too_wide,
-            only_pools=request.pools_only,
+            drop_wide=request.drop_wide,
+            only_pools=request.only_pools,
             max_think_s=request.max_think_s,
             law=request.law,
         )

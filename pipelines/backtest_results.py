@@ -1,6 +1,5 @@
 """A finished backtest as files: figures, jobs, utilisation, gains; and read again for the report."""
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -214,9 +213,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
         known = speedups[np.isfinite(speedups)]
         if len(known):
             columns.setdefault(result.cell.label, np.quantile(known, shares))
-    text = io.StringIO()
-    pl.DataFrame(columns).write_csv(text)
-    return text.getvalue()
+    return pl.DataFrame(columns).write_csv()
 
 
 def read_results(folder: Path) -> dict[str, Any]:

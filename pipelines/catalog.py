@@ -14,7 +14,7 @@ from jobcast.pipelines.times import parse_time
 from jobcast.traces.generators import GENERATORS, generate
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace
-from jobcast.traces.splits import Split, split_by_share
+from jobcast.traces.splits import Split, gpu_jobs, split_by_share
 from jobcast.traces.table import Trace
 
 DATA_VARIABLE = "JOBCAST_DATA"
@@ -50,7 +50,7 @@ def _philly(params: Prepare) -> Prepared:
 
 
 def _file(params: Prepare) -> Prepared:
-    trace = read_trace(Path(params.trace))
+    trace = gpu_jobs(read_trace(Path(params.trace)))
     return _with_quotas(trace, split_by_share(trace, params.train_share), params)
 
 

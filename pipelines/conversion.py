@@ -59,7 +59,7 @@ def _origin(reading: Reading) -> str:
     if reading.pools is None:
         return f"quotas derived from the jobs: busy to {DEFAULT_LOAD:.0%} on average, at least the widest job"
     told = {quota.pool for quota in reading.pools.quotas}
-    untold = [pool for pool in reading.trace.pools if pool not in told]
+    untold = [pool for pool in reading.trace.on_gpus.pools if pool not in told]
     said = f"quotas of {len(told):,} pools as the sources tell them"
     if not untold:
         return said

@@ -1,7 +1,7 @@
 """Curves of a predictor, as tables for plots and as drawings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from jobcast.models.scores import ECE_BINS
 
+IMPORTANCE = "importance_"
 RECALL_STEPS = 101
 """Points of the precision-recall table, at equal steps of recall."""
 
@@ -36,38 +37,32 @@ class CurvePoints:
     points: Mapping[str, Mapping[str, Mapping[str, float | None]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "reliability": self.reliability,
-            "precision_recall": self.precision_recall,
-            "importance": self.importance,
-            "recall_per_pool_hour": self.recall_per_pool_hour,
-            "recall_by_pool": self.recall_by_pool,
-            "ablation": self.ablation,
-        }
+        """JSON-ready; the points of plots stand in the evaluation."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "points"}
+
+    def drawings(self) -> dict[str, str]:
+        """SVG by name, of what there is to be drawn; `importance_5min` of each horizon."""
+        from jobcast.pipelines import plots_predictors as plots
+
+        drawn: dict[str, str] = {}
+        if self.reliability:
+            drawn["reliability"] = plots.reliability(self.reliability)
+        if self.precision_recall:
+            drawn["precision_recall"] = plots.precision_recall(self.precision_recall, self.points)
+        if any(self.recall_per_pool_hour.values()):
+            drawn["recall_per_pool_hour"] = plots.recall_per_pool_hour(self.recall_per_pool_hour)
+        if any(self.recall_by_pool.values()):
+            drawn["recall_by_pool"] = plots.recall_by_pool(self.recall_by_pool)
+        if self.ablation:
+            drawn["ablation"] = plots.ablation(self.ablation)
+        return drawn | {f"{IMPORTANCE}{name}": plots.importance(name, of) for name, of in self.importance.items() if of}
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write the curves as SVG files into a folder; their paths."""
-        from jobcast.pipelines import plots_predictors, plots_recalls
-
-        drawings: dict[str, str] = {}
-        if self.reliability:
-            drawings["reliability"] = plots_predictors.reliability(self.reliability)
-        if self.precision_recall:
-            drawings["precision_recall"] = plots_predictors.precision_recall(self.precision_recall, self.points)
-        if any(self.recall_per_pool_hour.values()):
-            drawings["recall_per_pool_hour"] = plots_recalls.recall_per_pool_hour(self.recall_per_pool_hour)
-        if any(self.recall_by_pool.values()):
-            drawings["recall_by_pool"] = plots_recalls.recall_by_pool(self.recall_by_pool)
-        if self.ablation:
-            drawings["ablation"] = plots_recalls.ablation(self.ablation)
-        for horizon, gains in self.importance.items():
-            drawings[f"importance_{horizon}"] = plots_predictors.importance(horizon, gains)
-        paths = []
-        for name, drawing in drawings.items():
-            paths.append(folder / f"{name}.svg")
-            paths[-1].write_text(drawing, encoding="utf-8")
-        return tuple(paths)
+        drawings = {folder / f"{name}.svg": drawing for name, drawing in self.drawings().items()}
+        for path, drawing in drawings.items():
+            path.write_text(drawing, encoding="utf-8")
+        return tuple(drawings)
 
     def precision_at_recall(self) -> dict[str, list[float]]:
         """A column a horizon: the best precision at each recall or above, on an equal grid of recall."""

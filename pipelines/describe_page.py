@@ -1,19 +1,176 @@
-"""The character of a trace as a page and as a table for the terminal."""
+"""The character of a trace as a page and as a table for the terminal.
 
-from collections.abc import Mapping, Sequence
+The figures of a trace's pools as columns: one list of them for the page and for the terminal.
+
+What a trace's figures say, in sentences.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from jobcast.pipelines.describe_findings import finding
-from jobcast.pipelines.describe_table import NOTE, gpus, pool_table
 from jobcast.pipelines.files import write_text
-from jobcast.pipelines.page import Drawing, Table, render
+from jobcast.pipelines.headline import Finding
+from jobcast.pipelines.page import Drawing, Table, in_terminal, render
 from jobcast.pipelines.plots_trace import trace_plots
-from jobcast.pipelines.report import in_terminal
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, counted, duration, number, share
+from jobcast.traces.rhythm import CLOCKWORK
+
+Row = Mapping[str, Any]
+"""Figures of a pool, as `traces.figures.Figures` in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of a pool.
+
+    Attributes
+    ----------
+    head : its name, unit included
+    key : what `Figures` calls it
+    show : how it is shown
+    short : its name in a terminal, empty = not shown there
+    on_page : whether a page shows it
+    """
+
+    head: str
+    key: str
+    show: Callable[[Any], str]
+    short: str = ""
+    on_page: bool = True
+
+
+def gpus(value: float | None) -> str:
+    """A number of GPUs, whole where it is.
+
+    >>> gpus(8.0), gpus(2.5)
+    ('8', '2.50')
+    """
+    return number(int(value) if value is not None and value == int(value) else value)
+
+
+COLUMNS = (
+    Column("jobs", "jobs", number, "jobs"),
+    Column("GPU-hours", "gpu_hours", number),
+    Column("quota (GPUs)", "quota", number, "quota"),
+    Column("load (GPUs)", "load_gpus", number, "load", on_page=False),
+    Column("utilisation", "utilization_mean", share, "util."),
+    Column("mean width (GPUs)", "gpus_mean", number, "mean GPUs"),
+    Column("median run time", "duration_p50_s", duration, "median"),
+    Column("99th percentile", "duration_p99_s", duration, "p99"),
+    Column("median wait", "wait_p50_s", duration),
+    Column("90th percentile", "wait_p90_s", duration),
+    Column("variation of gaps", "interarrival_cv", number, "CV gaps"),
+    Column("largest burst (GPUs)", "burst_gpus", gpus, "burst"),
+    Column("completions followed", "followed_after_completion", share),
+    Column("the same at random", "followed_at_random", share),
+)
+NOTE = (
+    "Gaps are the times between submissions; their variation = standard "
+    "deviation over mean, 1 = at random. A burst is what arrives within five minutes. Followed = by an arrival in the "
+    "pool within five minutes."
+)
+
+
+def pool_table(pools: Mapping[str, Row], terminal: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of all pools; on a page, columns that no pool fills are left out."""
+    columns = [column for column in COLUMNS if column.short] if terminal else _filled(pools.values())
+    heads = ["pool", *(column.short if terminal else column.head for column in columns)]
+    rows = [[name, *(column.show(its.get(column.key)) for column in columns)] for name, its in pools.items()]
+    return heads, rows
+
+
+def _filled(rows: Any) -> Sequence[Column]:
+    known = list(rows)
+    shown = [column for column in COLUMNS if column.on_page]
+    return [column for column in shown if any(column.show(its.get(column.key)) != UNKNOWN for its in known)]
+
+
+CLOSED_LOOP = 1.2
+"""So many times as often as at random, arrivals after completions are more than chance and busy hours."""
+MOST_NAMED = 3
+"""So many pools that run like clockwork are named."""
+LONG_TAIL = 10.0
+"""The 99th percentile over the median from which on durations count as skewed; SIA, Figure 3c."""
+
+
+def finding(description: Mapping[str, Any]) -> Finding:
+    """The trace in a sentence, and what is remarkable about it."""
+    total, pools = description["total"], description["pools"]
+    lead = (
+        f"{counted(total['jobs'], 'job')} of {counted(len(pools), 'pool')} in {duration(total['span_s'])}, "
+        f"{number(total['gpu_hours'])} GPU-hours of work."
+    )
+    told = [*_idleness(total), *_waits(total), *_people(description), *_clockwork(pools)]
+    return Finding(lead, [*told, *_bursts(pools), *_spread(pools), *_loop(total)])
+
+
+def clockwork_pools(pools: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Pools whose arrivals run like clockwork: a program submits them."""
+    return {name: its for name, its in pools.items() if (its.get("clockwork_share") or 0.0) >= CLOCKWORK}
+
+
+def _clockwork(pools: Mapping[str, Any]) -> list[str]:
+    found = clockwork_pools(pools)
+    named = sorted(found, key=lambda name: (-found[name]["clockwork_share"], name))[:MOST_NAMED]
+    told = [
+        f"Pool {name} runs like clockwork: {share(found[name]['clockwork_share'])} of its submissions come about "
+        f"{duration(found[name]['clockwork_gap_s'])} after the one before, as a program makes them, not people."
+        for name in named
+    ]
+    more = len(found) - len(named)
+    return [*told, *([f"So do {counted(more, 'other pool')}."] if more else [])]
+
+
+def _idleness(total: Mapping[str, Any]) -> list[str]:
+    mean = total.get("utilization_mean")
+    return [f"{share(mean)} of the GPUs that the pools pay for are at work in the mean."] if mean is not None else []
+
+
+def _waits(total: Mapping[str, Any]) -> list[str]:
+    if not total.get("waits_known"):
+        return []
+    half, tenth = duration(total["wait_p50_s"]), duration(total["wait_p90_s"])
+    return [f"Half of the jobs wait at most {half}, one in ten longer than {tenth}."]
+
+
+def _people(description: Mapping[str, Any]) -> list[str]:
+    users = (description.get("shares") or {}).get("user")
+    work = description["total"]["gpu_hours"]
+    if not users or users["count"] < 2 or not work:
+        return []
+    top = users["top"][0]
+    part = share(top["gpu_hours"] / work)
+    return [f"{counted(users['count'], 'user')}; the busiest, {top['name']}, has {part} of the work."]
+
+
+def _bursts(pools: Mapping[str, Any]) -> list[str]:
+    shares = [its["burst_share"] for its in pools.values() if its.get("burst_share") is not None]
+    over = sum(one > 1 for one in shares)
+    told = f"In {over} of {len(shares)} pools the largest burst of five minutes asks for more GPUs than the pool has."
+    return [told] if shares else []
+
+
+def _spread(pools: Mapping[str, Any]) -> list[str]:
+    spreads = [its["duration_spread"] for its in pools.values() if its.get("duration_spread") is not None]
+    over = sum(one > LONG_TAIL for one in spreads)
+    told = f"In {over} of {len(spreads)} pools the 99th percentile of durations is over 10 times the median."
+    return [told] if spreads else []
+
+
+def _loop(total: Mapping[str, Any]) -> list[str]:
+    after, random = total.get("followed_after_completion"), total.get("followed_at_random")
+    if after is None or random is None:
+        return []
+    told = f"{share(after)} of completions are followed by an arrival in their pool within five minutes"
+    if after > CLOSED_LOOP * random:
+        return [f"{told}, against {share(random)} at random instants: people wait for results before they submit more."]
+    return [f"{told}, against {share(random)} at random instants: hardly more than chance."]
+
 
 SECTIONS = (
     ("When jobs come", ("weeks", "hour_of_week", "arrivals")),
@@ -76,20 +233,12 @@ def write_description(description: Mapping[str, Any], path: Path, submit_s: Arra
 
 def description_table(description: Mapping[str, Any]) -> str:
     """Pools of a trace for a terminal, at most 100 columns wide."""
-    from rich import box
-    from rich.table import Table as RichTable
-
     heads, rows = pool_table({**description["pools"], "all": description["total"]}, terminal=True)
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in heads:
-        table.add_column(name, justify="left" if name == "pool" else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
     total = description["total"]
     lines = [f"{description['name']}: {counted(total['jobs'], 'job')}, {_span(total)}"]
     lines += [f"note: {note}" for note in description.get("notes", ())]
     lines += [f"left out: {number(count)} {reason}" for reason, count in description.get("dropped", {}).items()]
-    return "\n".join([*lines, "", in_terminal(table)])
+    return "\n".join([*lines, "", in_terminal(heads, rows)])
 
 
 def _tiles(description: Mapping[str, Any]) -> list[tuple[str, str]]:

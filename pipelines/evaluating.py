@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.features.corpus import STEP_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
@@ -14,11 +13,12 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
-from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
+from jobcast.pipelines.forecast_specs import CURVES, JCT, check_known
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.sources import apart_in_time, refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, pools_to_learn_from
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
 
@@ -42,23 +42,6 @@ def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tup
         return tuple(trace.pools)
 
 
-def evaluate_registered(
-    reference: tuple[str, Ref],
-    trace: Trace,
-    from_s: float | None,
-    until_s: float | None,
-    *,
-    home: Path,
-    allow_overlap: bool = False,
-    progress: Step | None = None,
-    wishes: Wishes | None = None,
-) -> dict[str, Any]:
-    """Figures of a version on a window; see `evaluate_version`."""
-    return evaluate_version(
-        reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=progress, wishes=wishes
-    ).result
-
-
 def evaluate_version(
     reference: tuple[str, Ref],
     trace: Trace,
@@ -79,7 +62,7 @@ def evaluate_version(
     """
     check_known("evaluate", reference[0], SCORERS, (CURVES, JCT))
     registry = open_registry(home)
-    version = registry.resolve(*reference)
+    version, trace = registry.resolve(*reference), gpu_jobs(trace)
     sha256 = trace.source.sha256
     other = apart_in_time(version, float(trace.submit_s[0]), sha256)
     begin = (float(trace.submit_s[0]) if other else version.train_until_s) if from_s is None else from_s
@@ -101,12 +84,10 @@ def evaluate_version(
 
 
 def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool) -> dict[str, Any]:
-    version, source = data.version, trace.source
+    version = data.version
     return {
-        "predictor": version.name,
+        **of_version(version),
         **figures,
-        "version": version.version,
-        "aliases": list(version.aliases),
         "algorithm": version.algorithm,
         "pools": list(data.pools),
         "window": {"from": iso(data.from_s), "until": iso(data.until_s)},
@@ -117,9 +98,6 @@ def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool
         },
         "bootstrap": {"draws": data.wishes.draws, "seed": data.wishes.seed, "confidence": CONFIDENCE, "block": "day"},
         "overlap_allowed": overlap,
-        "inputs": {"trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows}},
-        "notes": list(trace.notes),
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": False,
-        "jobcast": __version__,
+        **made_from(trace.source, trace.notes, trace.dropped),
     }

@@ -1,9 +1,86 @@
-"""Forecast sources as users write them: `oracle`, `registry:challenger`, `noisy:0.2`, ..."""
+"""Forecast sources as users write them: `oracle`, `registry:challenger`, `noisy:0.2`, ...; and the predictors.
 
+Sources of forecasts that installed packages bring through the entry point group `jobcast.forecasts`.
+
+Which predictors a command can do something with.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.forecast_plugins import plugin_names
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.simulator.history import RunHistory
+from jobcast.simulator.workload import Workload
+
+ENTRY_POINTS = "jobcast.forecasts"
+"""An entry point names a class, or any callable of (workload, history, seed), that makes a `ForecastSource`."""
+
+
+def plugin_names() -> list[str]:
+    """Names of the installed sources, ascending."""
+    return sorted(_installed())
+
+
+def make_plugin(name: str, workload: Workload, history: RunHistory, seed: int) -> ForecastSource:
+    """A source by name, for one run.
+
+    Parameters
+    ----------
+    workload : what is replayed
+    history : the run's past, growing with it; reaches to the instant that the source is moved to
+    seed : of its draws
+
+    Raises
+    ------
+    ConfigError
+        The package does not load, or makes nothing.
+    """
+    entry = _installed()[name]
+    try:
+        source = entry.load()(workload, history, seed)
+    except MemoryError:
+        raise
+    except Exception as error:  # another package's code may fail in any way
+        why = f"{type(error).__name__}: {error}"
+    else:
+        if source is not None:
+            return cast(ForecastSource, source)
+        why = "makes nothing"
+    raise ConfigError(f"--forecasts {name}: the plug-in {entry.value} cannot be used ({why}); mend it or take another")
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+CURVES = "accuracy-curve"
+"""Learns from training curves and not from a trace of jobs."""
+JCT = "jct"
+"""Completion times are forecast by replaying a policy, not by a registered version."""
+
+
+def check_known(command: str, name: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
+    """Raise a ConfigError for a name that is no predictor of a command, before any registry is asked for it.
+
+    Parameters
+    ----------
+    command : as users type it
+    name : of a predictor
+    known : those that the caller answers for
+    elsewhere : more that the command knows, to be listed
+
+    >>> check_known("drift", "new-load", ("new-load",))
+    """
+    names = tuple(known)
+    if name not in names:
+        listed = ", ".join((*names, *elsewhere))
+        raise ConfigError(f"{name!r} is no predictor of `jobcast {command}`; choose from {listed}")
+
 
 PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 """What a scheduler asks of the registry, by name."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.simulator.metrics import is_slowed
 
 DAY_S = 86400.0
@@ -16,8 +17,6 @@ DAYS_A_WEEK = 7.0
 HOUR_S = 3600.0
 LEAST_DAYS = 2
 """With a single day there is nothing to resample."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """Registered versions as rows of figures and as text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from jobcast.models.registry.cards import ModelVersion
+from jobcast import __version__
+from jobcast.models.registry import open_registry
+from jobcast.models.registry.cards import ModelCard, ModelVersion
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.times import iso
+from jobcast.traces.owners import scratch_room
 
 NO_CALENDAR = "-"
 
@@ -31,6 +35,48 @@ def version_row(version: ModelVersion) -> dict[str, Any]:
         "registered": iso(float(int(version.created_s))),
         "jobcast": version.tags.get("jobcast_version"),
     }
+
+
+def of_version(version: ModelVersion) -> dict[str, Any]:
+    """Which version figures are of, as results of commands begin."""
+    return {"predictor": version.name, "version": version.version, "aliases": list(version.aliases)}
+
+
+def made_from(source: Any, notes: Iterable[str] = (), dropped: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """What figures were made from and by, as results of commands end.
+
+    Parameters
+    ----------
+    source : of a trace, or a table; has `path`, `sha256` and `rows`
+    notes, dropped : what the reader decided and left out
+    """
+    return {
+        "inputs": {"trace": {key: getattr(source, key) for key in ("path", "sha256", "rows")}},
+        "notes": list(notes),
+        **({"dropped": dict(dropped)} if dropped else {}),
+        "jobcast": __version__,
+    }
+
+
+def save_and_register(
+    home: Path, model: Any, card: ModelCard, more: Callable[[Path], None] | None = None
+) -> ModelVersion:
+    """A fitted predictor becomes a new version; `more` writes what else belongs among its files.
+
+    Raises RegistryError for a store that cannot be used.
+    """
+    with scratch_room("model") as room:
+        folder = room / model.name
+        model.save(folder)
+        if more is not None:
+            more(folder)
+        return open_registry(home).register(folder, card)
+
+
+def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:
+    """What every training tells of its version."""
+    told = {"run_id": version.run_id, "algorithm": version.algorithm, "seed": seed, "home": str(home)}
+    return {**of_version(version), **told}
 
 
 def versions_table(versions: Iterable[ModelVersion]) -> str:

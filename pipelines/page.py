@@ -1,14 +1,18 @@
 """Self-contained HTML pages: tables, figures and a template, with style and drawings inside."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jobcast.pipelines.console import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+TERMINAL_COLUMNS = 100
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -62,3 +66,35 @@ def _environment() -> "Environment":
     found.globals["style"] = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))
     found.filters["drawn"] = Markup
     return found
+
+
+def in_terminal(
+    head: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (0,), least: Sequence[int | None] = ()
+) -> str:
+    """A table as plain text, at most `TERMINAL_COLUMNS` wide, without colours.
+
+    Parameters
+    ----------
+    left : places of the columns that hold words, aligned left
+    least : columns that each gets before its cells are folded; where given, columns stand close to one another
+    """
+    import io
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    class Paper(Console):
+        def render_str(self, text: str, **style: Any) -> Any:  # before rich drops some control characters unseen
+            return super().render_str(printable(text), **style)
+
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=bool(least))
+    for place, (name, width) in enumerate(zip_longest(head, least)):
+        table.add_column(name, justify="left" if place in left else "right", overflow="fold", min_width=width)
+    for row in rows:
+        table.add_row(*row)
+    paper = io.StringIO()
+    # Without markup and emoji, so that brackets and colons in a label stay what they are.
+    plain: dict[str, Any] = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
+    Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
+    return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")

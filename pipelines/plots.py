@@ -9,7 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from jobcast.domain.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +63,6 @@ SETTINGS: dict[Any, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jobcast.domain.arrays import Floats
 from jobcast.pipelines.plots import (
     INK,
     MOST_POINTS,
     PALETTE,
     WIDE,
-    Floats,
     Style,
     date_ticks,
     draw,

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from jobcast import __version__
 from jobcast.domain.errors import TraceError
 from jobcast.domain.horizons import bin_labels, horizon_label
 from jobcast.features.arrivals import arrival_features
@@ -15,10 +14,12 @@ from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.predictor_names import CURVES, JCT, check_known
+from jobcast.pipelines.forecast_specs import CURVES, JCT, check_known
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.times import iso
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
+from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
 Answer = dict[str, Any]
@@ -95,19 +96,16 @@ def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: P
     check_known("predict", reference[0], ANSWERS, (CURVES, JCT))
     registry = open_registry(home)
     version = registry.resolve(*reference)
+    trace = gpu_jobs(trace)
     known = trace.between(None, float(np.nextafter(at_s, np.inf)))
     if not len(known):
         raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
     return {
-        "predictor": version.name,
-        "version": version.version,
+        **of_version(version),
         "at": iso(at_s),
         **ANSWERS[version.name](registry.load(version), known, at_s),
         "overlap": version.train_until_s > at_s,
-        "inputs": {"trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows}},
-        "notes": list(trace.notes),
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
-        "jobcast": __version__,
+        **made_from(trace.source, trace.notes, trace.dropped),
     }
 
 

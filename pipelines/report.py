@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines import plots_backtest, plots_predictors, plots_recalls
-from jobcast.pipelines.console import printable
+from jobcast.pipelines import plots_backtest
+from jobcast.pipelines.curves import IMPORTANCE, CurvePoints
 from jobcast.pipelines.headline import find, lead_of
 from jobcast.pipelines.lifecycle.gate import Outcome
-from jobcast.pipelines.page import Drawing, render
+from jobcast.pipelines.page import Drawing, in_terminal, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.report_tables import (
@@ -36,7 +36,6 @@ from jobcast.pipelines.wording import UNKNOWN, listed, number
 from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
 
-TERMINAL_COLUMNS = 100
 LEAST_WORDS = 27
 """Columns that long names get before they are folded."""
 TERMINAL_HEADS = ("policy", "forecasts", "mean JCT", "saved h", "speedup", "slowed", "by (h)")
@@ -241,34 +240,23 @@ def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
     return [Drawing(plots_backtest.gains_forest(few), caption)]
 
 
+PREDICTOR_CAPTIONS = {
+    "reliability": "Honest probabilities lie on the diagonal; larger dots stand for more windows.",
+    "precision_recall": "What a threshold can trade, the threshold in use, and rules without learning.",
+    "recall_per_pool_hour": "The predictions of an hour are mostly all right or all wrong: errors come in spells.",
+    "recall_by_pool": "One model serves all pools; it foresees the arrivals of some far better than those of others.",
+    "ablation": "Twins trained anew, each with more features than the one above; bars are 95 % intervals.",
+}
+"""Of SIA, appendix B: where forecasts are right, hour by hour, pool by pool, with more and more features."""
+
+
 def _predictor_figures(results: ReportInput) -> list[Drawing]:
-    curves, found = results.curves, []
-    if curves.get("reliability"):
-        caption = "Honest probabilities lie on the diagonal; larger dots stand for more windows."
-        found.append(Drawing(plots_predictors.reliability(curves["reliability"]), caption))
-    if curves.get("precision_recall"):
-        drawing = plots_predictors.precision_recall(curves["precision_recall"], points_in_use(results.evaluation))
-        found.append(Drawing(drawing, "What a threshold can trade, the threshold in use, and rules without learning."))
-    found += _recall_figures(curves)
-    for horizon, features in (curves.get("importance") or {}).items():
-        if features:
-            caption = f"What the arrival predictor looks at, {horizon} ahead."
-            found.append(Drawing(plots_predictors.importance(horizon, features), caption, narrow=True))
-    return found
-
-
-def _recall_figures(curves: Mapping[str, Any]) -> list[Drawing]:
-    """Where forecasts are right: hour by hour, pool by pool, with more and more features. SIA, appendix B."""
+    curves = {name: of for name, of in results.curves.items() if of}
     found = []
-    if any((curves.get("recall_per_pool_hour") or {}).values()):
-        told = "The predictions of an hour are mostly all right or all wrong: errors come in spells."
-        found.append(Drawing(plots_recalls.recall_per_pool_hour(curves["recall_per_pool_hour"]), told))
-    if any((curves.get("recall_by_pool") or {}).values()):
-        told = "One model serves all pools; it foresees the arrivals of some far better than those of others."
-        found.append(Drawing(plots_recalls.recall_by_pool(curves["recall_by_pool"]), told))
-    if curves.get("ablation"):
-        told = "Twins trained anew, each with more features than the one above; bars are 95 % intervals."
-        found.append(Drawing(plots_recalls.ablation(curves["ablation"]), told))
+    for name, svg in CurvePoints(**curves, points=points_in_use(results.evaluation)).drawings().items():
+        narrow = name not in PREDICTOR_CAPTIONS
+        ahead = f"What the arrival predictor looks at, {name.removeprefix(IMPORTANCE)} ahead."
+        found.append(Drawing(svg, ahead if narrow else PREDICTOR_CAPTIONS[name], narrow))
     return found
 
 
@@ -330,37 +318,18 @@ def _caveats(results: ReportInput) -> list[str]:
 
 def summary_table(told: Mapping[str, Any]) -> str:
     """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
-    from rich import box
-    from rich.table import Table
-
     known = summaries(told["rows"])
     found, tables = [], main_tables(known, (), told["baseline"], told["baselines"])
     for one in tables:
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-        for place in kept:
-            words = place < one.words
-            least = min(LEAST_WORDS, max(len(row[place]) for row in one.rows)) if words and place else None
-            table.add_column(one.head[place], overflow="fold", justify="left" if words else "right", min_width=least)
-        for row in one.rows:
-            table.add_row(*(row[place] for place in kept))
-        found.append("\n".join([*([one.caption] if len(tables) > 1 else []), in_terminal(table)]))
+        rows = [[row[place] for place in kept] for row in one.rows]
+        words = [place < one.words for place in kept]
+        widest = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        least = [
+            min(LEAST_WORDS, width) if word and place else None
+            for place, word, width in zip(kept, words, widest, strict=True)
+        ]
+        left = [number for number, word in enumerate(words) if word]
+        text = in_terminal([one.head[place] for place in kept], rows, left, least)
+        found.append("\n".join([*([one.caption] if len(tables) > 1 else []), text]))
     return "\n\n".join(filter(None, [*found, "\n".join(marks_of(known))]))
-
-
-def in_terminal(table: Any) -> str:
-    """Plain text of a rich table."""
-    import io
-
-    from rich.console import Console
-
-    class Paper(Console):
-        def render_str(self, text: str, **style: Any) -> Any:  # before rich drops some control characters unseen
-            return super().render_str(printable(text), **style)
-
-    paper = io.StringIO()
-    # Without markup and emoji, so that brackets and colons in a label stay what they are.
-    Paper(file=paper, width=TERMINAL_COLUMNS, no_color=True, markup=False, emoji=False, legacy_windows=False).print(
-        table
-    )
-    return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")

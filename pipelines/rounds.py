@@ -10,8 +10,7 @@ from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
-from jobcast.pipelines.registered import registered, trust
-from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap
+from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap, registered, trust
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.simulator.forecasts import Oracle

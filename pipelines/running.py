@@ -14,7 +14,7 @@ from jobcast.domain.law import GOODPUT as GOODPUT_LAW
 from jobcast.domain.law import RUNTIME
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
-from jobcast.pipelines.energy.believing import believed_times
+from jobcast.pipelines.energy.forecasting import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
@@ -25,10 +25,9 @@ from jobcast.pipelines.job_forecasts import (
     keep_sizes,
     keeping_accuracies,
 )
-from jobcast.pipelines.registered import trust
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, simulate
-from jobcast.pipelines.sources import seen_by
+from jobcast.pipelines.sources import seen_by, trust
 from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks

@@ -10,7 +10,7 @@ from jobcast.domain.energy import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.times import iso
-from jobcast.traces.table import Trace
+from jobcast.traces.table import NO_GPUS, NOT_ENDED, Trace
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -26,7 +26,7 @@ class Scene(Generic[W, F]):
     ----------
     workload : as the engine takes it
     facts : what else is known of the jobs, where forecasts or figures ask for it
-    trace : the window, before any job is left out
+    trace : the window, before the builder leaves any job out
     whole : the trace that it was cut out of
     place : where the jobs run, as they meet it
     from_s, until_s : the window, seconds from the epoch
@@ -58,8 +58,8 @@ class Scene(Generic[W, F]):
 
     @property
     def earlier(self) -> Trace:
-        """The trace before the window, for features only."""
-        return self.whole.between(None, self.from_s)
+        """The trace before the window, for features only: jobs that ask for GPUs."""
+        return self.whole.between(None, self.from_s).on_gpus
 
     def of(
         self,
@@ -120,16 +120,27 @@ def cut_scene(
     window = cut_window(trace, from_s, until_s, limit)
     begin_s = float(window.submit_s[0]) if from_s is None else from_s
     end_s = float(window.submit_s[-1]) + 1.0 if until_s is None else until_s
-    told = tuple(trace.notes), dict(trace.dropped)
-    return Scene(None, None, window, trace, place, begin_s, end_s, window.jobs, *told)
+    return Scene(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dict(window.dropped))
 
 
 def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:
-    """The first `limit` jobs submitted in [from_s, until_s). Raises TraceError where there is none."""
+    """The first `limit` jobs submitted in [from_s, until_s) that can be replayed; the others are counted in `dropped`.
+
+    No law says how a job of cores alone gets on, or when one ends whose run time is not known.
+
+    Raises TraceError where there is none.
+    """
     window = trace.between(from_s, until_s)
+    known = window.on_gpus
+    known = known.without(~known.ended, NOT_ENDED)
     if limit is not None:
-        window = replace(window, jobs=window.jobs.head(min(limit, len(window))))
-    if not len(window):
+        known = replace(known, jobs=known.jobs.head(min(limit, len(known))))
+    if not len(known):
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        if len(window):
+            plain = int((window.gpus == 0).sum())
+            counts = {NO_GPUS: plain, NOT_ENDED: len(window) - plain}
+            why = ", ".join(f"{count:,} have {reason}" for reason, count in counts.items() if count)
+            raise TraceError(f"{trace.source.path}: no job of {where} can be replayed: {why}; widen --from and --until")
         raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
-    return window
+    return known

@@ -9,13 +9,10 @@ from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
-from jobcast.models.evaluation.ablation import arrival_ablation
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
 from jobcast.models.evaluation.durations import tag_ablation
-from jobcast.models.evaluation.groups import mean_durations_min
-from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.evaluation.intervals import DRAWS, mean_durations_min
 from jobcast.models.evaluation.loads import ChosenMax
-from jobcast.models.evaluation.paper_recipe import NAME as PAPER_RECIPE
-from jobcast.models.evaluation.paper_recipe import PaperRecipe
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.regimes import RegimePrior

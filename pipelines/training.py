@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jobcast import __version__
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import open_registry
@@ -13,6 +12,7 @@ from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha25
 from jobcast.models.registry.references import CHAMPION
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
+from jobcast.pipelines.model_tables import made_from, of_training
 from jobcast.pipelines.recipes import DATA, Trained, TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.recipes.common import VALIDATION_SHARE
 from jobcast.pipelines.times import iso
@@ -118,18 +118,9 @@ def train_and_register(
         trained.predictor.save(folder)
         version = register(home, folder, trained, data, settings)
     return {
-        "predictor": predictor,
-        "version": version.version,
-        "aliases": list(version.aliases),
+        **of_training(version, home, settings.seed),
         **({"gated": False} if CHAMPION in version.aliases else {}),
-        "run_id": version.run_id,
-        "algorithm": trained.algorithm,
-        "seed": settings.seed,
         "training": {**_parameters(trained, settings, data), "pool_names": list(data.pools)},
         "validation": dict(trained.validation),
-        "inputs": {"trace": {"path": trace.source.path, "sha256": trace.source.sha256, "rows": trace.source.rows}},
-        "notes": list(trace.notes),
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
-        "home": str(home),
-        "jobcast": __version__,
+        **made_from(trace.source, trace.notes, data.trace.dropped),
     }

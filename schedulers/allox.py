@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit
@@ -41,7 +42,9 @@ class AlloX:
         """Heads of the queues, then later places, then jobs that the filter left out."""
         if not state.active:
             return []
-        poorest = sorted(state.active, key=lambda active: (attained_share(active, state.now_s), active.job.seq))
+        poorest = sorted(
+            state.active, key=lambda active: (rounded(attained_share(active, state.now_s)), active.job.seq)
+        )
         count = max(int(self._filter * len(poorest)), min(state.total_gpus, len(poorest)))
         times = np.array([self._gpu_s(active, state) for active in poorest[:count]])
         places = queue_places(times, state.total_gpus)
@@ -51,7 +54,7 @@ class AlloX:
 
     def _gpu_s(self, active: ActiveJob, state: RoundState) -> float:
         restart_s = 0.0 if active.running else state.restart_s
-        return active.job.gpus * (self._estimates.remaining_s(active) + restart_s)
+        return rounded(active.job.gpus * (self._estimates.remaining_s(active) + restart_s))
 
 
 def attained_share(active: ActiveJob, now_s: float) -> float:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 
@@ -67,7 +68,7 @@ class GandivaFair:
         present = [self._began[seq] + more for seq, more in zip(seqs, grown, strict=True) if seq in self._began]
         entry = min(present, default=0.0)
         self._began = {seq: self._began.get(seq, entry) for seq in seqs}
-        return [self._began[seq] + more for seq, more in zip(seqs, grown, strict=True)]
+        return [rounded(self._began[seq] + more) for seq, more in zip(seqs, grown, strict=True)]
 
     def _drawn(self, state: RoundState) -> list[float]:
         """Exponential draws at the rates of the tickets, (n_active,): their order is a lottery without replacement."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 
@@ -25,4 +26,4 @@ class LeastAttained:
 
 def _rank(active: ActiveJob) -> tuple[float, bool, int]:
     attained = active.held_s * active.job.gpus / active.job.weight
-    return attained, not active.running, active.job.seq
+    return rounded(attained), not active.running, active.job.seq

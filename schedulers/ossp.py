@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.rounds import RoundState
 from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.makespan import Window, best_rounds
@@ -55,7 +56,7 @@ class OpenShop:
         """Jobs of the plan's round first, then the longest remaining ones that fit."""
         if not state.active:
             return []
-        left_s = np.array([self._estimates.remaining_s(active) for active in state.active])
+        left_s = rounded_all(np.array([self._estimates.remaining_s(active) for active in state.active]))
         if state.changed or not self._planned:
             self._planned = deque(self._plan(state, left_s))
         now = self._planned.popleft()

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from jobcast.domain.goodput import Goodputs
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
+from jobcast.domain.rounding import rounded, rounded_all
+from jobcast.domain.rounding_kernels import rounded as rounded_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,7 +56,9 @@ class Pollux:
         goodputs, fair = view.facts(Goodputs), max(1, total_gpus // len(jobs))
         had = [int(view.running[job.seq].grant.gpus) if job.seq in view.running else 0 for job in jobs]
         worth = [
-            self._worth(np.array([0.0, *goodputs[job.seq][:total_gpus]]), held, fair, self._kept(view, job))
+            self._worth(
+                np.array([0.0, *goodputs[job.seq][:total_gpus]]), held, fair, self._kept(view, job) if held else 1.0
+            )
             for job, held in zip(jobs, had, strict=True)
         ]
         plan = self._plan(worth, had, total_gpus)
@@ -76,7 +80,9 @@ class Pollux:
         for row, values in zip(table, worth, strict=True):
             row[: len(values)] = values
         plans = [_greedy(table, most, np.array(start), total_gpus - sum(start)).tolist() for start in starts]
-        return max(plans, key=lambda plan: sum(values[gpus] for values, gpus in zip(worth, plan, strict=True)))
+        return max(
+            plans, key=lambda plan: rounded(sum(float(values[gpus]) for values, gpus in zip(worth, plan, strict=True)))
+        )
 
     def fitness(self, speedups: Sequence[float]) -> float:
         """Generalised mean with exponent p of speedups, (n,).
@@ -95,7 +101,7 @@ class Pollux:
             unchanged = speedup[here]
             speedup = speedup * kept
             speedup[here] = unchanged
-        powers: Floats = np.maximum(speedup, LEAST_SPEEDUP) ** self._p
+        powers = rounded_all(np.maximum(speedup, LEAST_SPEEDUP) ** self._p)
         return powers if self._p > 0 else -powers
 
 
@@ -104,7 +110,7 @@ def _best_step(values: Floats, now: int, most: int) -> tuple[float, int]:
     """Greatest gain a GPU of going up from so many GPUs to `most` at most, and by how many; nothing where no way up."""
     best, step = 0.0, 0
     for up in range(1, most - now + 1):
-        gain = (values[now + up] - values[now]) / up
+        gain = rounded_in((values[now + up] - values[now]) / up)
         if up == 1 or gain > best:
             best, step = gain, up
     return best, step

@@ -17,6 +17,8 @@ ROUND_S = 120.0
 """Shockwave, section 6.1."""
 RESTART_S = 20.0
 """What a start after an absence takes: Gavel's published simulator."""
+SAME_ROUNDS = 1e-6
+"""Rounds owed that count as equal: their sums round off."""
 
 
 class Rounds:
@@ -139,9 +141,10 @@ class ShareRounds:
         own = getattr(self._policy, "figures", None)
         return own() if own is not None else {}
 
-    def _rank(self, one: ActiveJob) -> tuple[float, bool, int]:
+    def _rank(self, one: ActiveJob) -> tuple[int, bool, int]:
         seq = one.job.seq
-        return self._given.get(seq, 0.0) - self._owed.get(seq, 0.0), not one.running, seq
+        owed = self._given.get(seq, 0.0) - self._owed.get(seq, 0.0)
+        return round(owed / SAME_ROUNDS), not one.running, seq
 
 
 def _shown(one: ActiveJob) -> int:

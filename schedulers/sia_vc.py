@@ -14,9 +14,9 @@ class SiaVc:
 
     Jobs are visited by virtual start, then submission: the start under `fcfs` on their pool's quota alone, worked out
     once for the whole trace. All that have not started, those to come as well, reserve their GPUs from their virtual
-    start for their run time; pools do not matter otherwise. No job finishes later than under `fcfs` (Theorem 1),
-    exactly so in floating point, as long as jobs run for the time that is forecast and starting costs nothing
-    (`Workload.restart_s`).
+    start for their run time; pools do not matter otherwise. No job finishes later than under `fcfs` (Theorem 1), but
+    for the microsecond within which instants are the same, as long as jobs run for the time that is forecast and
+    starting costs nothing (`Workload.restart_s`).
 
     Parameters
     ----------

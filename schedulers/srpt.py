@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit
@@ -33,4 +34,4 @@ class ShortestRemaining:
 
     def _rank(self, active: ActiveJob) -> tuple[float, bool, int]:
         left_s = self._estimates.remaining_s(active) * (active.job.gpus if self._gpu_time else 1)
-        return left_s, not active.running, active.job.seq
+        return rounded(left_s), not active.running, active.job.seq

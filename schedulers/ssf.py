@@ -5,6 +5,7 @@ from math import inf
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.domain.rounding import rounded
 from jobcast.schedulers.draft import Draft
 
 
@@ -29,7 +30,7 @@ class ShortestServiceFirst:
 
     def key(self, job: Job) -> float:
         """Service: GPU-seconds."""
-        return job.gpus * self._forecasts.duration_s(job)
+        return rounded(job.gpus * self._forecasts.duration_s(job))
 
     def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
@@ -53,7 +54,7 @@ class ShortestJobFirst(ShortestServiceFirst):
 
     def key(self, job: Job) -> float:
         """Run time: seconds."""
-        return self._forecasts.duration_s(job)
+        return rounded(self._forecasts.duration_s(job))
 
 
 class GlobalShortestServiceFirst(ShortestServiceFirst):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil, log
 
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit, most_valuable
@@ -56,8 +57,8 @@ class ThemisFilter:
     def _rank(self, active: ActiveJob, now_s: float, contention: float) -> tuple[float, bool, int]:
         fair_s = self._estimates.total_s(active) * contention
         unfairness = active.job.weight * self._completion_s(active, now_s, contention) / fair_s
-        return -unfairness, not active.running, active.job.seq
+        return -rounded(unfairness), not active.running, active.job.seq
 
     def _gain(self, active: ActiveJob, state: RoundState, contention: float) -> float:
         completion_s = max(self._completion_s(active, state.now_s, contention), state.round_s)
-        return active.job.weight * log((completion_s + state.round_s) / completion_s)
+        return rounded(active.job.weight * log((completion_s + state.round_s) / completion_s))

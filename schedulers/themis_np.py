@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, View
+from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.packing import most_valuable
 
 Floats = NDArray[np.float64]
@@ -96,7 +97,7 @@ class ThemisNp:
         gpus, completion_s = pending.gpus, view.now_s - pending.submit_s + pending.duration_s
         if gpus.sum() <= free:
             return list(range(len(pending)))
-        rho = completion_s / pending.duration_s
+        rho = rounded_all(completion_s / pending.duration_s)
         offered = _largest(rho, ceil(self._filter * len(pending)))
         chosen = self._winners(offered[gpus[offered] <= free], completion_s, self._delay_s(view), free)
         free -= int(gpus[chosen].sum())
@@ -108,7 +109,7 @@ class ThemisNp:
 
     def _winners(self, offered: Ints, completion_s: Floats, delay_s: float, free: int) -> list[int]:
         """The offered places of the greatest gain that fit together."""
-        gains = np.log1p(delay_s / completion_s[offered])
+        gains = rounded_all(np.log1p(delay_s / completion_s[offered]))
         widths = self._pending.gpus[offered]
         if widths.sum() > free:
             useful = _useful(gains, widths, free)

@@ -48,8 +48,8 @@ def virtual_starts_s(jobs: Sequence[Job], durations_s: Sequence[float], quotas: 
 class ResourceTimePlan:
     """GPUs that running jobs hold until they end, and that jobs not started yet have reserved from their virtual start.
 
-    It reserves for all jobs of the run, those to come as well. Ends are start + duration as the engine adds them up, so
-    that nothing is lost to rounding.
+    It reserves for all jobs of the run, those to come as well. An end is as early as the virtual start that it is next
+    to, so that no decision turns on how start + duration rounds off.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class ResourceTimePlan:
     """
 
     def __init__(self, starts_s: Floats, durations_s: Floats, gpus: Ints, total_gpus: int) -> None:
-        from jobcast.schedulers.virtual_clock_kernels import run_pass  # numba takes a second to import
+        from jobcast.schedulers.virtual_clock_kernels import SAME_S, run_pass  # numba takes a second to import
 
-        self._run_pass = run_pass
+        self._run_pass, self._same_s = run_pass, SAME_S
         order = np.argsort(starts_s, kind="stable")
         self._seq = order.astype(np.int64)  # by rank
         self._rank = np.empty_like(self._seq)
@@ -95,7 +95,7 @@ class ResourceTimePlan:
 
     def _in_use(self) -> Ints:
         """GPUs of the reservations of ranks up to r at virtual start r, (n_jobs,): nothing runs yet."""
-        ends_s = np.maximum(self._starts_s + self._durations_s, np.nextafter(self._starts_s, inf))
+        ends_s = np.maximum(self._starts_s + self._durations_s - self._same_s, np.nextafter(self._starts_s, inf))
         by_end = np.argsort(ends_s, kind="stable")
         ended = np.concatenate([[0], np.cumsum(self._gpus[by_end])])
         in_use: Ints = np.cumsum(self._gpus) - ended[np.searchsorted(ends_s[by_end], self._starts_s, side="right")]

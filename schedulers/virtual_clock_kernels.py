@@ -23,6 +23,8 @@ njit: Any = numba.njit
 types: Any = numba.types
 FLOATS = types.Array(types.float64, 1, "C")
 INTS = types.Array(types.int64, 1, "C")
+SAME_S = 1e-6
+"""Instants that are no farther apart are the same: ends and virtual starts are sums that round off."""
 
 
 @njit(types.int64(INTS, INTS, types.int64, types.int64), cache=True)
@@ -85,8 +87,8 @@ def add(peak: Ints, added: Ints, begin: int, end: int, gpus: int) -> None:
 
 @njit(types.float64(types.float64, types.float64), cache=True)
 def _end_s(begin_s: float, duration_s: float) -> float:
-    """When a job is over, later than its begin even if its run time is lost to rounding: it needs its GPUs to begin."""
-    return float(max(begin_s + duration_s, np.nextafter(begin_s, np.inf)))
+    """From when on a job is over for others, later than its begin however short it is: it needs its GPUs to begin."""
+    return float(max(begin_s + duration_s - SAME_S, np.nextafter(begin_s, np.inf)))
 
 
 @njit(types.void(FLOATS, FLOATS, INTS, INTS, types.int64, types.int64, types.float64, types.int64), cache=True)
@@ -157,7 +159,8 @@ def run_pass(
     for rank in arrived:
         _file(pending, count, rank)
         count += 1
-    first = np.searchsorted(start_s, now_s, side="right")
+    soon_s = now_s + SAME_S
+    first = np.searchsorted(start_s, soon_s, side="right")
     kinds = kind.max() + 1
     known = np.zeros(kinds, dtype=np.bool_)
     barrier = np.empty(kinds, dtype=np.int64)  # by kind: first rank that leaves too little
@@ -172,14 +175,14 @@ def run_pass(
             if not known[of]:
                 known[of] = True
                 barrier[of] = first_above(peak, added, first, total - width)
-            if rank <= barrier[of] or now_s + duration_s[rank] <= start_s[barrier[of]]:
+            if rank <= barrier[of] or _end_s(now_s, duration_s[rank]) <= start_s[barrier[of]]:
                 move(start_s, duration_s, peak, added, rank, first, now_s, width)
                 free -= width
                 known[:] = False
                 started[done] = rank
                 done += 1
                 continue
-        if start_s[rank] <= now_s:  # its reservation has begun
+        if start_s[rank] <= soon_s:  # its reservation has begun
             free -= width
         pending[kept] = rank
         kept += 1

@@ -6,7 +6,6 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan
@@ -88,8 +87,8 @@ class Simulation:
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
         self._hook()
         self._wake_s, self._last_s = inf, -inf
-        self._start_s, self._end_s = array("d", [nan]) * count, array("d", [nan]) * count
-        self._held_s, self._gpu_s = array("d", [0.0]) * count, array("d", [0.0]) * count
+        self._start_s, self._end_s = [nan] * count, [nan] * count
+        self._held_s = [0.0] * count
         self._dedicated = bytearray(count)
         self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
 
@@ -116,11 +115,6 @@ class Simulation:
         held = self.cluster.running.get(seq)
         return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
 
-    def gpu_s(self, seq: int) -> float:
-        """GPU-seconds that a job has held by now."""
-        held = self.cluster.running.get(seq)
-        return self._gpu_s[seq] + (held.grant.gpus * (self.now_s - held.start_s) if held is not None else 0.0)
-
     def end_s(self, seq: int) -> float:
         """When a job ended, seconds from the epoch; NaN before."""
         return self._end_s[seq]
@@ -146,7 +140,7 @@ class Simulation:
         fork = copy(self)
         fork.stream, fork.law, fork.meters = self.stream.fork(), self.law.fork(), [one.fork() for one in self.meters]
         fork.jobs = fork.stream.jobs
-        for name in ("_start_s", "_end_s", "_held_s", "_gpu_s", "_dedicated", "_spans"):
+        for name in ("_start_s", "_end_s", "_held_s", "_dedicated", "_spans"):
             setattr(fork, name, getattr(self, name)[:])
         fork.source, fork.history = self.source, deepcopy(self.history)
         if believed_s is not None:
@@ -184,49 +178,69 @@ class Simulation:
 
     def run(self, until_s: float = inf) -> "Simulation":
         """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
-        while not self.over and (until_s == inf or self.peek() <= until_s):
-            self.step()
+        active, stream = self.cluster.active, self.stream
+        while (active or stream.next_s < inf) and (until_s == inf or self.peek() <= until_s):
+            if self._advance():
+                self.carry_out(self.policy.decide(self.cluster))
         return self
 
     def _advance(self) -> bool:
         """Go to the next instant; whether the policy is to be asked."""
         law, stream, alone = self.law, self.stream, self.trigger.each_event
-        mark_s, come_s = law.next_s(), stream.next_s
-        next_s = min(mark_s, come_s, self._next_ask_s() if self._on_a_clock else self._wake_s)
+        mark_s, next_s = law.next_s(), stream.next_s
+        come_s = next_s
+        ask_s = self._next_ask_s() if self._on_a_clock else self._wake_s
+        if mark_s < next_s:
+            next_s = mark_s
+        if ask_s < next_s:
+            next_s = ask_s
         if next_s == inf:
             if self.over:
                 return False
             self._refuse_to_wait()
-        now_s = limit_s = next_s if alone else next_s + SAME_S
-        most = 1 if alone else None
-        due = law.due(limit_s, most) if mark_s <= limit_s else ()
-        arrivals = stream.due(limit_s, most) if come_s <= limit_s and not (alone and due) else ()
-        now_s = due[-1][0] if due else next_s
-        if arrivals and arrivals[-1].submit_s > now_s:
-            now_s = arrivals[-1].submit_s
-        before_s, self.now_s, self._news = self.now_s, now_s, bool(due or arrivals)
+        limit_s, now_s = next_s + SAME_S, next_s
+        due: Sequence[Milestone] = ()
+        arrivals: Sequence[Job] = ()
+        if mark_s <= limit_s:
+            due = law.due(limit_s, 1 if alone else None)
+            now_s = due[-1][0]
+        if come_s <= limit_s and not (alone and due):
+            arrivals = stream.due(limit_s, 1 if alone else None)
+            now_s = max(now_s, arrivals[-1].submit_s)
+        before_s, self.now_s = self.now_s, max(now_s, self.now_s)
+        self._pass_time(before_s)
+        while due:
+            due = law.due(now_s) if self._reach(due) and not alone else ()
+        if arrivals:
+            self._admit(arrivals)
+        elif self.source is not None:
+            self.source.advance(self.now_s)
+        news = mark_s <= limit_s or come_s <= limit_s
+        if self._on_a_clock or ask_s <= limit_s:
+            return self._asked(news)
+        return news and self.trigger.on_events and len(self.cluster.active) > 0
+
+    def _pass_time(self, before_s: float) -> None:
+        now_s = self.now_s
         self.cluster.advance(now_s)
         for pass_time in self._passing:
             pass_time(self, before_s, now_s)
-        history = self.history
-        if history is not None:
-            history.advance(now_s)
-        while due:
-            due = law.due(now_s) if self._reach(due) and not alone else ()
-        self.events += len(arrivals)
-        if history is not None:
+        if self.history is not None:
+            self.history.advance(now_s)
+
+    def _admit(self, arrivals: Sequence[Job]) -> None:
+        """Jobs arrive; sources of forecasts know of all of them before any is asked about."""
+        if self.history is not None:
             for job in arrivals:
-                history.arrived(job)
+                self.history.arrived(job)
         if self.source is not None:
-            self.source.advance(now_s)
+            self.source.advance(self.now_s)
+        self.events += len(arrivals)
         for job in arrivals:
             for count in self._counting:
                 count(self)
             self.cluster.submit(job, self._lane(job), self._key(job))
-            law.arrive(self, job)
-        if self._on_a_clock or self._wake_s <= limit_s:
-            return self._asked()
-        return self._news and self.trigger.on_events and len(self.cluster.active) > 0
+            self.law.arrive(self, job)
 
     def _count(self) -> None:
         """An event."""
@@ -236,11 +250,15 @@ class Simulation:
 
     def _reach(self, due: Sequence[Milestone]) -> bool:
         """Jobs are at their milestones, in the order in which they started; whether any of them goes on."""
-        ended = []
-        for _, _, seq in due if len(due) == 1 else sorted(due, key=by_start):
-            job = self.jobs[seq]
-            if self.law.reach(self, job):
-                ended.append(job)
+        law, jobs = self.law, self.jobs
+        if len(due) == 1:
+            job = jobs[due[0][2]]
+            if law.reach(self, job):
+                self.end(job)
+                return False
+            self._count()
+            return True
+        ended = [job for _, _, seq in sorted(due, key=by_start) if law.reach(self, job := jobs[seq])]
         for job in ended:
             self.end(job)
         for _ in range(len(due) - len(ended)):
@@ -288,9 +306,9 @@ class Simulation:
         step = round((self.now_s - self.origin_s) / period_s)
         return abs(self.origin_s + step * period_s - self.now_s) <= SAME_S
 
-    def _asked(self) -> bool:
+    def _asked(self, news: bool) -> bool:
         """Whether the policy wants to be asked now."""
-        due, news = self._wake_s <= self.now_s + SAME_S, self._news
+        due = self._wake_s <= self.now_s + SAME_S
         if due:
             self._wake_s = inf
         if self._on_a_clock:
@@ -320,10 +338,24 @@ class Simulation:
         self.cluster.settle()
         if self.stream.next_s == inf:
             self._watch()
+        if decision.change:
+            self._apply(decision.change)
+        if self._settle is not None:
+            self._settle(self, decision)
+        if decision.wake_s != inf:
+            if not decision.wake_s > self.now_s:
+                raise DecisionError(
+                    f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
+                    "which is not later than now"
+                )
+            self._wake_s = decision.wake_s
+
+    def _apply(self, change: Mapping[int, Grant | None]) -> None:
         starts: list[tuple[Job, Grant]] = []
         moved: dict[int, Grant] = {}  # by seq, what jobs held that hold something else from now on
-        for seq, grant in decision.change.items():
-            job, held = self.known(seq), self.cluster.running.get(seq)
+        running = self.cluster.running
+        for seq, grant in change.items():
+            job, held = self.known(seq), running.get(seq)
             if held is None and grant is not None:
                 starts.append((job, grant))
             elif held is None:
@@ -342,15 +374,6 @@ class Simulation:
             self._start(job, moved.pop(job.seq, None), grant)
         for seq, old in moved.items():  # there is no place for it any more
             self.law.change(self, self.jobs[seq], old, None)
-        if self._settle is not None:
-            self._settle(self, decision)
-        if decision.wake_s != inf:
-            if not decision.wake_s > self.now_s:
-                raise DecisionError(
-                    f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
-                    "which is not later than now"
-                )
-            self._wake_s = decision.wake_s
 
     def _placed(self, starts: Starts) -> Starts:
         """Starts for which there is a place; to the policy the pools of all others are as if somebody had arrived."""
@@ -380,7 +403,7 @@ class Simulation:
         """Give a job its GPUs; `old` are those that it held until now."""
         seq, cluster = job.seq, self.cluster
         why = self.law.why_not(self, job, grant)
-        if why is None and (cluster.servers or grant.cells or grant.gpus > cluster.free_gpus):
+        if why is None and (grant.cells or cluster.servers or grant.gpus > cluster._free_gpus):
             why = cluster.why_not_on(job, grant)
         if why is not None:
             raise self.refusal("start", job, why)
@@ -410,7 +433,6 @@ class Simulation:
         """Note what a job held until now."""
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
-        self._gpu_s[job.seq] += grant.gpus * (now_s - start_s)
         if not grant.cells:
             self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
@@ -509,6 +531,8 @@ def replay(
     run, count, told = Simulation(workload, policy, source, history, law, meters), len(workload.jobs), 0
     gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
     try:
+        if progress is None:
+            run.run()
         while not run.over:
             run.step()
             if progress is not None and run.completed >= told + PROGRESS_EVERY:

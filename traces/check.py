@@ -1,7 +1,9 @@
 """Checks of job tables: the first bad row is named as a person finds it, the others are counted."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import polars as pl
@@ -10,12 +12,20 @@ from polars.exceptions import PanicException
 from jobcast.domain.errors import TraceError
 from jobcast.traces.columns import COLUMNS, REQUIRED, Column, Kind
 from jobcast.traces.files import hushed
+from jobcast.traces.node_lists import node_names
 
 REMEDY = "correct it or drop the row"
 MOST_SHOWN = 80
 """Characters of a value that a message shows."""
 MOST_COLUMNS, LONGEST_NAME = 16, 40
 """Columns, and characters of each name, that a message shows."""
+LIFE = (
+    ("submit_time", "start_time"),
+    ("start_time", "end_time"),
+    ("submit_time", "end_time"),
+    ("end_time", "known_time"),
+)
+"""Times of a job, of which the first does not lie after the second."""
 
 
 def by_index(index: int) -> str:
@@ -56,6 +66,20 @@ class Place:
         if len(rows):
             first = int(rows[0])
             self.fail(first, values.name, what, _value(values, first), remedy, len(rows) - 1)
+
+
+def stacked_place(places: Sequence[Place], heights: Sequence[int]) -> Place:
+    """Where the rows of several tables stand, one below another; columns are named as the first table names them."""
+    if len(places) == 1:
+        return places[0]
+    ends = list(accumulate(heights))
+
+    def row(index: int) -> str:
+        which = bisect_right(ends, index)
+        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
+
+    columns = {name: written for place in reversed(places) for name, written in place.columns.items()}
+    return Place(" + ".join(place.path for place in places), row, columns)
 
 
 def _value(values: pl.Series, index: int) -> Any:
@@ -117,10 +141,13 @@ def require_columns(found: list[str], place: Place, needed: Sequence[str] = REQU
 
 
 def _check_column(values: pl.Series, column: Column, place: Place) -> None:
-    if column.required:
+    if column.required and not column.may_be_empty:
         place.refuse(values.is_null(), values, "a value is needed", "fill it in or drop the row")
         if column.kind is Kind.TEXT:
             place.refuse(values.str.strip_chars() == "", values, "must not be empty", "fill it in or drop the row")
+    if column.nodes:
+        wrong = [text for text in values.drop_nulls().unique() if node_names(text) is None]
+        place.refuse(values.is_in(wrong), values, "must be a list of nodes such as gpu[01-04,7]", REMEDY)
     if column.kind is Kind.NUMBER:
         place.refuse(~values.is_finite(), values, "must be a finite number", REMEDY)
     if column.above is not None:
@@ -133,10 +160,13 @@ def _check_column(values: pl.Series, column: Column, place: Place) -> None:
 
 def _check_together(frame: pl.DataFrame, place: Place) -> None:
     """Checks of one column against another."""
-    for earlier, later in (("submit_time", "start_time"), ("start_time", "end_time"), ("submit_time", "end_time")):
+    for earlier, later in LIFE:
         if later in frame.columns and earlier in frame.columns:
             bad = frame[later] < frame[earlier]
             place.refuse(bad, frame[later], f"must not lie before {earlier}", "correct it or empty the field")
+    if "end_time" in frame.columns:
+        bad = frame["duration"].is_null() & frame["end_time"].is_not_null()
+        place.refuse(bad, frame["duration"], "a value is needed where end_time has one", "fill it in or empty end_time")
     for name in ("min_gpus", "duration_gpus"):
         if name in frame.columns:
             bad = frame[name] > frame["gpus"]

@@ -14,6 +14,7 @@ from jobcast.traces.files import FileBytes
 
 CONTROL = "Cc"
 """Unicode category of the characters that no header holds."""
+UTF_8 = "give a CSV file in UTF-8 or a Parquet file"
 FIRST_ROW = 2
 """Line of the first row: the header is line 1."""
 
@@ -105,7 +106,7 @@ def _plain(data: bytes, width: int) -> pl.DataFrame | None:
 
 def _row_by_row(file: FileBytes, names: list[str], shift: int = 0) -> tuple[pl.DataFrame, Sequence[int]]:
     """Slow path, which knows the line that each row begins on; lines are counted from `shift`."""
-    reader = csv.reader(io.StringIO(_text(file, shift), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(file.text(UTF_8, shift + 1), newline=""), strict=True)
     rows: list[Sequence[str]] = []
     ends = [0]
     lines: list[int] = []
@@ -130,14 +131,3 @@ def _row_by_row(file: FileBytes, names: list[str], shift: int = 0) -> tuple[pl.D
         ]
     )
     return frame, lines[1:]
-
-
-def _text(file: FileBytes, shift: int) -> str:
-    if b"\0" in file.data:
-        line = file.data[: file.data.index(b"\0")].count(b"\n") + 1 + shift
-        raise TraceError(f"{file.path}, row {line}: holds binary data; give a CSV file in UTF-8 or a Parquet file")
-    try:
-        return file.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = file.data[: error.start].count(b"\n") + 1 + shift
-        raise TraceError(f"{file.path}, row {line}: not UTF-8 text; convert the file to UTF-8") from None

@@ -139,7 +139,7 @@ def _end_s(trace: Trace) -> Floats:
     end_s, scaling = trace.end_s, trace.elastic
     if "end_time" in trace.jobs.columns:
         scaling &= trace.jobs["end_time"].is_null().to_numpy()
-    return np.where(scaling, trace.start_s + trace.duration_s / trace.gpus, end_s)
+    return np.where(scaling & trace.ended, trace.start_s + trace.duration_s / np.maximum(trace.gpus, 1), end_s)
 
 
 def _elastic_notes(trace: Trace) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _endless_notes(trace: Trace) -> tuple[str, ...]:
     endless = np.flatnonzero(trace.duration_s > max(YEAR_S, SPANS * float(np.ptp(trace.submit_s))))
     if not len(endless):
         return ()
-    which = f"{len(endless):,} of {len(trace):,} jobs run for years, up to {years.max():,.1f}"
+    which = f"{len(endless):,} of {len(trace):,} jobs run for years, up to {np.nanmax(years):,.1f}"
     return (f"duration: {which}; the first is {trace.jobs['job_id'][int(endless[0])]}",)
 
 

@@ -29,8 +29,10 @@ class Figures:
     Attributes
     ----------
     jobs : number of jobs
+    running, waiting : how many of them had not ended, of those whose start is known and of the others
+    without_gpus : how many of them ask for no GPUs
     first_submit_s, last_submit_s, span_s : when they were submitted, seconds from the epoch, and over how long
-    gpu_hours : sum of width x duration
+    gpu_hours : sum of width x duration, of the jobs that ended
     load_gpus : GPU-time over the span of the whole trace, in GPUs
     widths : number of jobs by width
     gpus_mean : mean width
@@ -76,6 +78,9 @@ class Figures:
     quota: int | None = None
     burst_share: float = UNKNOWN
     utilization_mean: float = UNKNOWN
+    running: int = 0
+    waiting: int = 0
+    without_gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,9 @@ class Loop:
 
 def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
     """Figures that need no quota; `span_s` = from the first to the last submission of the whole trace."""
-    p50_s, p90_s, p99_s = (float(q) for q in np.quantile(jobs.duration_s, QUANTILES))
+    open_ = np.isnan(jobs.duration_s)
+    lasted_s = jobs.duration_s[~open_]
+    p50_s, p90_s, p99_s = (float(q) for q in np.quantile(lasted_s, QUANTILES)) if len(lasted_s) else (UNKNOWN,) * 3
     gaps_s = np.diff(jobs.submit_s)
     gap_p50_s, _, gap_p99_s = (float(q) for q in np.quantile(gaps_s, QUANTILES)) if len(gaps_s) else (UNKNOWN,) * 3
     band = clockwork(jobs.submit_s)
@@ -123,7 +130,7 @@ def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
         duration_p50_s=p50_s,
         duration_p90_s=p90_s,
         duration_p99_s=p99_s,
-        duration_mean_s=float(jobs.duration_s.mean()),
+        duration_mean_s=float(lasted_s.mean()) if len(lasted_s) else UNKNOWN,
         duration_spread=p99_s / p50_s,
         interarrival_cv=_variation(gaps_s),
         interarrival_p50_s=gap_p50_s,
@@ -134,6 +141,9 @@ def figures_of(jobs: JobColumns, span_s: float, loop: Loop) -> Figures:
         followed_after_completion=loop.followed,
         followed_at_random=loop.at_random,
         **_waits(jobs.wait_s),
+        running=int((open_ & np.isfinite(jobs.start_s)).sum()),
+        waiting=int(np.isinf(jobs.start_s).sum()),
+        without_gpus=int((jobs.gpus == 0.0).sum()),
     )
 
 

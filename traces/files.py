@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.errors import ConfigError, TraceError, UserError
 from jobcast.traces.owners import draft_room, scratch_room, sweep_drafts
 
 DISK_TROUBLES = {
@@ -45,6 +45,17 @@ class FileBytes:
     def name(self) -> str:
         """The file's name without folders and suffix."""
         return Path(self.path).stem
+
+    def text(self, remedy: str, first_line: int = 1, error: type[UserError] = TraceError) -> str:
+        """The bytes as UTF-8 text; an error names the line that holds other bytes, counted from `first_line`."""
+        try:
+            at, found = self.data.find(b"\0"), "holds binary data"
+            if at < 0:
+                return self.data.decode("utf-8-sig")
+        except UnicodeDecodeError as wrong:
+            at, found = wrong.start, "not UTF-8 text"
+        line = self.data[:at].count(b"\n") + first_line
+        raise error(f"{self.path}, row {line}: {found}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

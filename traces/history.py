@@ -10,7 +10,8 @@ from jobcast.traces.table import Floats, Trace
 def pool_histories(trace: Trace) -> dict[str, PoolHistory]:
     """All events of a trace by pool, names ascending.
 
-    Jobs run as the trace says; without start and end times a job runs from its submission for its duration.
+    Jobs run as the trace says; without start and end times a job runs from its submission for its duration. One that
+    waits when the trace ends has arrived and not started; one that runs has started and not ended.
     """
     submit_s, start_s, end_s = trace.submit_s, trace.start_s, trace.end_s
     gpus, duration_s = trace.gpus.astype(np.float64), trace.duration_s
@@ -27,8 +28,8 @@ def rows_by_pool(trace: Trace) -> dict[str, np.ndarray]:
 
 
 def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, end_s: Floats, duration_s: Floats) -> PoolHistory:
-    by_start = np.argsort(start_s, kind="stable")
-    by_end = np.argsort(end_s, kind="stable")
+    by_start = np.argsort(start_s, kind="stable")[: np.isfinite(start_s).sum()]
+    by_end = np.argsort(end_s, kind="stable")[: np.isfinite(end_s).sum()]
     return PoolHistory(
         arrival_s=submit_s,
         arrival_gpus=gpus,

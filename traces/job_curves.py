@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place
 from jobcast.traces.files import PathLike
@@ -14,7 +14,6 @@ from jobcast.traces.plain_tables import counts_in, names_in, read_plain, write_p
 from jobcast.traces.table import Floats
 from jobcast.traces.typed import numbers_of
 
-Ints = NDArray[np.int64]
 COLUMNS = ("job_id", "epoch", "metric")
 
 

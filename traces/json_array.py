@@ -19,11 +19,7 @@ def values_of(file: FileBytes) -> Iterator[Any]:
     TraceError
         The file is no UTF-8 text or no JSON array; the line names the line of the file.
     """
-    try:
-        text = file.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = file.data[: error.start].count(b"\n") + 1
-        raise TraceError(f"{file.path}, row {line}: not UTF-8 text; copy the file again") from None
+    text = file.text("copy the file again")
     decode = json.JSONDecoder().raw_decode
     at = _after_blanks(text, 0)
     _expect(text, at, "[", file.path)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Ints
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns
 from jobcast.traces.csv_table import read_csv
@@ -19,7 +19,6 @@ from jobcast.traces.parquet import is_parquet
 from jobcast.traces.table import Floats, Trace
 from jobcast.traces.typed import LARGEST_COUNT, numbers_of
 
-Ints = NDArray[np.int64]
 NEEDED = ("app", "batch_size", "epoch", "metric")
 EXTRA = ("progress", "iteration", "grad_sqr", "grad_var")
 """Columns that a file may have: samples and iterations done, squared norm and variance of the gradient."""

@@ -10,7 +10,7 @@ def busy_gpus(start_s: Floats, end_s: Floats, gpus: Floats, edges_s: Floats) -> 
 
     Parameters
     ----------
-    start_s, end_s, gpus : (n_jobs,) when jobs ran, in seconds, and their widths, in any order
+    start_s, end_s, gpus : (n_jobs,) when jobs ran, in seconds, and their widths, in any order; infinite: not yet
     edges_s : (n_edges,) ascending instants
 
     >>> start_s, end_s, gpus = np.array([0.0, 50.0]), np.array([100.0, 150.0]), np.array([2.0, 4.0])
@@ -59,7 +59,7 @@ def share_followed_at_random(arrival_s: Floats, window_s: float) -> float:
 
 def _work_since(since_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
     """GPU-seconds done up to each edge by jobs that began at `since_s` and never ended."""
-    order = np.argsort(since_s, kind="stable")
+    order = np.argsort(since_s, kind="stable")[: np.isfinite(since_s).sum()]
     ahead_s = since_s[order] - edges_s[0]
     count = np.searchsorted(ahead_s, edges_s - edges_s[0], side="right")
     width = np.concatenate(([0.0], np.cumsum(gpus[order])))[count]

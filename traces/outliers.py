@@ -11,8 +11,8 @@ from datetime import datetime
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Ints
 from jobcast.traces.check import Place
 
 DROPPED = "time far from all others"
@@ -32,8 +32,6 @@ DAY_US = 86_400_000_000
 LEAST_GAP_US = 365 * DAY_US
 """However short the trace, a gap of less is none: clusters stand still for months, and traces are put together."""
 _DROPPING: ContextVar[bool] = ContextVar("dropping_outliers", default=False)
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @contextmanager

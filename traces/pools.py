@@ -70,7 +70,7 @@ def write_pools(pools: Iterable[Pool] | PoolsTable, path: PathLike) -> None:
 def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None = None) -> list[Pool]:
     """Quotas that a trace would keep busy to a share of `load`.
 
-    max(widest job, ceil(GPU-time / span / load)) GPUs a pool, names ascending.
+    max(widest job, ceil(GPU-time / span / load)) GPUs a pool, names ascending; pools without GPUs are none.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None 
     ConfigError
         `load` or `span_s` is out of range.
     TraceError
-        The trace holds no jobs.
+        The trace holds no jobs, or none that asks for GPUs.
     """
     if not 0.0 < load <= 1.0:
         raise ConfigError(f"load must be in (0, 1], got {load}; 0.8 keeps quotas 80 % busy")
@@ -94,15 +94,19 @@ def derive_pools(trace: Trace, load: float = DEFAULT_LOAD, span_s: float | None 
     if not 0.0 < span_s < math.inf:
         raise ConfigError(f"span_s must be a number of seconds > 0, got {span_s}; leave it out to use the trace's")
     gpus, gpu_time_s = trace.gpus, trace.gpu_time_s
+    if not gpus.any():
+        raise TraceError(f"{trace.name}: no job asks for GPUs, so no quotas can be derived; give a pools file")
     return [
         Pool(name, max(int(gpus[rows].max()), math.ceil(float(gpu_time_s[rows].sum()) / span_s / load)))
         for name, rows in rows_by_pool(trace).items()
+        if gpus[rows].any()
     ]
 
 
 def _span_s(trace: Trace) -> float:
     submit_s = trace.submit_s
-    return float(submit_s[-1] - submit_s[0]) or float(trace.end_s.max() - submit_s[0])
+    longest_s = (trace.end_s - submit_s[0])[trace.ended].max(initial=0.0)
+    return float(submit_s[-1] - submit_s[0]) or float(longest_s) or 1.0
 
 
 def _parsed(rows: "csv.DictReader[str]", path: str) -> PoolsTable:

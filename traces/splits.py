@@ -24,6 +24,14 @@ class Split:
     test_until_s: float
 
 
+def gpu_jobs(trace: Trace) -> Trace:
+    """The jobs that ask for GPUs, which all predictors are about. Raises TrainingError where a trace has no such."""
+    kept = trace.on_gpus
+    if len(trace) and not len(kept):
+        raise TrainingError(f"{trace.source.path}: none of its {len(trace):,} jobs asks for GPUs; give another trace")
+    return kept
+
+
 def split_by_share(trace: Trace, train_share: float) -> Split:
     """Split a trace at the midnight (UTC) nearest to a share of its span.
 
@@ -129,12 +137,13 @@ def pools_to_learn_from(training: Trace, min_jobs: int) -> tuple[str, ...]:
 
 
 def finished_jobs(trace: Trace, from_s: float | None, until_s: float | None) -> tuple[Trace, float, float]:
-    """The jobs of a window that were over when it ended, its beginning and its end, seconds from the epoch.
+    """The jobs on GPUs of a window that were over when it ended, its beginning and its end, seconds from the epoch.
 
     By default the whole trace, until its last job was over. Raises TrainingError where no job is left.
     """
-    window = trace.between(from_s, until_s)
-    over = window if until_s is None else replace(window, jobs=window.jobs.filter(window.end_s <= until_s))
+    window = trace.between(from_s, until_s).on_gpus
+    known_s = math.inf if until_s is None else until_s
+    over = replace(window, jobs=window.jobs.filter(window.ended & (window.end_s <= known_s)))
     if not len(over):
         raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
     begin_s = float(over.submit_s[0]) if from_s is None else from_s

@@ -1,8 +1,9 @@
 """The canonical job table: one row a job, in order of submission."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Requirements
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
+from jobcast.traces.node_lists import node_names
 from jobcast.traces.outliers import without_outliers
 from jobcast.traces.typed import Typed, typed_columns
 
 MICROSECONDS = 1e6
+NO_GPUS = "no GPUs"
+NOT_ENDED = "no run time (running or waiting)"
+"""Why jobs are left out, as they are counted in `dropped`."""
+ASKED = ("cores", "mem_gb", "account", "qos", "partition", "nodes", "time_limit_s", "priority")
+"""Columns of `Requirements`, in its order."""
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,8 @@ class Trace:
         jobs = _in_order(kept)
         if not isinstance(source, Source):
             source = Source(source or name, _content_hash(jobs), typed.frame.height)
-        return cls(jobs, name, source, (*notes, *typed.notes), {**(dropped or {}), **odd})
+        trace = cls(jobs, name, source, (), {**(dropped or {}), **odd})
+        return replace(trace, notes=(*notes, *typed.notes, *_open_notes(trace)))
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -94,21 +103,27 @@ class Trace:
 
     @property
     def duration_s(self) -> Floats:
-        """Run times in seconds, shape (n_jobs,)."""
+        """Run times in seconds, NaN of jobs that had not ended, shape (n_jobs,)."""
         return self.jobs["duration"].to_numpy()
 
     @property
+    def ended(self) -> Bools:
+        """Whether jobs had ended, so that their run times are known, shape (n_jobs,)."""
+        return self._names("duration")
+
+    @property
     def gpus(self) -> NDArray[np.int64]:
-        """Gang widths, shape (n_jobs,)."""
+        """Gang widths, 0 of jobs of cores alone, shape (n_jobs,)."""
         return self.jobs["gpus"].to_numpy()
 
     @property
     def gpu_time_s(self) -> Floats:
-        """GPU-seconds of work, shape (n_jobs,): duration x the GPUs that it holds for."""
-        return self.duration_gpus * self.duration_s
+        """GPU-seconds of work, shape (n_jobs,): duration x the GPUs that it holds for; 0 while it is not known."""
+        known_s: Floats = np.where(self.ended, self.duration_s, 0.0)
+        return self.duration_gpus * known_s
 
     @property
-    def elastic(self) -> NDArray[np.bool_]:
+    def elastic(self) -> Bools:
         """Whether `gpus` is the most that a job can use and its duration that on one GPU.
 
         It names `min_gpus`, and no `duration_gpus`, which an enriched trace does.
@@ -116,7 +131,7 @@ class Trace:
         return self._names("min_gpus") & ~self.bound
 
     @property
-    def bound(self) -> NDArray[np.bool_]:
+    def bound(self) -> Bools:
         """Whether a job takes its duration, alone on `duration_gpus` GPUs, under every law of progress."""
         return self._names("duration_gpus")
 
@@ -130,13 +145,18 @@ class Trace:
 
     @property
     def start_s(self) -> Floats:
-        """When jobs started, seconds from the epoch: `start_time`, else the submission, shape (n_jobs,)."""
-        return self._time_or("start_time", self.submit_s)
+        """When jobs started, seconds from the epoch: `start_time`, else the submission, shape (n_jobs,).
+
+        Infinite for those that had not: neither start nor run time is told, in a trace that has starts.
+        """
+        if "start_time" not in self.jobs.columns:
+            return self.submit_s
+        return self._time_or("start_time", np.where(self.ended, self.submit_s, np.inf))
 
     @property
     def end_s(self) -> Floats:
-        """When jobs ended, seconds from the epoch: `end_time`, else start + duration, shape (n_jobs,)."""
-        return self._time_or("end_time", self.start_s + self.duration_s)
+        """When jobs ended, seconds from the epoch: `end_time`, else start + duration, else infinite, (n_jobs,)."""
+        return self._time_or("end_time", np.where(self.ended, self.start_s + self.duration_s, np.inf))
 
     @property
     def due_s(self) -> Floats:
@@ -167,13 +187,26 @@ class Trace:
         last = len(self) if until_s is None else int(np.searchsorted(submit_s, until_s, side="left"))
         return replace(self, jobs=self.jobs.slice(first, max(0, last - first)))
 
+    def without(self, rows: Bools, reason: str) -> "Trace":
+        """The trace without the jobs of some rows, (n_jobs,), which are counted under a reason."""
+        count = int(rows.sum())
+        if not count:
+            return self
+        dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + count}
+        return replace(self, jobs=self.jobs.filter(~rows), dropped=dropped)
+
+    @property
+    def on_gpus(self) -> "Trace":
+        """The jobs that ask for GPUs: those that forecasts of GPUs and replays are about."""
+        return self.without(self.gpus == 0, NO_GPUS)
+
     def values(self, name: str) -> list[Any]:
         """What a column says of each job; None of all where there is no such column."""
         return self.jobs[name].to_list() if name in self.jobs.columns else [None] * len(self)
 
     def to_jobs(self) -> tuple[list[Job], Floats]:
         """Jobs as anybody may see them (`seq` = position in the table) and, apart, their run times in seconds."""
-        columns: list[list[Any]] = [
+        columns: list[Iterable[Any]] = [
             self.jobs["job_id"].to_list(),
             self.jobs["pool"].to_list(),
             self.submit_s.tolist(),
@@ -181,20 +214,40 @@ class Trace:
             self._filled("user", ""),
             self._filled("tag", ""),
             self._filled("preemptible", False),
-            [None] * len(self),
+            repeat(None),
             self._filled("weight", 1.0),
+            self.due_s.tolist() if "deadline" in self.jobs.columns else repeat(np.inf),
+            self.jobs["min_gpus"].clip(1).fill_null(0).to_list() if "min_gpus" in self.jobs.columns else repeat(0),
+            self._requirements(),
         ]
         return list(map(Job, range(len(self)), *columns)), self.duration_s
 
-    def _names(self, column: str) -> NDArray[np.bool_]:
+    def _requirements(self) -> Iterable[Requirements | None]:
+        """What jobs ask for beside GPUs, one object for all that ask alike; None where nothing is told.
+
+        `nodes` of a job that started are those where it ran: what came of its request, which nobody knew.
+        """
+        told = [name for name in ASKED if self._names(name).any()]
+        if not told:
+            return repeat(None)
+        untold = [pl.lit(None).alias(name) for name in ASKED if name not in told]
+        asked = (
+            self.jobs.with_columns(untold)
+            .select(ASKED)
+            .with_columns(nodes=pl.when(~pl.Series(self._names("start_time"))).then("nodes"))
+        )
+        made = {row: _requirements(*row) for row in asked.unique().iter_rows()}
+        return [made[row] for row in asked.iter_rows()]
+
+    def _names(self, column: str) -> Bools:
         """(n_jobs,) whether a job fills a column."""
         if column not in self.jobs.columns:
-            return np.zeros(len(self), dtype=np.bool_)
+            return np.zeros(len(self), dtype=bool)
         return self.jobs[column].is_not_null().to_numpy()
 
-    def _filled(self, column: str, empty: str | bool | float) -> list[Any]:
+    def _filled(self, column: str, empty: str | bool | float) -> Iterable[Any]:
         if column not in self.jobs.columns:
-            return [empty] * len(self)
+            return repeat(empty)
         return self.jobs[column].fill_null(empty).to_list()
 
     def _time_or(self, column: str, otherwise: Floats) -> Floats:
@@ -202,6 +255,36 @@ class Trace:
             return otherwise
         known = self.jobs[column]
         return np.where(known.is_not_null().to_numpy(), _seconds(known.fill_null(strategy="zero")), otherwise)
+
+
+def _requirements(
+    cores: float | None,
+    mem_gb: float | None,
+    account: str | None,
+    qos: str | None,
+    partition: str | None,
+    nodes: str | None,
+    limit_s: float | None,
+    priority: float | None,
+) -> Requirements | None:
+    names, limit_s = tuple(node_names(nodes or "") or ()), np.inf if limit_s is None else limit_s
+    asked = Requirements(cores, mem_gb, account or "", qos or "", partition or "", names, limit_s, priority)
+    return None if asked == Requirements() else asked
+
+
+def _open_notes(trace: Trace) -> tuple[str, ...]:
+    """What becomes of jobs that had not ended, and of those that ask for no GPUs."""
+    ended, running, plain = trace.ended, np.isfinite(trace.start_s), trace.gpus == 0
+    notes = []
+    if count := int((~ended).sum()):
+        which = f"{int((~ended & running).sum()):,} running, {int((~ended & ~running).sum()):,} waiting"
+        notes.append(
+            f"duration: empty in {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
+            "arrivals, replays leave them out"
+        )
+    if count := int(plain.sum()):
+        notes.append(f"gpus: 0 in {count:,} of {len(trace):,} jobs: forecasts and replays leave them out")
+    return tuple(notes)
 
 
 def _seconds(times: pl.Series) -> Floats:

@@ -7,18 +7,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError, TrainingError
+from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import Stretches, fit_stretches
 from jobcast.models.curves.forecast import CurveForecast
 from jobcast.models.curves.known_apps import KnownApps, known_apps
-from jobcast.models.curves.metrics import bounds, limits, prefix_directions
 from jobcast.models.curves.milestones import cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.traces.learning_curves import LearningCurve
-
-Floats = NDArray[np.float64]
 
 
 class AccuracyCurve:

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers
 from jobcast.models.curves.pooling import ByApp, core_numbers
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.traces.learning_curves import LearningCurve
 
-Floats = NDArray[np.float64]
 LEVEL = 0.9
 DEFAULT_POINTS = 200
 """Before an application is seen, deviations are normal, as computed; kept as so many quantiles."""

@@ -13,11 +13,11 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.curves.columns import ANNEALED, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
 from jobcast.models.curves.scaling import FREE
 
 njit: Any = numba.njit
-Floats = NDArray[np.float64]
 TEMPER = 0.3
 """Power of the evidence: points of a curve hang together, so that they tell less than as many independent ones."""
 FAMILY_VARIANCE = 6.0

@@ -3,14 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jobcast.models.curves.families import FAMILIES, WIDEST
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.models.curves.shape import usual_progress
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

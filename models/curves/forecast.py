@@ -7,15 +7,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.curves.columns import BASE, LAST, LENGTH, ORIGIN, PER_V, SHARE
-from jobcast.models.curves.families import NAMES
 from jobcast.models.curves.fitting import Fits
 from jobcast.models.curves.known_apps import KnownApps
 from jobcast.models.curves.milestones import Cuts, untold_sd
 from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers
+from jobcast.models.curves.prior import NAMES
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEVEL = 0.9
 GRID = 65
 """Epochs at which it is asked when a target is reached, evenly spaced from the last seen to the last."""

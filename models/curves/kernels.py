@@ -8,8 +8,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
+
 njit: Any = numba.njit
-Floats = NDArray[np.float64]
 _F1, _F2, _F3 = (types.Array(types.float64, n, "C") for n in (1, 2, 3))
 _I1 = types.Array(types.int64, 1, "C")
 POW3, POW4, LOGLOG, VAPOR, HILL3, MMF, EXP4, JANOSCHEK, WEIBULL, LOG_POWER, ILOG2 = range(11)

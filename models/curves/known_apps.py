@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.curves.numbers import AppCurve
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 PLACES = 101
 """Of an application's mean curve, at equal shares of the epochs."""
 APP_SD, APP_CURVES = 0.05, 2.0

@@ -1,10 +1,9 @@
-"""Learning a prior over the families' parameters from finished curves with PyMC; and the posterior of one curve.
+"""Learning a prior over the families' parameters from finished curves with PyMC.
 
 Parameters of a curve are those of all applications, plus a deviation of its application, plus its own; noise has one
 standard deviation a family, which takes up what the family cannot follow. All families are fitted in one model, by
 mean-field variational inference (Kucukelbir et al., 2017): NUTS takes trees of depth 8 and minutes a family. A curve's
-own parameters are whitened by Laplace's approximation, so that mean-field is close to the truth. The posterior of one
-curve is sampled by NUTS: what MAP and Laplace's approximation are checked against.
+own parameters are whitened by Laplace's approximation, so that mean-field is close to the truth.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
-from jobcast.models.curves.families import FAMILIES, WIDEST
 from jobcast.models.curves.finished import FinishedCurves
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
 from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 
-Floats = NDArray[np.float64]
 STEPS = 4000
 LEARNING_RATE = 0.03
 DRAWS = 400
@@ -92,53 +89,6 @@ def learn_prior(
         drawn = fit.sample(draws, random_seed=seed, return_inferencedata=False)
     values = {name: np.asarray(drawn[name], np.float64) for name in drawn.varnames}
     return _prior_of(values, finished)
-
-
-def posterior_draws(
-    family: str,
-    x: Floats,
-    v: Floats,
-    sd: Floats,
-    prior: CurvePrior,
-    seed: int = 0,
-    draws: int = 1000,
-) -> tuple[Floats, int]:
-    """Draws of one family's parameters given one curve, by NUTS (Hoffman and Gelman, 2014) in two chains.
-
-    Residuals are normal up to `kernels.HUBER` standard deviations and count linearly beyond, as in the online fit.
-
-    Parameters
-    ----------
-    family : name
-    x, v, sd : (n_points,) places, scaled metric and its standard deviation
-    prior : of the parameters
-    seed, draws : draws of each chain
-
-    Returns
-    -------
-    (2 x draws, k) parameters, and how many transitions diverged
-    """
-    from jobcast.models.curves.kernels import HUBER
-
-    pm = pymc()
-    with pm.Model():
-        parameters = pm.Normal("parameters", np.array(prior.mean[family]), np.array(prior.sd[family]))
-        fitted = FORMULAS[family](pm.math, x, np.log(x), [parameters[i] for i in range(len(prior.mean[family]))])
-        off = pm.math.abs((v - fitted) / sd)
-        cost = pm.math.switch(off > HUBER, HUBER * (2 * off - HUBER), off**2)
-        pm.Potential("fit", -0.5 * cost.sum())
-        sampled = pm.sample(
-            draws,
-            tune=draws,
-            chains=2,
-            cores=1,
-            random_seed=seed,
-            target_accept=0.95,
-            progressbar=False,
-            compute_convergence_checks=False,
-        )
-    values = np.asarray(sampled.posterior["parameters"], np.float64)
-    return values.reshape(-1, values.shape[-1]), int(sampled.sample_stats["diverging"].sum())
 
 
 def pymc() -> Any:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 AT_ONCE = 0.85
 """Share of a jump that comes with the first epoch after the cut; the rest comes evenly until the next."""
 

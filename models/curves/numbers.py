@@ -4,13 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.curves.shape import USUAL_RATE
 
-Floats = NDArray[np.float64]
 ANNEALING = 4.0
 """Standard deviations of noise that annealing gives back, times the root of the share of epochs ahead; a default."""
 SPREAD_SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)

@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.curves.columns import ANNEALED, BASE, LEVEL, PER_V, SHARE
-from jobcast.models.curves.families import FAMILIES
+from jobcast.models.curves.finished import bounds
 from jobcast.models.curves.fitting import Stretches, fit_stretches
 from jobcast.models.curves.known_apps import app_curve
-from jobcast.models.curves.metrics import bounds
 from jobcast.models.curves.numbers import ANNEALING, CUT_SIZE_SD, CUT_SIZES, CurveNumbers
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.models.curves.shape import end_level
 from jobcast.traces.learning_curves import LearningCurve
 
-Floats = NDArray[np.float64]
 ByApp = Mapping[str, Sequence[LearningCurve]]
 PRIOR_APPS = 2.0
 """Applications that the defaults of families count as."""

@@ -17,11 +17,11 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.curves.columns import CENTER, LEVEL
 from jobcast.models.curves.scaling import FREE, MISFIT
 
 njit: Any = numba.njit
-Floats = NDArray[np.float64]
 RATES, WIDEST_FACTOR = 15, 6.0
 """Of the grid, evenly spaced in log r, up to so many times the usual rate and down to that part of it."""
 RATE_SD, RATE_FREEDOM = 0.25, 2.0

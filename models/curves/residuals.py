@@ -15,10 +15,10 @@ from pytensor.graph.op import Op
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.type import TensorType
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.curves.finished import FinishedCurves
 from jobcast.models.curves.kernels import value_and_gradient
 
-Floats = NDArray[np.float64]
 compiled: Any = njit(cache=True)
 
 

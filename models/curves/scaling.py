@@ -11,8 +11,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.models.curves.columns import (
     ANNEALED,
     BASE,
@@ -30,8 +30,6 @@ from jobcast.models.curves.columns import (
 )
 
 njit: Any = numba.njit
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST_POINTS = 16
 """A long prefix is averaged into as many bins, evenly spaced in log x."""
 MISFIT, MISFIT_AGE = 0.02, 1.0

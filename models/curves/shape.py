@@ -5,9 +5,9 @@ little is to come. So the share of the epochs tells more about what is left than
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from jobcast.domain.arrays import Floats
+
 KNOTS = 201
 """Of a progress, at equal shares of the epochs from 0 to 1."""
 USUAL_RATE = 9.5

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.epoch_time.jobs import Places, ProfiledJob
-from jobcast.models.epoch_time.prior import Residual, StepPrior
-from jobcast.models.epoch_time.shape import COUNT, SCALE, Floats, log_step_s
+from jobcast.models.epoch_time.prior import COUNT, SCALE, Residual, StepPrior, log_step_s
 
 STEPS = 60
 DAMPING, EASED, RAISED, MOST_DAMPED = 1e-3, 5.0, 5.0, 1e9

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.models.epoch_time.fitting import Fit, fit_points, forecast_log
-from jobcast.models.epoch_time.jobs import SPREADS, ProfiledJob
-from jobcast.models.epoch_time.plans import PLANS, pick_points
-from jobcast.models.epoch_time.prior import ANY_SCALE, Residual, StepPrior
-from jobcast.models.epoch_time.shape import COUNT, SCALE, Floats
+from jobcast.models.epoch_time.jobs import PLANS, SPREADS, ProfiledJob, pick_points
+from jobcast.models.epoch_time.prior import ANY_SCALE, COUNT, SCALE, Residual, StepPrior
 
 GUESS = 3.0
 ROUNDS = 6

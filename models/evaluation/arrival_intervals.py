@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.features.corpus import Mask
 from jobcast.models.evaluation.intervals import CONFIDENCE, Interval, day_weights, days_of, interval, sums_by_day
 from jobcast.models.scores import ECE_BINS
 
 RANKS = 2000
 """Groups of rows of neighbouring probabilities in which the draws' PR-AUC is counted; off by less than 0.001."""
-Floats = NDArray[np.float64]
 
 
 class DayDraws:

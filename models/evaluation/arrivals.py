@@ -12,9 +12,7 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models import baselines, scores
 from jobcast.models.evaluation.arrival_intervals import arrival_intervals
-from jobcast.models.evaluation.blocks import checked
-from jobcast.models.evaluation.groups import duration_groups
-from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.evaluation.intervals import DRAWS, checked, duration_groups
 from jobcast.models.evaluation.recalls import recall_by_pool, recall_per_pool_hour
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.traces.learning_curves import LearningCurve
 
 LEVEL = 0.9
 LEAST_EPOCHS = 3
 """Of an application that is left out: of two epochs, half of them seen, the whole range is what is still to come."""
-Floats = NDArray[np.float64]
 CurveFigures = dict[str, Any]
 
 

@@ -1,28 +1,135 @@
-"""How good JobDuration is on a later window."""
+"""How good JobDuration is on a later window.
 
-from collections.abc import Mapping, Sequence
+Rules of duration bins to beat: what one would forecast without learning anything.
+
+Confidence intervals of the figures of duration bins, from sums by day.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
+from jobcast.features.durations import duration_columns, edges_s
 from jobcast.models import scores
+from jobcast.models.duration_booster import last_n, shares, tag_pool_width
 from jobcast.models.duration_data import bins_of
-from jobcast.models.evaluation.duration_baselines import baseline_figures
-from jobcast.models.evaluation.duration_intervals import duration_intervals
-from jobcast.models.evaluation.intervals import DRAWS
-from jobcast.models.job_duration import JobDuration
+from jobcast.models.evaluation.intervals import DRAWS, Interval, day_block_intervals, days_of, sums_by_day
+from jobcast.models.job_duration import PRIOR_WEIGHT, JobDuration
+from jobcast.models.scores import ECE_BINS
 from jobcast.traces.table import Trace
+
+LIKE_WIDTH = 20
+"""Finished jobs of the same pool and width that a rule counts."""
+Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
+
+
+def majority(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """No votes: the training data's shares decide."""
+    return np.zeros((len(rows), len(horizons_min) + 1))
+
+
+def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The last finished job of the same pool and width, else of the pool."""
+    columns, log_edges = duration_columns(horizons_min), [math.log(edge) for edge in edges_s(horizons_min)]
+    like, pool = (rows[:, columns.index(f"{group} log last s")] for group in ("pool_width", "pool"))
+    log_s = np.where(np.isnan(like), pool, like)
+    votes = np.zeros((len(rows), len(horizons_min) + 1))
+    known = np.flatnonzero(~np.isnan(log_s))
+    votes[known, np.searchsorted(log_edges, log_s[known], side="left")] = 1.0
+    return votes
+
+
+def last_20_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The last 20 finished jobs of the same pool and width, else of the pool."""
+    return last_n(rows, len(horizons_min) + 1, LIKE_WIDTH)
+
+
+def paper(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The rule of SIA, section 5.4.2."""
+    return tag_pool_width(rows, len(horizons_min) + 1)
+
+
+DURATION_RULES: Mapping[str, Votes] = {
+    "majority": majority,
+    "last_finished": last_finished,
+    "last_20_pool_width": last_20_pool_width,
+    "tag_pool_width": paper,
+}
+"""Name -> rule: the votes by bin, (n_jobs, B), of (rows, inner edges of the bins in minutes)."""
+
+
+def baseline_figures(
+    rows: Floats, truth: Ints, prior: Floats, horizons_min: Sequence[float]
+) -> dict[str, dict[str, Any]]:
+    """Figures of each rule, as `scores.bin_scores` without `by_bin`.
+
+    The bin with most votes is forecast, the longer of equals, and the training data's most frequent one where none
+    votes. Probabilities are votes mixed with the training data's shares, as a rule of `JobDuration` mixes them.
+
+    Parameters
+    ----------
+    rows : (n_jobs, F)
+    truth : (n_jobs,) true bins
+    prior : (B,) the training data's shares
+    """
+    told = {}
+    for name, rule in DURATION_RULES.items():
+        votes = rule(rows, horizons_min)
+        forecast = scores.likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, prior))
+        probability = shares(votes, prior, PRIOR_WEIGHT)
+        told[name] = scores.bin_scores(truth, forecast, probability, bin_labels(horizons_min))
+        del told[name]["by_bin"]
+    return told
+
+
+def duration_intervals(
+    truth: Ints, forecast: Ints, probability: Floats, submit_s: Floats, draws: int
+) -> dict[str, Interval]:
+    """Intervals of accuracy, macro F1, log loss, calibration error and the under-predicted share, by days.
+
+    Parameters
+    ----------
+    truth, forecast, submit_s : (n_jobs,)
+    probability : (n_jobs, B)
+    draws : of days; 0 gives {}
+    """
+    if not draws:
+        return {}
+    n_bins, row = probability.shape[1], np.arange(len(truth))
+    sure, right = probability[row, forecast], forecast == truth
+    which = np.minimum((sure * ECE_BINS).astype(np.int64), ECE_BINS - 1)
+    columns = {
+        "n": np.ones(len(truth)),
+        "accuracy": right,
+        "under_predicted": forecast < truth,
+        "log_loss": -np.log(np.maximum(probability[row, truth], np.finfo(np.float64).tiny)),
+    }
+    columns |= {f"hits {b}": right & (truth == b) for b in range(n_bins)}
+    columns |= {f"both {b}": (truth == b).astype(np.float64) + (forecast == b) for b in range(n_bins)}
+    columns |= {f"gap {b}": np.where(which == b, sure - right, 0.0) for b in range(ECE_BINS)}
+    days, sums = sums_by_day(days_of(submit_s), columns)
+
+    def figures(weights: Floats) -> Mapping[str, float | None]:
+        total = {name: float(weights @ column) for name, column in sums.items()}
+        f1 = [2 * total[f"hits {b}"] / total[f"both {b}"] for b in range(n_bins) if total[f"both {b}"]]
+        plain = {name: total[name] / total["n"] for name in ("accuracy", "under_predicted", "log_loss")}
+        gaps = sum(abs(total[f"gap {b}"]) for b in range(ECE_BINS))
+        return {**plain, "macro_f1": float(np.mean(f1)), "ece": gaps / total["n"]}
+
+    return day_block_intervals(figures, days, draws)
+
 
 CONFIDENT_SHARE = 0.5
 """Share of the forecasts that count as the more confident ones."""
 WHOLE = ("accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
 """Figures of a pool or width."""
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

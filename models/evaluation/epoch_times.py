@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.fitting import forecast_log
-from jobcast.models.epoch_time.jobs import Places, ProfiledJob
+from jobcast.models.epoch_time.jobs import MOST_POINTS, Places, ProfiledJob, draw_points, pick_points
 from jobcast.models.epoch_time.learning import NORMAL_90
-from jobcast.models.epoch_time.plans import MOST_POINTS, draw_points, pick_points
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 ENDS = (0.05, 0.95)
 """Of the spread over random draws of points."""

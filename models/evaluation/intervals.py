@@ -1,13 +1,67 @@
 """Confidence intervals by drawing whole days anew: errors of one day hang together, rows are no independent draws.
 
 SIA, appendix B (3): "poor prediction quality for a pool at time t often implies poor prediction quality at t + tau".
+
+What the evaluations share: blocks of figures, one a horizon.
+
+Pools grouped by how long their jobs run. SIA, appendix B, Table 23.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import TrainingError
+from jobcast.domain.horizons import bin_labels, duration_bin
+from jobcast.traces.table import Trace
+
+
+def checked(blocks: dict[str, Any]) -> dict[str, Any]:
+    """Blocks by horizon, of which one at least has rows (`n`); the others' figures are None.
+
+    Raises
+    ------
+    TrainingError
+        None has rows.
+    """
+    if not any(block["n"] for block in blocks.values()):
+        raise TrainingError(
+            f"there is nothing to score: no pool has a window of {' or '.join(blocks)} within the time to score; "
+            f"widen --from and --until"
+        )
+    return blocks
+
+
+GROUP_EDGES_MIN = (5, 60, 720)
+"""Mean durations between the groups, minutes. SIA, Table 23."""
+SECONDS_A_MINUTE = 60.0
+
+
+def mean_durations_min(trace: Trace) -> dict[str, float]:
+    """Mean run time of each pool's jobs that had ended, minutes."""
+    ended = trace.ended
+    pools, position = np.unique(trace.jobs["pool"].to_numpy().astype(str)[ended], return_inverse=True)
+    seconds = np.bincount(position, weights=trace.duration_s[ended]) / np.bincount(position)
+    return dict(zip(pools.tolist(), (seconds / SECONDS_A_MINUTE).tolist(), strict=True))
+
+
+def duration_groups(pools: Iterable[str], mean_min: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
+    """Pools by group, groups from short to long; pools of unknown mean and empty groups are left out.
+
+    >>> duration_groups(["a", "b", "c", "d"], {"a": 5.0, "b": 2000.0, "c": 1.0})
+    {'<=5min': ('a', 'c'), '>720min': ('b',)}
+    """
+    labels = bin_labels(GROUP_EDGES_MIN)
+    groups: dict[str, tuple[str, ...]] = dict.fromkeys(labels, ())
+    for pool in pools:
+        if pool in mean_min:
+            label = labels[duration_bin(SECONDS_A_MINUTE * mean_min[pool], GROUP_EDGES_MIN)]
+            groups[label] = (*groups[label], pool)
+    return {label: members for label, members in groups.items() if members}
+
 
 DAY_S = 86400.0
 DRAWS = 400
@@ -16,7 +70,6 @@ LEAST_DAYS = 5
 """Fewer days tell nothing of how days differ."""
 LEAST_DEFINED = 0.5
 """Share of the draws in which a figure must be defined."""
-Floats = NDArray[np.float64]
 Interval = list[float] | None
 """[low, high], None where there is no telling."""
 

@@ -16,8 +16,7 @@ from jobcast.features.corpus import REMEDY, STEP_S, active_grid
 from jobcast.features.loads import sliding_max
 from jobcast.features.targets import load_within
 from jobcast.models import baselines, scores
-from jobcast.models.evaluation.blocks import checked
-from jobcast.models.evaluation.intervals import DRAWS, day_block_intervals, days_of, sums_by_day
+from jobcast.models.evaluation.intervals import DRAWS, checked, day_block_intervals, days_of, sums_by_day
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad, total_new_load
 from jobcast.models.will_jobs_arrive import WillJobsArrive

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.features.corpus import Mask
 
 HOUR_S = 3600.0
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-Floats = NDArray[np.float64]
 
 
 def recall_per_pool_hour(arrives: Mask, declared: Mask, pool_index: NDArray[Any], tick_s: Floats) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.regimes.trajectories import POINTS, progress_at
@@ -26,7 +27,6 @@ from jobcast.models.regimes.trajectories import POINTS, progress_at
 LEVEL = 0.9
 TINY = 1e-6
 """Of a job's run time: an interval that is shorter is a point, and a difference below it none."""
-Floats = NDArray[np.float64]
 
 
 class Rule(Protocol):

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from jobcast.models.regimes.greedy import Greedy
 from jobcast.models.regimes.prior import RegimePrior, RunTime
-from jobcast.models.regimes.restatement import Restatement
-from jobcast.models.regimes.standard_bayes import StandardBayes
+from jobcast.models.regimes.rules import Greedy, Restatement, StandardBayes
 from jobcast.models.regimes.trajectories import ADAPTATIONS, Adaptation
 
 __all__ = [

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.models.regimes.finished import MOST_PIECES, Floats
+from jobcast.models.regimes.finished import MOST_PIECES
 from jobcast.models.regimes.numbers import Numbers
 from jobcast.models.regimes.pieces import Piece, survival
 from jobcast.models.regimes.trajectories import epochs_left

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.regimes.ahead import shortest
-from jobcast.models.regimes.finished import Floats
 from jobcast.models.regimes.trajectories import POINTS, progress_at
 
 WANTED = (0.5, 0.9)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes.trajectories import UNKNOWN, Adaptation
 
 Key = tuple[str, ...]
 """(mode, model, batch size) as text, or the first one or two of them."""
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 MOST_PIECES = 6
 """Pieces that have numbers of their own; later ones share those of the last."""

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.models.regimes.finished import MOST_PIECES, Finished, Floats, Ints
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.models.regimes.finished import MOST_PIECES, Finished
 
 STEPS = 8000
 LEARNING_RATE = 0.03

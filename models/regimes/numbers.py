@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.training import Training
-from jobcast.models.regimes.finished import MOST_PIECES, Finished, Floats, Key, key_of
+from jobcast.models.regimes.finished import MOST_PIECES, Finished, Key, key_of
 from jobcast.models.regimes.learning import MOST_SHARE, Drawn, Levels
 from jobcast.models.regimes.pieces import Piece
 

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.models.regimes.ahead import MOST_AHEAD, Prior, mean_regimes, shortest, time_nodes
 from jobcast.models.regimes.calibration import ALL, OPEN, calibrated, stated
-from jobcast.models.regimes.finished import Finished, Floats, Key
+from jobcast.models.regimes.finished import Finished, Key
 from jobcast.models.regimes.learning import STEPS, learn
-from jobcast.models.regimes.needs import training_of
 from jobcast.models.regimes.numbers import Numbers, numbers_for, numbers_of
+from jobcast.models.regimes.rules import training_of
 from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, whole
 
 LEVEL = 0.9

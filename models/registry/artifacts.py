@@ -8,8 +8,7 @@ from typing import Any
 
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
-from jobcast.models.registry.home import find_home
-from jobcast.models.registry.layout import SCHEME, artifact_folder, home_of_database
+from jobcast.models.registry.home import SCHEME, artifact_folder, find_home, home_of_database
 
 
 class JobcastArtifactRepository(LocalArtifactRepository):

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import jobcast
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import digest
-from jobcast.models.registry.layout import store_folder
+from jobcast.models.registry.home import store_folder
 from jobcast.traces.files import replacing
 
 PACKAGE = "jobcast"

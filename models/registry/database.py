@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel
-from jobcast.models.registry.layout import database_file
+from jobcast.models.registry.home import database_file
 from jobcast.traces.files import disk_trouble, unwritable
 
 MS_PER_S = 1000.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.database import unreadable
-from jobcast.models.registry.layout import ARTIFACT_ROOT, database_file, database_uri
+from jobcast.models.registry.home import ARTIFACT_ROOT, database_file, database_uri
 from jobcast.traces.files import disk_trouble, flush_one, unwritable
 from jobcast.traces.owners import draft_room, scratch_room
 

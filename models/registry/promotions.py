@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobcast.models.registry.cards import RegisteredModel
 from jobcast.models.registry.database import StoreDatabase
-from jobcast.models.registry.layout import store_folder
+from jobcast.models.registry.home import store_folder
 from jobcast.traces.files import replacing
 
 if TYPE_CHECKING:

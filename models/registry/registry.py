@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel, content_sha256
 from jobcast.models.registry.database import StoreDatabase
-from jobcast.models.registry.home import find_home
-from jobcast.models.registry.layout import artifact_folder
+from jobcast.models.registry.home import artifact_folder, find_home
 from jobcast.models.registry.promotions import left_by, move_alias, move_together, remember
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
 from jobcast.models.registry.runs import sweep_locked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobcast.models.registry.code_archive import code_folder
 from jobcast.models.registry.database import StoreDatabase, UnfinishedRun
-from jobcast.models.registry.layout import artifact_folder, store_folder
+from jobcast.models.registry.home import artifact_folder, store_folder
 from jobcast.models.registry.promotions import end_move, is_half_moved
 from jobcast.models.registry.references import CHALLENGER, CHAMPION
 from jobcast.models.registry.store_lock import locked

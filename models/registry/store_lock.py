@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry.layout import store_folder
+from jobcast.models.registry.home import store_folder
 from jobcast.traces.files import unwritable
 from jobcast.traces.owners import Owner
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyView
-from jobcast.pipelines.energy.believing import noisy
+from jobcast.pipelines.energy.forecasting import noisy
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.energy.simulating import replay_scene
 from jobcast.schedulers.energy.objective import deployed_s

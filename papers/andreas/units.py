@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobcast.pipelines.energy.believing import noisy
+from jobcast.pipelines.energy.forecasting import noisy
 from jobcast.pipelines.energy.simulating import simulate_energy
 from jobcast.simulator.metrics import figures
 from papers.andreas.workloads import Workload, read_workload

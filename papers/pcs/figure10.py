@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.search.evaluating import simulated
-from jobcast.pipelines.search.objectives import parse_objectives
-from jobcast.pipelines.search.pareto import behind
+from jobcast.pipelines.search.evaluating import parse_objectives, simulated
+from jobcast.pipelines.search.proposing import behind
 from papers.pcs.figure3 import Trial, Value
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, configs, fresh_samples, front_of
 from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of

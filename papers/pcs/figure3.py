@@ -9,9 +9,8 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.plots import INK
-from jobcast.pipelines.search.evaluating import Candidate, World, simulated
-from jobcast.pipelines.search.objectives import parse_objectives
-from jobcast.pipelines.search.pareto import uncovered
+from jobcast.pipelines.search.evaluating import Candidate, World, parse_objectives, simulated
+from jobcast.pipelines.search.proposing import uncovered
 from jobcast.pipelines.search.workload import Sample
 from papers.pcs.fronts import CLUSTERS, MEANS, NAMES, SEARCHES, fresh_samples, front_of, picks
 from papers.pcs.measured import CONFIGURED, THEIRS, published_configs

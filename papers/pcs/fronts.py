@@ -10,9 +10,8 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.elastic.scene import ElasticScene
-from jobcast.pipelines.search.evaluating import World
+from jobcast.pipelines.search.evaluating import World, parse_objectives
 from jobcast.pipelines.search.front import Front, Row, read_front, write_front
-from jobcast.pipelines.search.objectives import parse_objectives
 from jobcast.pipelines.search.searching import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.search.workload import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig

@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.search.pareto import hypervolume_curve, pareto_mask
+from jobcast.pipelines.search.proposing import hypervolume_curve, pareto_mask
 from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, search
 from papers.sheets import Claim, grid, write_csv
 

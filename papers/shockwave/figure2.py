@@ -12,6 +12,7 @@ from jobcast.pipelines.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
 from jobcast.pipelines.plots import legend_beside, styles
 from jobcast.pipelines.rounds import Declared, round_workload, work_forecasts
 from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
 from jobcast.schedulers.run_times import RunTimes
@@ -107,7 +108,7 @@ def doubling_job(scene: WholeScene) -> int:
 
 def watch(scene: WholeScene, seq: int, policy: str, spec: ForecastSpec) -> Watched:
     """Replay a scene and watch one job."""
-    workload = round_workload(scene, RESTART_S)
+    workload = round_workload(scene, RoundMechanism(restart_s=RESTART_S))
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:

@@ -1,43 +1,42 @@
 """`jobcast drift`: does a version still fit what comes, week by week?"""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import (
-    Finite,
-    check_places,
-    console_of,
-    json_option,
-    overlap_option,
-    table_or_json,
-    tell_notes,
-    trace_option,
-    window_options,
-)
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="drift")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
-@trace_option()
-@window_options
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write report.html and drift.json there.")
-@click.option("--switches-out", type=click.Path(path_type=Path), metavar="FILE", help="Write switches for sia: CSV.")
+@options.trace_option()
+@options.window_options
+@click.option("--html", type=options.FILE, help="Write a page with the plots.")
+@click.option("--out", type=options.FILE, metavar="DIR", help="Write report.html and drift.json there.")
+@click.option("--switches-out", type=options.FILE, metavar="FILE", help="Write switches for sia: CSV.")
 @click.option(
     "--most-missed",
-    type=Finite(0, 1),
+    type=options.Finite(0, 1),
     default=0.5,
     show_default=True,
     help="Of the windows with arrivals, before sharing is switched off.",
 )
-@click.option("--switch-days", type=Finite(0, min_open=True), default=14.0, show_default=True, help="That it looks at.")
+@click.option(
+    "--switch-days",
+    "days",
+    type=options.Finite(0, min_open=True),
+    default=14.0,
+    show_default=True,
+    help="That it looks at.",
+)
 @click.option("--least-arrivals", type=click.IntRange(min=1), default=20, show_default=True, help="That it needs.")
-@overlap_option
-@json_option
+@options.overlap_option
+@options.json_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     predictor: str,
     trace_path: Path,
     from_s: float | None,
@@ -45,11 +44,9 @@ def command(
     html: Path | None,
     out: Path | None,
     switches_out: Path | None,
-    most_missed: float,
-    switch_days: float,
-    least_arrivals: int,
     allow_overlap: bool,
     json_to: str | None,
+    **asked: Any,
 ) -> None:
     """Base rate, inputs, calibration and misses of a version by week, with a verdict on each.
 
@@ -72,10 +69,9 @@ def command(
     from jobcast.pipelines.lifecycle.switches_file import write_switches
     from jobcast.traces.readers import read_trace
 
-    console, reference = console_of(ctx), parse_reference(predictor)
+    console, reference = options.console_of(ctx), parse_reference(predictor)
     files = {"--html": html, "--switches-out": switches_out}
-    check_places(json_to, (trace_path,), files, {"--out": out})
-    rule = SwitchRule(most_missed, switch_days, least_arrivals)
+    options.check_places(json_to, (trace_path,), files, {"--out": out})
     trace = read_trace(trace_path)
     with console.progress(f"drift {predictor}") as step:
         found = drift(
@@ -84,7 +80,7 @@ def command(
             from_s,
             until_s,
             home=find_home(),
-            rule=rule,
+            rule=SwitchRule(**asked),
             allow_overlap=allow_overlap,
             progress=step,
         )
@@ -98,5 +94,5 @@ def command(
         console.note(f"page: {page}")
     if out:
         write_json(out / "drift.json", found.result)
-    tell_notes(trace, console)
-    table_or_json(found.result, json_to, drift_table(found.result), console)
+    options.tell_notes(trace, console)
+    options.table_or_json(found.result, json_to, drift_table(found.result), console)

@@ -5,36 +5,23 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import evaluate_curves, prefix_option
-from jobcast.pipelines.commands.jct_options import JCT, place_options, refuse_options
-from jobcast.pipelines.commands.options import (
-    check_places,
-    console_of,
-    json_option,
-    overlap_option,
-    seed_option,
-    set_option,
-    settings_for,
-    table_or_json,
-    tell_notes,
-    trace_option,
-    window_options,
-)
-from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
-from jobcast.pipelines.commands.profile_options import (
+from jobcast.pipelines.commands import options
+from jobcast.pipelines.commands.predictor_options import JCT, means, place_options, refuse_foreign, refuse_options
+from jobcast.pipelines.commands.table_predictors import (
+    evaluate_curves,
     evaluate_epoch_time,
     points_option,
+    prefix_option,
 )
-from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
 
 DRAWS = 400
 
 
 @click.command(name="evaluate")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
-@trace_option()
-@window_options
+@options.trace_option()
+@options.window_options
 @click.option("--without", metavar="POOL", multiple=True, help="Figures without this pool too; may be repeated.")
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
@@ -43,12 +30,12 @@ DRAWS = 400
 @click.option("--every-job", "every", type=click.IntRange(min=1), help="jct: score each Nth job; default some 300.")
 @prefix_option
 @points_option
-@set_option
-@seed_option
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Write tables and plots into this folder.")
+@options.set_option
+@options.seed_option
+@click.option("--out", metavar="DIR", type=options.FILE, help="Write tables and plots into this folder.")
 @click.option("--log", is_flag=True, help="Keep figures, tables and plots in MLflow, beside the version.")
-@overlap_option
-@json_option
+@options.overlap_option
+@options.json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -100,21 +87,20 @@ def command(
     if predictor == JCT:
         from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
 
-        evaluate_jct(console_of(ctx), trace_path, (from_s, until_s), pairs, seed, json_to, **asked)
+        evaluate_jct(options.console_of(ctx), trace_path, (from_s, until_s), pairs, seed, json_to, **asked)
         return
     refuse_options(predictor, {**asked, "every-job": asked.pop("every")})
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_version
-    from jobcast.pipelines.evaluation_files import keep_evaluation
-    from jobcast.pipelines.evaluation_tables import evaluation_table
+    from jobcast.pipelines.evaluation_files import evaluation_table, keep_evaluation
     from jobcast.pipelines.scoring import Wishes
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
-    console, reference = console_of(ctx), parse_reference(predictor)
-    check_places(json_to, (trace_path,), folders={"--out": out})
-    given = settings_for(reference[0], REGIME, pairs)
+    console, reference = options.console_of(ctx), parse_reference(predictor)
+    options.check_places(json_to, (trace_path,), folders={"--out": out})
+    given = options.settings_for(reference[0], REGIME, pairs)
     trace, home = read_trace(trace_path), tidy_home(console) if log else find_home()
     wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed, given)
     with console.progress(f"evaluate {predictor}") as step:
@@ -122,5 +108,5 @@ def command(
             reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=step, wishes=wishes
         )
     result = keep_evaluation(evaluated, out, home if log else None)
-    tell_notes(trace, console)
-    table_or_json(result, json_to, evaluation_table(result), console)
+    options.tell_notes(trace, console)
+    options.table_or_json(result, json_to, evaluation_table(result), console)

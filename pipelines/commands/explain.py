@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="explain")
@@ -13,17 +13,17 @@ from jobcast.pipelines.commands.options import check_places, console_of, json_op
     "log_path",
     required=True,
     metavar="LOG",
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     help="What simulate --out wrote: CSV or Parquet.",
 )
 @click.option("--job", "job_id", required=True, metavar="ID", help="The job to explain.")
 @click.option(
     "--pools",
     "pools_path",
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     help="Quotas, for a log whose record is missing: CSV pool,gpus[,from].",
 )
-@json_option
+@options.json_option
 @click.pass_context
 def command(ctx: click.Context, log_path: Path, job_id: str, pools_path: Path | None, json_to: str | None) -> None:
     """Tell why a job waited, was helped or was slowed: which jobs, reservations and forecasts.
@@ -42,9 +42,9 @@ def command(ctx: click.Context, log_path: Path, job_id: str, pools_path: Path | 
     from jobcast.pipelines.explain.run_table import read_run_table
     from jobcast.pipelines.explain.telling import tell
 
-    console = console_of(ctx)
-    check_places(json_to, (log_path, pools_path))
+    console = options.console_of(ctx)
+    options.check_places(json_to, (log_path, pools_path))
     told = explain(read_run_table(log_path, pools_path), job_id)
     for note in told["notes"]:
         console.note(note)
-    table_or_json(told, json_to, tell(told), console)
+    options.table_or_json(told, json_to, tell(told), console)

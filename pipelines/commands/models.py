@@ -5,18 +5,10 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import promote_curves
-from jobcast.pipelines.commands.options import (
-    check_places,
-    console_of,
-    json_option,
-    overlap_option,
-    table_or_json,
-    trace_option,
-    window_options,
-)
+from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import means
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.commands.table_predictors import promote_curves
+from jobcast.pipelines.forecast_specs import CURVES
 
 
 @click.group(name="models")
@@ -32,7 +24,7 @@ def command() -> None:
 
 
 @command.command(name="list")
-@json_option
+@options.json_option
 @click.pass_context
 def list_models(ctx: click.Context, json_to: str | None) -> None:
     """All registered versions with their aliases.
@@ -45,15 +37,15 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_tables import version_row, versions_table
 
-    check_places(json_to)
+    options.check_places(json_to)
     versions = open_registry(find_home()).list()
     rows = [version_row(version) for version in versions]
-    table_or_json({"models": rows}, json_to, versions_table(versions), console_of(ctx))
+    options.table_or_json({"models": rows}, json_to, versions_table(versions), options.console_of(ctx))
 
 
 @command.command(name="show")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
-@json_option
+@options.json_option
 @click.pass_context
 def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     """One version: what it was trained on, its figures, its run.
@@ -67,7 +59,7 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.model_tables import details, version_row
 
-    check_places(json_to)
+    options.check_places(json_to)
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
     told: dict[str, Any] = {
@@ -75,20 +67,18 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
         "parameters": registry.parameters(version),
         "metrics": registry.metrics(version),
     }
-    table_or_json(told, json_to, details(told), console_of(ctx))
+    options.table_or_json(told, json_to, details(told), options.console_of(ctx))
 
 
 @command.command(name="promote")
 @click.argument("name", metavar="NAME:VERSION")
-@trace_option(required=False)
-@click.option(
-    "--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas of the backtest; default: derived."
-)
-@window_options
+@options.trace_option(required=False)
+@click.option("--pools", "pools_path", type=options.FILE, help="Quotas of the backtest; default: derived.")
+@options.window_options
 @click.option("--alias", default="champion", show_default=True, help="Alias to move.")
 @click.option("--force", is_flag=True, help="Promote a version that did worse, too.")
-@overlap_option
-@json_option
+@options.overlap_option
+@options.json_option
 @click.pass_context
 def promote_model(
     ctx: click.Context,
@@ -118,10 +108,9 @@ def promote_model(
     """
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.forecast_specs import PREDICTORS
+    from jobcast.pipelines.forecast_specs import PREDICTORS, check_known
     from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
-    from jobcast.pipelines.lifecycle.promotion_table import promotion_table
-    from jobcast.pipelines.predictor_names import check_known
+    from jobcast.pipelines.lifecycle.tables import promotion_table
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
@@ -131,13 +120,13 @@ def promote_model(
     given = {"--pools": pools_path, "--from": from_s, "--until": until_s, "--allow-overlap": allow_overlap or None}
     if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
         raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
-    check_places(json_to, (trace_path, pools_path))
+    options.check_places(json_to, (trace_path, pools_path))
     if trace_path is not None and means(name, CURVES):
         promote_curves(ctx, (model, ref), trace_path, alias, force, allow_overlap, json_to)
         return
     if trace_path is not None:
         check_known("models promote --trace", model, PREDICTORS)
-    console, window = console_of(ctx), None
+    console, window = options.console_of(ctx), None
     if trace_path is not None:
         window = Window(read_trace(trace_path), from_s, until_s, pools_path, allow_overlap)
     home = tidy_home(console)
@@ -146,7 +135,7 @@ def promote_model(
     if not told["compared"]:
         already = window is not None
         console.note(f"nothing was compared: {'it is ' + alias + ' already' if already else 'no --trace was given'}")
-    table_or_json(told, json_to, promotion_table(told), console)
+    options.table_or_json(told, json_to, promotion_table(told), console)
     refuse(told)
 
 
@@ -163,14 +152,14 @@ def rollback_model(ctx: click.Context, name: str) -> None:
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.tidying import tidy_home
 
-    console = console_of(ctx)
+    console = options.console_of(ctx)
     version = open_registry(tidy_home(console)).rollback(name)
     console.result(f"{name}: champion is version {version.version} again")
 
 
 @command.command(name="export")
 @click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=options.FILE)
 @click.pass_context
 def export_model(ctx: click.Context, name: str, folder: Path) -> None:
     """Copy a version into a plain folder that loads without any database.
@@ -185,6 +174,6 @@ def export_model(ctx: click.Context, name: str, folder: Path) -> None:
 
     registry = open_registry(find_home())
     version = registry.resolve(*parse_reference(name))
-    check_places(None, folders={"DIR": folder})
+    options.check_places(None, folders={"DIR": folder})
     registry.export(version, folder)
-    console_of(ctx).result(f"{version.name} {version.version}: {folder}")
+    options.console_of(ctx).result(f"{version.name} {version.version}: {folder}")

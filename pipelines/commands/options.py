@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobcast.traces.table import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path)
 
 
 class PolicyCommand(click.Command):
@@ -55,33 +56,15 @@ class Finite(click.FloatRange):
         return number
 
 
-def trace_option(required: bool = True) -> Callable[[Command], Command]:
-    """`--trace FILE`, and how it is read: `reading_options`."""
+def several(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Options of a command as one decorator; help lists them in this order."""
 
     def decorate(command: Command) -> Command:
-        return click.option(
-            "--trace", "trace_path", metavar="FILE", required=required, help="A trace: CSV or Parquet.", type=_file()
-        )(reading_options(command))
+        for option in reversed(options):
+            command = option(command)
+        return command
 
     return decorate
-
-
-def reading_options(command: Command) -> Command:
-    """`--drop-outliers` and `--memory SIZE`, in force while the command runs; it need not know them."""
-    command = click.option(
-        "--memory",
-        metavar="SIZE",
-        expose_value=False,
-        callback=_limit_memory,
-        help="Refuse what would need more, as in 4GB; default: half of what is free.",
-    )(command)
-    return click.option(
-        "--drop-outliers",
-        is_flag=True,
-        expose_value=False,
-        callback=_drop_outliers,
-        help="Leave out and count rows whose times lie years from all others.",
-    )(command)
 
 
 def _limit_memory(ctx: click.Context, param: click.Parameter, size: str | None) -> None:
@@ -96,63 +79,97 @@ def _drop_outliers(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
         ctx.with_resource(dropping_outliers())
 
 
-def window_options(command: Command) -> Command:
-    """`--from TIME` and `--until TIME`."""
-    command = click.option("--until", "until_s", type=Instant(), help="End of the window, exclusive.")(command)
-    return click.option("--from", "from_s", type=Instant(), help="Beginning of the window.")(command)
-
-
-def law_option(command: Command) -> Command:
-    """`--law NAME`."""
-    return click.option(
-        "--law",
-        metavar="NAME",
-        help="How all jobs progress: runtime, speedup, epochs, goodput or tasks; default: as the trace says by itself, "
-        "to each kind of policy.",
-    )(command)
-
-
-def json_option(command: Command) -> Command:
-    """`--json FILE`."""
-    return click.option("--json", "json_to", metavar="FILE", help="Write the figures as JSON; - is stdout.")(command)
-
-
-def seed_option(command: Command) -> Command:
-    """`--seed N`."""
-    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")(
-        command
-    )
-
-
-def warmup_option(command: Command) -> Command:
-    """`--warmup DAYS`."""
-    return click.option(
-        "--warmup", "warmup_days", type=Finite(min=0), metavar="DAYS", default=0.0, help="Days left out of the figures."
-    )(command)
-
-
-def overlap_option(command: Command) -> Command:
-    """`--allow-overlap`."""
-    return click.option(
-        "--allow-overlap", is_flag=True, help="Use a model whose training data reach into the window; shown in results."
-    )(command)
-
-
-def degrade_option(command: Command) -> Command:
-    """`--degrade`."""
-    return click.option(
-        "--degrade",
+# How a trace is read; in force while the command runs, which need not know them.
+reading_options = several(
+    click.option(
+        "--drop-outliers",
         is_flag=True,
-        help="Where a registry or plug-in cannot answer, or a pool was never seen in training, go on with conservative "
-        "answers, and say so. Without it such a registry is refused.",
-    )(command)
+        expose_value=False,
+        callback=_drop_outliers,
+        help="Leave out and count rows whose times lie years from all others.",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        expose_value=False,
+        callback=_limit_memory,
+        help="Refuse what would need more, as in 4GB; default: half of what is free.",
+    ),
+)
 
 
-def strict_option(command: Command) -> Command:
-    """`--strict`."""
-    return click.option(
-        "--strict", is_flag=True, help="Refuse rows that would be dropped, and canonical times without an offset."
-    )(command)
+def trace_option(required: bool = True) -> Callable[[Command], Command]:
+    """`--trace FILE`, and how it is read: `reading_options`."""
+    told = "A trace: CSV or Parquet."
+    trace = click.option("--trace", "trace_path", metavar="FILE", required=required, help=told, type=FILE)
+    return several(trace, reading_options)
+
+
+window_options = several(
+    click.option("--from", "from_s", type=Instant(), help="Beginning of the window."),
+    click.option("--until", "until_s", type=Instant(), help="End of the window, exclusive."),
+)
+pools_option = click.option("--pools", type=FILE, help="Quotas: CSV pool,gpus[,from][,cells].")
+cluster_options = several(
+    pools_option,
+    click.option("--cluster", type=FILE, help="Cluster: YAML of nodes, pools, watts, prices."),
+    click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs, pools ignored."),
+)
+fit_options = several(
+    click.option("--drop-too-wide", "drop_wide", is_flag=True, help="Drop and count jobs wider than their pool."),
+    click.option("--pools-only", "only_pools", is_flag=True, help="Drop and count jobs of pools without capacity."),
+)
+limit_option = click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
+workers_option = click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
+json_option = click.option("--json", "json_to", metavar="FILE", help="Write the figures as JSON; - is stdout.")
+set_option = click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws.")
+warmup_option = click.option(
+    "--warmup", "warmup_days", type=Finite(min=0), metavar="DAYS", default=0.0, help="Days left out of the figures."
+)
+overlap_option = click.option(
+    "--allow-overlap", is_flag=True, help="Use a model whose training data reach into the window; shown in results."
+)
+degrade_option = click.option(
+    "--degrade",
+    is_flag=True,
+    help="Where a registry or plug-in cannot answer, or a pool was never seen in training, go on with conservative "
+    "answers, and say so. Without it such a registry is refused.",
+)
+strict_option = click.option(
+    "--strict", is_flag=True, help="Refuse rows that would be dropped, and canonical times without an offset."
+)
+law_option = click.option(
+    "--law",
+    metavar="NAME",
+    help="How all jobs progress: runtime, speedup, epochs, goodput or tasks; default: as the trace says by itself, to "
+    "each kind of policy.",
+)
+loop_options = several(
+    click.option(
+        "--closed-loop",
+        is_flag=True,
+        help="Jobs that follow others arrive a think time after those end in this run, not when the trace says.",
+    ),
+    click.option(
+        "--max-think",
+        "max_think_s",
+        type=Finite(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Longest think time of a job that follows another; default 14400.",
+    ),
+)
+
+
+def asked_think_s(closed_loop: bool, max_think_s: float | None) -> float | None:
+    """Longest think time of a closed loop, None of an open one. Raises ConfigError for a think time without a loop."""
+    from jobcast.traces.successors import MAX_THINK_S
+
+    if not closed_loop:
+        if max_think_s is not None:
+            raise ConfigError("--max-think goes with --closed-loop; add that or leave it out")
+        return None
+    return MAX_THINK_S if max_think_s is None else max_think_s
 
 
 def console_of(ctx: click.Context) -> Console:
@@ -218,14 +235,3 @@ def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[st
     if settings and predictor != reader:
         raise ConfigError(f"--set {next(iter(settings))}: {predictor} reads no settings, {reader} does; leave it out")
     return settings
-
-
-def set_option(command: Command) -> Command:
-    """`--set key=value`."""
-    return click.option("--set", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting; may be repeated.")(
-        command
-    )
-
-
-def _file() -> click.Path:
-    return click.Path(path_type=Path)

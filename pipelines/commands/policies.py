@@ -2,13 +2,13 @@
 
 import click
 
-from jobcast.pipelines.commands.options import console_of, json_option, table_or_json
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="policies")
 @click.argument("name", required=False)
 @click.option("--markdown", is_flag=True, help="The page of the documentation, which lists our own.")
-@json_option
+@options.json_option
 @click.pass_context
 def command(ctx: click.Context, name: str | None, markdown: bool, json_to: str | None) -> None:
     """List all policies, or tell what one is and which settings it takes.
@@ -32,7 +32,7 @@ def command(ctx: click.Context, name: str | None, markdown: bool, json_to: str |
         click.echo(policies_page(), nl=False)
     elif name is not None:
         told = policy_figures(find_policy(name))
-        table_or_json(told, json_to, policy_table(told), console_of(ctx))
+        options.table_or_json(told, json_to, policy_table(told), options.console_of(ctx))
     else:
         rows = all_policies()
-        table_or_json({"policies": rows}, json_to, policies_table(rows), console_of(ctx))
+        options.table_or_json({"policies": rows}, json_to, policies_table(rows), options.console_of(ctx))

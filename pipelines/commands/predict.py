@@ -5,40 +5,36 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.curve_options import predict_curves, run_options
-from jobcast.pipelines.commands.jct_options import JCT, place_options, question_options, refuse_options
-from jobcast.pipelines.commands.options import (
-    Instant,
-    check_places,
-    console_of,
-    json_option,
-    seed_option,
-    set_option,
-    table_or_json,
-    tell_notes,
-    trace_option,
+from jobcast.pipelines.commands import options
+from jobcast.pipelines.commands.predictor_options import (
+    JCT,
+    means,
+    place_options,
+    question_options,
+    refuse_foreign,
+    refuse_options,
 )
-from jobcast.pipelines.commands.predictor_options import means, refuse_foreign
-from jobcast.pipelines.commands.profile_options import (
+from jobcast.pipelines.commands.table_predictors import (
     completed_option,
+    predict_curves,
     predict_epoch_time,
+    run_options,
 )
-from jobcast.pipelines.forecast_specs import EPOCH_TIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
 
 
 @click.command(name="predict")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
-@trace_option()
-@click.option("--at", "at_s", type=Instant(), help="The instant; nothing after it is read. Of traces.")
-@click.option("--from", "from_s", type=Instant(), help="jct: the replay's beginning; earlier jobs are history.")
+@options.trace_option()
+@click.option("--at", "at_s", type=options.Instant(), help="The instant; nothing after it is read. Of traces.")
+@click.option("--from", "from_s", type=options.Instant(), help="jct: the replay's beginning; earlier jobs are history.")
 @place_options
 @question_options
 @run_options
 @completed_option
-@set_option
-@seed_option
-@json_option
+@options.set_option
+@options.seed_option
+@options.json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -88,7 +84,7 @@ def command(
     if predictor == JCT:
         from jobcast.pipelines.elastic.predict_command import predict_jct
 
-        predict_jct(console_of(ctx), trace_path, at_s, from_s, pairs, seed, json_to, **asked)
+        predict_jct(options.console_of(ctx), trace_path, at_s, from_s, pairs, seed, json_to, **asked)
         return
     refuse_options(predictor, {**asked, "set": pairs, "from": from_s})
     from jobcast.models.registry.home import find_home
@@ -96,9 +92,9 @@ def command(
     from jobcast.pipelines.predicting import predict_at, prediction_table
     from jobcast.traces.readers import read_trace
 
-    console, reference = console_of(ctx), parse_reference(predictor)
-    check_places(json_to, (trace_path,))
+    console, reference = options.console_of(ctx), parse_reference(predictor)
+    options.check_places(json_to, (trace_path,))
     trace = read_trace(trace_path)
     result = predict_at(reference, trace, at_s, home=find_home())
-    tell_notes(trace, console)
-    table_or_json(result, json_to, prediction_table(result), console)
+    options.tell_notes(trace, console)
+    options.table_or_json(result, json_to, prediction_table(result), console)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import check_places, console_of, json_option, table_or_json
+from jobcast.pipelines.commands import options
 
 
 @click.group(name="profiles")
@@ -19,11 +19,11 @@ def command() -> None:
 
 
 @command.command(name="import")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FILE)
 @click.option(
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     help="Table: .sqlite, .db, .csv or .parquet, by its ending.",
 )
 @click.option("--format", "kind", default="auto", show_default=True, help="auto, profiles, step-times, throughputs.")
@@ -31,7 +31,7 @@ def command() -> None:
     "--samples", "pairs", metavar="MODEL=N", multiple=True, help="Samples an epoch; N alone: of all other models."
 )
 @click.option("--gpu-type", metavar="NAME", help="Of step times (default t4), or the one of throughputs to take.")
-@json_option
+@options.json_option
 @click.pass_context
 def import_command(
     ctx: click.Context,
@@ -53,23 +53,23 @@ def import_command(
       jobcast profiles import throughputs.csv --out profiles.sqlite
       jobcast profiles import step_times.csv --out profiles.sqlite --samples 100000 --gpu-type t4
     """
-    from jobcast.pipelines.profiles.importing import ImportSettings, import_profiles, parse_samples
+    from jobcast.pipelines.profiles.tables import ImportSettings, import_profiles, parse_samples
 
     merged = out.suffix.lower() in (".sqlite", ".db") and out.exists()
-    check_places(json_to, sources, {} if merged else {"--out": out})
-    console = console_of(ctx)
+    options.check_places(json_to, sources, {} if merged else {"--out": out})
+    console = options.console_of(ctx)
     result = import_profiles(sources, out, ImportSettings(kind, parse_samples(pairs), gpu_type))
     for note in result["notes"]:
         console.note(note)
     said = f"{result['added']} rows added, {result['replaced']} replaced" if merged else f"{result['rows']} rows"
-    table_or_json(result, json_to, f"{out}: {said}; models {', '.join(result['models'])}", console)
+    options.table_or_json(result, json_to, f"{out}: {said}; models {', '.join(result['models'])}", console)
 
 
 @command.command(name="show")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=options.FILE)
 @click.option("--model", metavar="NAME", help="Its rows alone.")
 @click.option("--gpu-type", metavar="NAME", help="Its rows alone.")
-@json_option
+@options.json_option
 @click.pass_context
 def show_command(ctx: click.Context, file: Path, model: str | None, gpu_type: str | None, json_to: str | None) -> None:
     """Show a table of profiles: seconds an epoch, a column a number of GPUs.
@@ -78,8 +78,8 @@ def show_command(ctx: click.Context, file: Path, model: str | None, gpu_type: st
     Example:
       jobcast profiles show profiles.sqlite --model ResNet-18 --gpu-type v100
     """
-    from jobcast.pipelines.profiles.showing import show_profiles, shown
+    from jobcast.pipelines.profiles.tables import show_profiles, shown
 
-    check_places(json_to, (file,))
+    options.check_places(json_to, (file,))
     result = show_profiles(file, model, gpu_type)
-    table_or_json(result, json_to, shown(result), console_of(ctx))
+    options.table_or_json(result, json_to, shown(result), options.console_of(ctx))

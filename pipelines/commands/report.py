@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import console_of
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="report")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=options.FILE)
 @click.pass_context
 def command(ctx: click.Context, folder: Path) -> None:
     """Write the HTML report of the run or backtest in DIR, from the files that lie there.
@@ -20,4 +20,4 @@ def command(ctx: click.Context, folder: Path) -> None:
     from jobcast.pipelines.stages.report import report_folder
 
     page = report_folder(folder)
-    console_of(ctx).note(f"report: {page}")
+    options.console_of(ctx).note(f"report: {page}")

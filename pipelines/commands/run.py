@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import console_of, reading_options
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="run")
 @click.option("--trace", metavar="NAME|FILE", help="campus (embedded, the default), philly, sia, or a file.")
 @click.option("--pools", metavar="FILE", help="Quotas; default: the trace's own, else derived.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the results; default: data/runs/NAME.")
-@click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml, else built in.")
-@reading_options
+@click.option("--out", type=options.FILE, help="Folder of the results; default: data/runs/NAME.")
+@click.option("--params", "params_path", type=options.FILE, help="Default: params.yaml, else built in.")
+@options.reading_options
 @click.pass_context
 def command(
     ctx: click.Context, trace: str | None, pools: str | None, out: Path | None, params_path: Path | None
@@ -30,9 +30,9 @@ def command(
     """
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.config import load_params
-    from jobcast.pipelines.main_job import run
     from jobcast.pipelines.run_checks import check_run
     from jobcast.pipelines.stages.context import Context
+    from jobcast.pipelines.stages.plan import run
     from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()
@@ -41,7 +41,7 @@ def command(
     given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}
     params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
     name = Path(params.prepare.trace).stem
-    root, console = (out or home / "data/runs" / name).resolve(), console_of(ctx)
+    root, console = (out or home / "data/runs" / name).resolve(), options.console_of(ctx)
     check_run(params, root, home, console)
     tidy_home(console, root)
     run(Context(params, root, home, console))

@@ -7,8 +7,8 @@ import click
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.options import check_places, console_of, settings_of, table_or_json
-from jobcast.pipelines.commands.predictor_options import refuse_others
+from jobcast.pipelines.commands import options
+from jobcast.pipelines.commands.predictor_options import refuse_others, training
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, DEVICE_POLICY, MLF_POLICY
 
 SCHEDULERS = (MLF_POLICY, DEVICE_POLICY)
@@ -30,40 +30,34 @@ def train_scheduler(
 ) -> None:
     """`jobcast train mlf-policy` and `jobcast train device-rl`."""
     refuse_others(ctx, name, ALLOWED)
-    settings = _known(settings_of(pairs), name)
+    settings = _known(options.settings_of(pairs), name)
     from jobcast.models.scheduling.learner import need_torch
 
     need_torch()
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.clusters import named_cluster
     from jobcast.pipelines.experiment import Experiment
     from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
-    from jobcast.pipelines.learning_to_schedule.registering import train_and_register_scheduler
-    from jobcast.pipelines.learning_to_schedule.tables import scheduler_table
-    from jobcast.pipelines.tidying import tidy_home
+    from jobcast.pipelines.learning_to_schedule.registering import scheduler_table, train_and_register_scheduler
     from jobcast.schedulers.policies import TASKS
     from jobcast.traces.readers import read_trace
     from jobcast.traces.splits import finished_jobs
 
-    console, home = console_of(ctx), find_home()
+    console = options.console_of(ctx)
     files = {name: settings[name] for name in FILES if name in settings}
-    check_places(json_to, (trace_path, *map(Path, files.values())), folders={"the store": home / "mlruns"})
-    tidy_home(console)
     cluster = Path(settings["cluster"]) if "cluster" in settings else None
     gpus = _count("gpus", settings["gpus"]) if "gpus" in settings else None
     given = {name: path for name, path in files.items() if name != "cluster"}
-    trace, _, _ = finished_jobs(read_trace(trace_path), *window)
-    place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
-    scene = Experiment(trace=trace, cluster=place, given=given).scene(TASKS)
     counts: dict[str, Any] = {key: _count(key, settings[key]) for key in COUNTS if key in settings}
-    folder = home / "mlruns" / "unfinished" / f"{name}-{seed}"
     told = BadAnswers()
-    with console.progress(f"train {name}") as step:
+    with training(ctx, name, (trace_path, *map(Path, files.values())), json_to) as (home, step):
+        trace, _, _ = finished_jobs(read_trace(trace_path), *window)
+        place = named_cluster(trace, pools=None, cluster=cluster, gpus=gpus, from_s=window[0])
+        scene = Experiment(trace=trace, cluster=place, given=given).scene(TASKS)
         result = train_and_register_scheduler(
             name,
             scene,
             home=home,
-            folder=folder,
+            folder=home / "mlruns" / "unfinished" / f"{name}-{seed}",
             seed=seed,
             settings=SchedulerSettings(tune=tune, **counts),
             forecast=_forecast(home, told),
@@ -72,7 +66,7 @@ def train_scheduler(
         )
     for line in (*scene.notes, *(f"bad forecasts, {line}" for line in told.lines())):
         console.note(line)
-    table_or_json(result, json_to, scheduler_table(result), console)
+    options.table_or_json(result, json_to, scheduler_table(result), console)
 
 
 def _known(settings: dict[str, str], name: str) -> dict[str, str]:
@@ -91,7 +85,7 @@ def _count(key: str, text: str) -> int:
 
 def _forecast(home: Path, told: BadAnswers) -> Any:
     """Forecasts of the champion of training curves as far as they can be, bad ones counted; none without a champion."""
-    from jobcast.models.curves.guarded import guarded_accuracies
+    from jobcast.models.curves.served import guarded_accuracies
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.sources import loaded_version
     from jobcast.pipelines.tasks.accuracy import by_model

@@ -6,18 +6,7 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import (
-    Finite,
-    check_places,
-    console_of,
-    emit_json,
-    json_option,
-    seed_option,
-    set_option,
-    settings_of,
-    trace_option,
-    window_options,
-)
+from jobcast.pipelines.commands import options
 
 
 @click.group(name="search")
@@ -33,9 +22,9 @@ def command() -> None:
 
 
 @command.command(name="pcs")
-@trace_option()
+@options.trace_option()
 @click.option("--gpus", type=click.IntRange(min=1), help="A flat cluster of N GPUs.")
-@click.option("--cluster", "cluster_path", type=click.Path(path_type=Path), help="Cluster: YAML nodes and types.")
+@click.option("--cluster", "cluster_path", type=options.FILE, help="Cluster: YAML nodes and types.")
 @click.option(
     "--objectives",
     default="jct:mean,error:mean",
@@ -43,7 +32,7 @@ def command() -> None:
     metavar="LIST",
     help="metric:measure between commas: jct, error, unfairness; mean or pNN.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Parquet, with plots beside it.")
+@click.option("--out", required=True, type=options.FILE, help="Parquet, with plots beside it.")
 @click.option("--algorithm", default="spea2", show_default=True, help="spea2, nsga2, optuna-nsga2 or optuna-tpe.")
 @click.option("--space", default="parameters", show_default=True, help="parameters: T, W, zeta_min; or raw.")
 @click.option(
@@ -52,17 +41,17 @@ def command() -> None:
 @click.option("--samples", type=click.IntRange(min=1), default=3, show_default=True, help="To search on, each.")
 @click.option("--test-samples", type=click.IntRange(min=1), default=5, show_default=True, help="To judge the front on.")
 @click.option("--sample-jobs", type=click.IntRange(min=2), default=1000, show_default=True, help="Jobs of a sample.")
-@click.option("--load", type=Finite(min=0, min_open=True), help="Rescale arrivals to this load.")
+@click.option("--load", type=options.Finite(min=0, min_open=True), help="Rescale arrivals to this load.")
 @click.option("--gaps", default="exponential", show_default=True, help="exponential, or resampled from the trace.")
-@window_options
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
+@options.window_options
+@options.limit_option
+@options.workers_option
 @click.option("--engine", "engine_name", type=click.Choice(["local", "ray"]), default="local", show_default=True)
-@seed_option
-@set_option
-@json_option
+@options.seed_option
+@options.set_option
+@options.json_option
 @click.pass_context
-def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str | None, **options: Any) -> None:
+def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str | None, **asked: Any) -> None:
     """Search configurations WFQ(T, W, zeta_min) on samples of a trace's workload, and write those that nothing beats.
 
     Of the trace only sizes, widths, models and the rate of arrivals are used. What was simulated is kept in a journal
@@ -82,18 +71,18 @@ def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str 
     """
     from jobcast.pipelines.search.asking import SearchOptions, search_and_tell
 
-    check_places(json_to, (trace_path, options["cluster_path"]), {"--out": out})
-    options["settings"] = settings_of(options.pop("pairs"))
-    options["jobs"] = options["jobs"] or os.cpu_count() or 1
-    emit_json(
-        search_and_tell(trace_path, out, SearchOptions(**options), console_of(ctx), quiet=json_to == "-"), json_to
+    options.check_places(json_to, (trace_path, asked["cluster_path"]), {"--out": out})
+    asked["settings"] = options.settings_of(asked.pop("pairs"))
+    asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
+    options.emit_json(
+        search_and_tell(trace_path, out, SearchOptions(**asked), options.console_of(ctx), quiet=json_to == "-"), json_to
     )
 
 
 @command.command(name="apply")
-@click.argument("front_path", metavar="FRONT", type=click.Path(path_type=Path))
+@click.argument("front_path", metavar="FRONT", type=options.FILE)
 @click.option("--pick", required=True, type=int, help="Number in the front's table.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where the configuration is written as JSON.")
+@click.option("--out", type=options.FILE, help="Where the configuration is written as JSON.")
 @click.pass_context
 def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None) -> None:
     """Take a configuration from a front: print it, and write what `simulate --policy pcs --set config=FILE` takes.
@@ -105,25 +94,25 @@ def apply_pick(ctx: click.Context, front_path: Path, pick: int, out: Path | None
     from jobcast.pipelines.files import to_json, write_text
     from jobcast.pipelines.search.front import read_front
 
-    check_places(None, (front_path,), {"--out": out})
+    options.check_places(None, (front_path,), {"--out": out})
     told = to_json(read_front(front_path).pick(pick).config.to_json())
     if out:
         write_text(out, told)
-        console_of(ctx).note(f"configuration: {out}")
+        options.console_of(ctx).note(f"configuration: {out}")
     click.echo(told, nl=False)
 
 
 @command.command(name="check")
-@click.argument("front_path", metavar="FRONT", type=click.Path(path_type=Path))
-@trace_option()
-@window_options
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N jobs of the window.")
+@click.argument("front_path", metavar="FRONT", type=options.FILE)
+@options.trace_option()
+@options.window_options
+@options.limit_option
 @click.option("--search", "again", is_flag=True, help="When a new search is due, start it as the last one was.")
-@click.option("--out", type=click.Path(path_type=Path), help="Of the new front; default: in the old one's place.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Simulations at a time; default: one a core.")
-@json_option
+@click.option("--out", type=options.FILE, help="Of the new front; default: in the old one's place.")
+@options.workers_option
+@options.json_option
 @click.pass_context
-def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_to: str | None, **options: Any) -> None:
+def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_to: str | None, **asked: Any) -> None:
     """Say whether a front's workload has changed so much that a new search is due: sizes, rate and load of arrivals.
 
     \b
@@ -132,7 +121,7 @@ def check_front(ctx: click.Context, /, front_path: Path, trace_path: Path, json_
     """
     from jobcast.pipelines.search.asking import check_and_tell
 
-    check_places(json_to, (trace_path, front_path), {"--out": options["out"]})
-    options["jobs"] = options["jobs"] or os.cpu_count() or 1
-    verdict = check_and_tell(front_path, trace_path, console=console_of(ctx), quiet=json_to == "-", **options)
-    emit_json(verdict, json_to)
+    options.check_places(json_to, (trace_path, front_path), {"--out": asked["out"]})
+    asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
+    verdict = check_and_tell(front_path, trace_path, console=options.console_of(ctx), quiet=json_to == "-", **asked)
+    options.emit_json(verdict, json_to)

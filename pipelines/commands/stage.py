@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.commands.options import check_places, console_of, reading_options
+from jobcast.pipelines.commands import options
 
 
 @click.command(name="stage")
 @click.argument("name")
 @click.argument("item", default="")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run's files; default: data.")
-@click.option("--params", "params_path", type=click.Path(path_type=Path), help="Default: params.yaml.")
-@reading_options
+@click.option("--out", type=options.FILE, help="Folder of the run's files; default: data.")
+@click.option("--params", "params_path", type=options.FILE, help="Default: params.yaml.")
+@options.reading_options
 @click.pass_context
 def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
     """Run one stage: prepare, featurize, care, train PREDICTOR, evaluate, backtest, promote or report.
@@ -31,7 +31,7 @@ def command(ctx: click.Context, name: str, item: str, out: Path | None, params_p
     default = home / "params.yaml"
     params = load_params(params_path or (default if default.is_file() else None))
     stage, root = find_stage(name, item), out or home / "data"
-    check_places(None, folders={"--out": root})
-    console = console_of(ctx)
+    options.check_places(None, folders={"--out": root})
+    console = options.console_of(ctx)
     tidy_home(console, root)
     stage.work(Context(params, root, home, console), item)

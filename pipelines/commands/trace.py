@@ -1,25 +1,129 @@
-"""`jobcast trace`: generate, convert, enrich, describe, fetch."""
+"""`jobcast trace`: generate, convert, enrich, describe, fetch.
 
+`jobcast trace enrich`: supply what a plain trace lacks.
+
+`jobcast trace speedups`: a speedup table from measured step times.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jobcast.pipelines.commands.options import (
-    check_places,
-    console_of,
-    dropped_lines,
-    emit_json,
-    json_option,
-    reading_options,
-    seed_option,
-    set_option,
-    settings_of,
-    strict_option,
-    tell_notes,
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.commands import options
+
+
+@click.command(name="enrich")
+@click.argument("path", metavar="TRACE", type=options.FILE)
+@click.option("--facts", required=True, metavar="A,B,...", help="What to supply, see below.")
+@click.option("--out", required=True, type=options.FILE, help="Folder for the jobs and their tables.")
+@options.seed_option
+@options.set_option
+@options.reading_options
+@click.pass_context
+def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: int, pairs: tuple[str, ...]) -> None:
+    """Supply what TRACE lacks, by declared rules: the schedulers of all papers run on OUT/jobs.parquet.
+
+    Alone, uncontended, on the GPUs that it asks for of the reference type a job takes the trace's duration, whatever
+    the scheduler counts in. Columns that the trace has are kept. What was assumed stands in OUT/assumptions.json.
+
+    \b
+    Facts:
+      speedups  elastic jobs: from 1 GPU to those asked for        (pcs, srsf, afs, ...)
+      training  models, batch sizes, epochs, regimes               (shockwave, gavel, srpt, ...)
+      goodput   step times and gradient noise                      (pollux)
+      tasks     task graphs, accuracies, targets, due dates        (mlfs, tiresias, gandiva, ...)
+      epochs    seconds an epoch by GPU type                       (andreas, edf, ps, ...)
+      due       due dates and weights
+      limits    time limits
+
+    \b
+    Settings (--set):
+      reference=v100                 GPU type that durations hold on
+      gpu_types=v100,p100,t4,k80     GPU types in the tables; a100:2.5 where the speed (of V100s) is not known
+      regimes=mixed                  batch sizes: static, accordion, gns, or a third of each
+      epochs=5,100                   fewest and most epochs of a job
+      due=1.2,3                      due dates, as multiples of the duration
+      weights=1,10                   least and greatest weight
+      limit_factor=1.1,3             time limits: the next usual one above so many durations
+
+    \b
+    Example:
+      jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
+      jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
+    """
+    from jobcast.traces.enrich.config import parse_enrich, parse_facts
+    from jobcast.traces.enrich.enrichment import check_folder, enrich, write_enriched
+    from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
+    from jobcast.traces.readers import read_trace
+
+    console = options.console_of(ctx)
+    asked, config = parse_facts(facts.split(",")), parse_enrich(options.settings_of(pairs))
+    check_folder(out)
+    trace = read_trace(path)
+    made = enrich(trace, asked, config, seed)
+    write_enriched(made, out)
+    console.note(f"{out / JOBS}: {len(made.trace):,} jobs; what was assumed: {out / ASSUMPTIONS}")
+    for line in (*trace.notes, *options.dropped_lines(trace.dropped), *made.notes, *sentences(made.assumptions)):
+        console.note(f"  {line}")
+
+
+@click.command(name="speedups")
+@click.argument("step_times", metavar="STEP_TIMES", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@click.option(
+    "--fit",
+    default="best",
+    show_default=True,
+    metavar="NAME",
+    help="throughput (Pollux's model), amdahl, power, table, or best: by app, the one that errs least.",
 )
-from jobcast.pipelines.commands.trace_enrich import enrich_trace
-from jobcast.pipelines.commands.trace_speedups import speedups
+@click.option("--most", "most_gpus", type=int, default=16, show_default=True, help="GPUs of the last row.")
+@click.option("--gpus-per-node", type=int, default=4, show_default=True, help="Of the cluster that was measured.")
+@click.option(
+    "--batch-size",
+    "pairs",
+    metavar="APP=N",
+    multiple=True,
+    help="Total batch size; default: what one GPU holds, or what --most GPUs can share. May be repeated.",
+)
+@options.json_option
+@click.pass_context
+def speedups(
+    ctx: click.Context,
+    step_times: Path,
+    out: Path,
+    fit: str,
+    most_gpus: int,
+    gpus_per_node: int,
+    pairs: tuple[str, ...],
+    json_to: str | None,
+) -> None:
+    """Make a table of speedups from a CSV of measured step times.
+
+    STEP_TIMES has the columns app, num_nodes, num_replicas, local_bsz, step_time, sync_time. The table serves elastic
+    policies as --set speedups=FILE. Errors are those on configurations that a fit did not see.
+
+    \b
+    Example:
+      jobcast trace speedups step_times.csv --out speedups.csv
+      jobcast trace speedups step_times.csv --out speedups.csv --fit amdahl --most 8 --batch-size bert=24
+    """
+    from jobcast.pipelines.speedups import make_speedups, speedups_text
+
+    options.check_places(json_to, (step_times,), {"--out": out})
+    sizes = {}
+    for pair in pairs:
+        app, equals, size = pair.partition("=")
+        if not equals or not app:
+            raise ConfigError(f"--batch-size {pair}: write --batch-size APP=N")
+        sizes[app] = size
+    result = make_speedups(step_times, out, fit, most_gpus, gpus_per_node, sizes)
+    console = options.console_of(ctx)
+    console.note(f"{out}: {len(result['apps'])} models, 1 to {most_gpus} GPUs")
+    options.table_or_json(result, json_to, speedups_text(result), console)
 
 
 @click.group(name="trace")
@@ -35,29 +139,19 @@ def command() -> None:
 
 @command.command(name="generate")
 @click.argument("kind")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
-@click.option("--pools-out", type=click.Path(path_type=Path), help="Write the pools' quotas as CSV.")
-@click.option("--regimes-out", type=click.Path(path_type=Path), help="Of gavel: write the true batch sizes as CSV.")
-@click.option("--tasks-out", type=click.Path(path_type=Path), help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
-@click.option("--curves-out", type=click.Path(path_type=Path), help="Of mlfs: write the true accuracies by epoch.")
-@click.option("--profiles-out", type=click.Path(path_type=Path), help="Of andreas, armida: write seconds an epoch.")
-@click.option("--cluster-out", type=click.Path(path_type=Path), help="Of andreas, armida: write the nodes as YAML.")
-@seed_option
-@set_option
-@reading_options
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
+@click.option("--pools-out", type=options.FILE, help="Write the pools' quotas as CSV.")
+@click.option("--regimes-out", type=options.FILE, help="Of gavel: write the true batch sizes as CSV.")
+@click.option("--tasks-out", type=options.FILE, help="Of mlfs: write the jobs' tasks, CSV or Parquet.")
+@click.option("--curves-out", type=options.FILE, help="Of mlfs: write the true accuracies by epoch.")
+@click.option("--profiles-out", type=options.FILE, help="Of andreas, armida: write seconds an epoch.")
+@click.option("--cluster-out", type=options.FILE, help="Of andreas, armida: write the nodes as YAML.")
+@options.seed_option
+@options.set_option
+@options.reading_options
 @click.pass_context
 def generate_trace(
-    ctx: click.Context,
-    kind: str,
-    out: Path,
-    pools_out: Path | None,
-    regimes_out: Path | None,
-    tasks_out: Path | None,
-    curves_out: Path | None,
-    profiles_out: Path | None,
-    cluster_out: Path | None,
-    seed: int,
-    pairs: tuple[str, ...],
+    ctx: click.Context, /, kind: str, out: Path, seed: int, pairs: tuple[str, ...], **beside: Path | None
 ) -> None:
     """Generate a synthetic trace.
 
@@ -96,29 +190,24 @@ def generate_trace(
     from jobcast.traces.tasks import write_tasks
     from jobcast.traces.throughputs import write_courses
 
-    beside = {"--regimes-out": regimes_out, "--tasks-out": tasks_out, "--curves-out": curves_out}
-    beside |= {"--profiles-out": profiles_out, "--cluster-out": cluster_out}
-    check_places(None, files={"--out": out, "--pools-out": pools_out, **beside})
-    settings = settings_of(pairs)
+    files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
+    options.check_places(None, files={"--out": out, **files})
+    settings = options.settings_of(pairs)
     trace, pools = generate(kind, seed, settings)
-    courses = generate_courses(kind, trace, seed, settings) if regimes_out else {}
-    tasks = generate_tasks(kind, seed, settings) if tasks_out or curves_out else None
-    profiles = generate_profiles(kind, settings) if profiles_out else None
-    nodes = generate_nodes(kind, settings) if cluster_out else None
+    tasks = generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
+        "pools_out": (lambda: pools, write_pools),
+        "regimes_out": (lambda: generate_courses(kind, trace, seed, settings), write_courses),
+        "tasks_out": (lambda: tasks and tasks[0], write_tasks),
+        "curves_out": (lambda: tasks and tasks[1], write_job_curves),
+        "profiles_out": (lambda: generate_profiles(kind, settings), write_profiles),
+        "cluster_out": (lambda: generate_nodes(kind, settings), write_cluster),
+    }
+    made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
-    if pools_out:
-        write_pools(pools, pools_out)
-    if regimes_out:
-        write_courses(courses, regimes_out)
-    if tasks and tasks_out:
-        write_tasks(tasks[0], tasks_out)
-    if tasks and curves_out:
-        write_job_curves(tasks[1], curves_out)
-    if profiles is not None and profiles_out:
-        write_profiles(profiles, profiles_out)
-    if nodes and cluster_out:
-        write_cluster(nodes, cluster_out)
-    console = console_of(ctx)
+    for value, write, path in made:
+        write(value, path)
+    console = options.console_of(ctx)
     console.note(f"{out}: {len(trace):,} jobs of {len(trace.pools)} pools")
     for note in trace.notes:
         console.note(f"  {note}")
@@ -126,16 +215,16 @@ def generate_trace(
 
 @command.command(name="convert")
 @click.argument("format_name", metavar="FORMAT")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV or Parquet, by its ending.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=options.FILE)
+@click.option("--out", required=True, type=options.FILE, help="CSV or Parquet, by its ending.")
 @click.option(
     "--pools-out",
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     help="Write quotas as CSV: as the sources tell them, else derived.",
 )
 @click.option("--timezone", metavar="ZONE", help="Of times without an offset, as in America/Los_Angeles.")
-@reading_options
-@strict_option
+@options.reading_options
+@options.strict_option
 @click.pass_context
 def convert_trace(
     ctx: click.Context,
@@ -170,23 +259,23 @@ def convert_trace(
     """
     from jobcast.pipelines.conversion import AUTO, convert
 
-    check_places(None, sources, {"--out": out, "--pools-out": pools_out})
+    options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
     done = convert(format_name, sources, out, pools_out, timezone, strict)
-    trace, console = done.trace, console_of(ctx)
+    trace, console = done.trace, options.console_of(ctx)
     read_as = f", read as {done.format_name}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
-    for line in (*trace.notes, *dropped_lines(trace.dropped)):
+    for line in (*trace.notes, *options.dropped_lines(trace.dropped)):
         console.note(f"  {line}")
     if done.quotas_from:
         console.note(f"{pools_out}: {done.quotas_from}")
 
 
 @command.command(name="describe")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--pools", "pools_path", type=click.Path(path_type=Path), help="Quotas, for utilisation and bursts.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the plots.")
-@reading_options
-@json_option
+@click.argument("path", metavar="FILE", type=options.FILE)
+@click.option("--pools", "pools_path", type=options.FILE, help="Quotas, for utilisation and bursts.")
+@click.option("--html", type=options.FILE, help="Write a page with the plots.")
+@options.reading_options
+@options.json_option
 @click.pass_context
 def describe_trace(
     ctx: click.Context, path: Path, pools_path: Path | None, html: Path | None, json_to: str | None
@@ -202,17 +291,17 @@ def describe_trace(
     from jobcast.traces.pools import read_pools
     from jobcast.traces.readers import read_trace
 
-    console = console_of(ctx)
-    check_places(json_to, (path, pools_path), {"--html": html})
+    console = options.console_of(ctx)
+    options.check_places(json_to, (path, pools_path), {"--html": html})
     trace = read_trace(path)
     description = describe(trace, read_pools(pools_path) if pools_path else None)
     figures: dict[str, Any] = description.to_dict()
     if json_to == "-":  # else the table tells them
-        tell_notes(trace, console)
+        options.tell_notes(trace, console)
     if html:
         write_description(figures, html, submit_s=trace.submit_s)
         console.note(f"page: {html}")
-    emit_json(figures, json_to)
+    options.emit_json(figures, json_to)
     if json_to != "-":
         console.result(description_table(figures))
 
@@ -220,7 +309,7 @@ def describe_trace(
 @command.command(name="fetch")
 @click.argument("name", required=False)
 @click.option("--from", "origin", metavar="DIR|URL", help="A folder or mirror that holds the files.")
-@click.option("--out", type=click.Path(path_type=Path), help="The folder that they go to; default: data/raw/NAME.")
+@click.option("--out", type=options.FILE, help="The folder that they go to; default: data/raw/NAME.")
 @click.pass_context
 def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: Path | None) -> None:
     """Fetch the public trace NAME; without NAME, list those that are known, with sizes and licences.
@@ -234,7 +323,7 @@ def fetch_trace(ctx: click.Context, name: str | None, origin: str | None, out: P
     """
     from jobcast.pipelines.fetching import about, catalogue_table, fetched
 
-    console = console_of(ctx)
+    console = options.console_of(ctx)
     if name is None:
         console.result(catalogue_table())
         return

@@ -6,28 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.commands.curve_options import train_curves
-from jobcast.pipelines.commands.options import (
-    Finite,
-    check_places,
-    console_of,
-    json_option,
-    seed_option,
-    set_option,
-    settings_for,
-    table_or_json,
-    tell_notes,
-    trace_option,
-    window_options,
-)
-from jobcast.pipelines.commands.predictor_options import means
-from jobcast.pipelines.commands.profile_options import train_epoch_time
+from jobcast.pipelines.commands import options
+from jobcast.pipelines.commands.predictor_options import means, tell, training
 from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
-from jobcast.pipelines.forecast_specs import EPOCH_TIME, REGIME
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.commands.table_predictors import train_curves, train_epoch_time
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
 
 if TYPE_CHECKING:
-    from jobcast.pipelines.lifecycle.schedule import Schedule
+    from jobcast.pipelines.lifecycle.retraining import Schedule
 
 COVERAGE = 0.95
 """Share of the windows whose load the estimate shall reach, where nothing else is asked for."""
@@ -44,59 +30,66 @@ ALGORITHMS = (
 
 @click.command(name="train")
 @click.argument("predictor")
-@trace_option()
-@window_options
+@options.trace_option()
+@options.window_options
 @click.option("--algorithm", metavar="NAME", help=f"{ALGORITHMS}. Default: the first.")
 @click.option("--tune", type=click.IntRange(min=0), default=0, metavar="N", help="Search settings with N trials.")
 @click.option("--horizons", metavar="LIST", help="Minutes between commas; default 5,60,720.")
 @click.option(
     "--coverage",
-    type=Finite(0, 1, min_open=True, max_open=True),
+    type=options.Finite(0, 1, min_open=True, max_open=True),
     default=COVERAGE,
     show_default=True,
     help="Of the load windows (new-load).",
 )
 @click.option(
     "--miss-share",
-    type=Finite(0, 1, min_open=True, max_open=True),
+    type=options.Finite(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
     help="Of the windows with arrivals that the gate may miss (will-jobs-arrive).",
 )
 @click.option(
     "--under-cost",
-    type=Finite(0, min_open=True),
+    type=options.Finite(0, min_open=True),
     default=1.0,
     show_default=True,
     help="Of a bin too short, in bins too long, a GPU of the job (job-duration).",
 )
-@click.option("--min-jobs", type=click.IntRange(min=1), default=100, show_default=True, help="Of a pool that counts.")
+@click.option(
+    "--min-jobs",
+    "min_train_jobs",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Of a pool that counts.",
+)
 @click.option("--retrain", metavar="EVERY", help="Walk forward: weekly, daily or Nd (days).")
-@click.option("--first", "first_weeks", type=Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3.")
-@click.option("--window-days", type=Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only.")
-@set_option
-@seed_option
-@json_option
+@click.option(
+    "--first", "first_weeks", type=options.Finite(0, min_open=True), metavar="WEEKS", help="Of a walk; default 3."
+)
+@click.option(
+    "--window-days", type=options.Finite(0, min_open=True), metavar="N", help="Of a walk: look back so far only."
+)
+@options.set_option
+@options.seed_option
+@options.json_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     predictor: str,
     trace_path: Path,
     from_s: float | None,
     until_s: float | None,
     algorithm: str | None,
-    tune: int,
     horizons: str | None,
-    coverage: float,
-    miss_share: float,
-    under_cost: float,
-    min_jobs: int,
     retrain: str | None,
     first_weeks: float | None,
     window_days: float | None,
     pairs: tuple[str, ...],
-    seed: int,
     json_to: str | None,
+    **asked: Any,
 ) -> None:
     """Train PREDICTOR on [from, until) and register a new version.
 
@@ -135,46 +128,42 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
+    window = (from_s, until_s)
     if means(predictor, CURVES):
-        train_curves(ctx, trace_path, (from_s, until_s), algorithm, pairs, seed, json_to)
+        train_curves(ctx, trace_path, window, algorithm, pairs, asked["seed"], json_to)
         return
     if means(predictor, EPOCH_TIME):
-        train_epoch_time(ctx, trace_path, (from_s, until_s), pairs, seed, json_to)
+        train_epoch_time(ctx, trace_path, window, pairs, asked["seed"], json_to)
         return
     if predictor in SCHEDULERS:
-        train_scheduler(ctx, predictor, trace_path, (from_s, until_s), tune, pairs, seed, json_to)
+        train_scheduler(ctx, predictor, trace_path, window, asked["tune"], pairs, asked["seed"], json_to)
         return
-    from jobcast.models.registry.home import find_home
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
-    from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
-    console, schedule = console_of(ctx), _schedule(retrain, first_weeks, window_days)
+    schedule = _schedule(retrain, first_weeks, window_days)
     if predictor == REGIME and schedule is not None:
         raise ConfigError("--retrain: regime does not walk through a trace; leave it out")
-    settings = TrainSettings(
-        horizons_min=parse_horizons(horizons),
-        miss_share=miss_share,
-        coverage=coverage,
-        under_cost=under_cost,
-        seed=seed,
-        min_train_jobs=min_jobs,
-        tune=tune,
-        given=settings_for(predictor, REGIME, pairs),
-    )
-    check_tune(predictor, algorithm, tune)
-    home = find_home()
-    check_places(json_to, (trace_path,), folders={"the store": home / "mlruns"})
-    tidy_home(console)
-    trace = read_trace(trace_path)
-    with console.progress(f"train {predictor}") as step:
-        result, table = _trained(predictor, algorithm, trace, from_s, until_s, settings, schedule, home, step)
-    tell_notes(trace, console)
-    table_or_json(result, json_to, table, console)
+    given = options.settings_for(predictor, REGIME, pairs)
+    settings = TrainSettings(horizons_min=parse_horizons(horizons), given=given, **asked)
+    check_tune(predictor, algorithm, settings.tune)
+    with training(ctx, predictor, (trace_path,), json_to) as (home, step):
+        trace = read_trace(trace_path)
+        if schedule is None:
+            from jobcast.pipelines.model_tables import training_table as table
+            from jobcast.pipelines.training import train_and_register
+
+            result = train_and_register(predictor, algorithm, trace, *window, settings, home=home, progress=step)
+        else:
+            from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
+            from jobcast.pipelines.lifecycle.tables import retraining_table as table
+
+            result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
+    tell(ctx, result, json_to, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
-    from jobcast.pipelines.lifecycle.schedule import Schedule, parse_every
+    from jobcast.pipelines.lifecycle.retraining import Schedule, parse_every
 
     if retrain is None:
         for option, value in (("--first", first_weeks), ("--window-days", window_days)):
@@ -182,29 +171,3 @@ def _schedule(retrain: str | None, first_weeks: float | None, window_days: float
                 raise ConfigError(f"{option}: is of a walk through the trace; add --retrain weekly or leave it out")
         return None
     return Schedule(parse_every(retrain), FIRST_WEEKS if first_weeks is None else first_weeks, window_days)
-
-
-def _trained(
-    predictor: str,
-    algorithm: str | None,
-    trace: Any,
-    from_s: float | None,
-    until_s: float | None,
-    settings: Any,
-    schedule: "Schedule | None",
-    home: Path,
-    step: Any,
-) -> tuple[dict[str, Any], str]:
-    """Figures and table of one training or of a walk."""
-    if schedule is None:
-        from jobcast.pipelines.model_tables import training_table
-        from jobcast.pipelines.training import train_and_register
-
-        result = train_and_register(predictor, algorithm, trace, from_s, until_s, settings, home=home, progress=step)
-        return result, training_table(result)
-    from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
-    from jobcast.pipelines.lifecycle.retraining_table import retraining_table
-
-    walk = Walk.of(predictor, algorithm, trace, from_s, until_s, schedule, settings, home)
-    result = walk_forward(walk, step)
-    return result, retraining_table(result)

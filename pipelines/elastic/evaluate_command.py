@@ -9,7 +9,7 @@ import numpy as np
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
-from jobcast.models.completion.calibration import LEVELS, IntervalTracker
+from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.console import Console

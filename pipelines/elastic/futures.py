@@ -6,8 +6,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats, Ints
 from jobcast.domain.errors import DecisionError
-from jobcast.models.completion.arrivals import ArrivalModel
-from jobcast.models.completion.sizes import SizeDraws, SizeForecaster, SizeSample
+from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
 from jobcast.pipelines.elastic.agreeing import agreeing_sizes
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state

@@ -8,7 +8,7 @@ import numpy as np
 from jobcast.domain.errors import TraceError
 from jobcast.pipelines.elastic.futures import NO_PAST, Past
 from jobcast.pipelines.elastic.intervals import Earlier
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, in_submission_order, model_rows, models_of
+from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, model_rows, models_of
 from jobcast.pipelines.scenes import cut_scene
 
 NOBODY = Earlier(NO_PAST, np.zeros(0))
@@ -19,13 +19,11 @@ def earlier_of(scene: ElasticScene, facts: Mapping[str, Any]) -> Earlier:
 
     Models that the window does not know count as the window's first: their widths and sizes are what is learnt.
     """
-    earlier = in_submission_order(scene.earlier)
-    if not len(earlier):
-        return NOBODY
     try:
-        before = elastic_jobs(cut_scene(earlier, scene.place), **facts).workload
+        of_earlier = elastic_jobs(cut_scene(scene.earlier, scene.place), **facts)
     except TraceError:
         return NOBODY
+    earlier, before = of_earlier.trace, of_earlier.workload
     origin_s, jobs = scene.workload.origin_s, before.jobs
     rows = model_rows(scene)
     model = np.array([rows.get(name, 0) for name in models_of(earlier)], dtype=np.int64)

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.elastic import Floats, Ints
-from jobcast.models.completion.arrivals import ArrivalModel
-from jobcast.models.completion.calibration import Interval, IntervalTracker
-from jobcast.models.completion.sizes import SizeForecaster
+from jobcast.models.completion.job_completions import ArrivalModel, Interval, IntervalTracker, SizeForecaster
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT

@@ -1,22 +1,83 @@
-"""Seconds an epoch as a registered model forecasts them from few profiled points."""
+"""Seconds an epoch as a registered model forecasts them from few profiled points.
 
-from collections.abc import Sequence
+What a policy believes of the seconds an epoch takes: the truth, a registered model's forecasts, or noise.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from jobcast.domain.bad_answers import EPOCHS, BadAnswers
 from jobcast.domain.energy import Floats
-from jobcast.domain.errors import OverlapError, TraceError
-from jobcast.models.epoch_time.guarded import guarded_epoch_s, slowest_s
-from jobcast.models.epoch_time.served import believed_epoch_s, pick_profiles
-from jobcast.pipelines.energy.believing import Believed
+from jobcast.domain.errors import ConfigError, OverlapError, TraceError
+from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, ForecastSpec
-from jobcast.pipelines.registered import registered
-from jobcast.pipelines.sources import seen_by
+from jobcast.pipelines.sources import registered, seen_by
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
+
+CHOICES = "oracle, registry, conservative or noisy:P"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Believed:
+    """Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones; versions behind them; bad answers."""
+
+    epoch_s: Floats | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+    notes: tuple[str, ...] = ()
+    told: BadAnswers = field(default_factory=BadAnswers)
+
+
+def believed_times(
+    spec: ForecastSpec,
+    scene: EnergyScene,
+    *,
+    known: Path | None,
+    home: Path,
+    seed: int,
+    allow_overlap: bool = False,
+    degrade: bool | None = None,
+) -> Believed:
+    """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
+
+    Parameters
+    ----------
+    known : file of the few points that the registry's model goes by; None: those that it picks of the profiles
+    home : of the registry
+    seed : of noise
+    degrade : whether the slowest profiles are taken where there is no registered model
+
+    Raises ConfigError for a source that forecasts no times, RegistryError for a model that is not there.
+    """
+    if known is not None and spec.kind != "registry":
+        raise ConfigError(f"--set known: points that --forecasts registry goes by, not {spec.label}; leave it out")
+    if spec.kind == "oracle":
+        return Believed()
+    if spec.kind == "noisy":
+        return Believed(noisy(scene.facts.times.epoch_s, scene.job_ids, spec.probability, seed))
+    if spec.kind == "conservative":
+        from jobcast.models.epoch_time.served import slowest_s
+
+        return Believed(slowest_s(scene.facts.times.epoch_s))
+    if spec.kind == "registry":
+        return registered_times(spec, scene, known=known, home=home, allow_overlap=allow_overlap, degrade=degrade)
+    raise ConfigError(f"--forecasts {spec.label}: forecasts no seconds an epoch; choose {CHOICES}")
+
+
+def noisy(epoch_s: Floats, job_ids: tuple[str, ...], spread: float, seed: int) -> Floats:
+    """Each time multiplied by exp(N(0, spread)), drawn by seed, job, kind and number of GPUs."""
+    factors = [
+        np.random.default_rng([seed, zlib.crc32(job_id.encode())]).standard_normal(epoch_s.shape[1:])
+        for job_id in job_ids
+    ]
+    return epoch_s * np.exp(spread * np.array(factors))
 
 
 def registered_times(

@@ -13,9 +13,9 @@ from jobcast.models.registry import open_registry
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.files import to_json
 from jobcast.pipelines.learning_curves.evaluating import refuse_trained
-from jobcast.pipelines.learning_curves.held_out import PREFIXES
-from jobcast.pipelines.learning_curves.training import source_of
+from jobcast.pipelines.learning_curves.training import PREFIXES
 from jobcast.pipelines.lifecycle.promotion import TAG
+from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.wording import brief
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
@@ -55,8 +55,7 @@ def promote_curves(
             "promoted": force or not reasons,
             "forced": bool(force and reasons),
             "overlap_allowed": any(overlap),
-            "inputs": {"trace": source_of(table)},
-            "notes": list(table.notes),
+            **made_from(table, table.notes),
         }
         verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", "inputs")}
         registry.tag(candidate, {TAG: to_json(verdict).strip()})

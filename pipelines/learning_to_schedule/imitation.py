@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jobcast.models.scheduling.learner import Fit, Learner
-from jobcast.models.scheduling.picks import Picks, joined
+from jobcast.models.scheduling.policy import Picks, joined
 from jobcast.pipelines.learning_to_schedule.environment import HEADS
 from jobcast.pipelines.learning_to_schedule.rollouts import FEATURES, Rollout
 

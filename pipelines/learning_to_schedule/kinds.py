@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jobcast.models.scheduling.learner import BETAS
 from jobcast.models.scheduling.policy import DevicePolicy, MlfPolicy
-from jobcast.models.scheduling.reward_search import BETAS
 from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.learning_to_schedule.rewards import OBJECTIVES
 from jobcast.schedulers.tasks.features import ML_FEATURES

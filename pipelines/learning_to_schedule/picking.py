@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.features import (
     JOB_FEATURES,
@@ -136,7 +137,8 @@ class Picking:
     def _first_of(self, jobs: Ints) -> int:
         """Which of the jobs comes first for MLF-H."""
         if self._ranks is None:
-            order = job_order(self._view, task_priorities(self._view, self._settings.weights))
+            rank = rounded_all(task_priorities(self._view, self._settings.weights))
+            order = job_order(self._view, rank)
             self._ranks = np.full(len(self._view.jobs.submit_s), len(order), dtype=np.int64)
             self._ranks[order] = np.arange(len(order))
         return int(np.argmin(self._ranks[jobs]))

@@ -1,20 +1,35 @@
-"""A trained scheduler becomes a registered version."""
+"""A trained scheduler becomes a registered version.
 
-from collections.abc import Callable
+What a training of a scheduler found, for a person.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.tasks import AccuracyForecast
-from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelCard, ModelVersion
+from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
 from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, train_scheduler
+from jobcast.pipelines.model_tables import of_training, save_and_register
 from jobcast.pipelines.tasks.scene import TaskScene
-from jobcast.traces.owners import scratch_room
 from jobcast.traces.table import Source
+
+
+def scheduler_table(result: Mapping[str, Any]) -> str:
+    """The version, how well MLF-H was imitated, and what the policy reached against it; a line each."""
+    lines = [f"{result['predictor']} {result['version']} ({', '.join(result['aliases'])}): {result['algorithm']}"]
+    lines += [f"imitation, {name:<12} {value:.3f}" for name, value in result["training"]["imitation"].items()]
+    found = result["against_mlf_h"]
+    if found:
+        lines.append(f"against MLF-H on {found['workloads']} workloads, mean change (95 %):")
+        for name, mean in found["means"].items():
+            lines.append(f"  {name:<16} {mean:+.4f} ({found['lows'][name]:+.4f} to {found['highs'][name]:+.4f})")
+    lines.append("mlfs uses it" if result["better"] else "not measured to be better than MLF-H: mlfs goes on with that")
+    return "\n".join(lines)
 
 
 def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -> ModelCard:
@@ -50,14 +65,6 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
     )
 
 
-def register_scheduler(home: Path, trained: TrainedScheduler, trace_name: str, source: Source) -> ModelVersion:
-    """Save and register a trained scheduler as a new version. Raises RegistryError for a store that cannot be used."""
-    with scratch_room("model") as room:
-        folder = room / trained.predictor.name
-        trained.predictor.save(folder)
-        return open_registry(home).register(folder, scheduler_card(trained, trace_name, source))
-
-
 def train_and_register_scheduler(
     name: str,
     scene: TaskScene,
@@ -82,21 +89,15 @@ def train_and_register_scheduler(
     trained = train_scheduler(
         name, scene.workload, folder, seed=seed, settings=settings, forecast=forecast, progress=progress, note=note
     )
-    version = register_scheduler(home, trained, scene.trace.name, scene.trace.source)
     policy = trained.predictor
+    version = save_and_register(home, policy, scheduler_card(trained, scene.trace.name, scene.trace.source))
     return {
-        "predictor": name,
-        "version": version.version,
-        "aliases": list(version.aliases),
-        "run_id": version.run_id,
-        "algorithm": policy.algorithm,
-        "seed": seed,
+        **of_training(version, home, seed),
         "training": asdict(policy.training_),
         "tried": [dict(each) for each in trained.tried],
         "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
         "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
         "better": policy.better_,
         "inputs": scene.provenance(),
-        "home": str(home),
         "jobcast": __version__,
     }

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from jobcast.domain.tasks import Floats
-from jobcast.models.scheduling.learner import Learner
-from jobcast.models.scheduling.reward_search import BETAS, Tried, search_betas
+from jobcast.models.scheduling.learner import BETAS, Learner, Tried, search_betas
 from jobcast.pipelines.learning_to_schedule.policy_gradient import improve
 from jobcast.pipelines.learning_to_schedule.rollouts import Rollout
 from jobcast.schedulers.tasks.network import Networks, networks_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.tasks import AccuracyForecast, Floats, Ints
-from jobcast.models.scheduling.picks import Picks, picks_of
+from jobcast.models.scheduling.policy import Picks, picks_of
 from jobcast.pipelines.learning_to_schedule.environment import HEADS, Course
 from jobcast.pipelines.learning_to_schedule.picking import HOSTS, JOBS, Choice
 from jobcast.pipelines.learning_to_schedule.rewards import Scale

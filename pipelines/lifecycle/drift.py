@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switch
 from jobcast.models.new_load import NewLoad
@@ -17,13 +16,23 @@ from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools
-from jobcast.pipelines.lifecycle.drift_rules import LIMITS, SwitchRule, judge, moved_inputs, switches_of
+from jobcast.pipelines.forecast_specs import check_known
+from jobcast.pipelines.lifecycle.drift_rules import (
+    LIMITS,
+    PSI_LIMIT,
+    Columns,
+    SwitchRule,
+    input_columns,
+    judge,
+    moved_inputs,
+    shifts,
+    switches_of,
+)
 from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
-from jobcast.pipelines.lifecycle.stability import PSI_LIMIT, Columns, input_columns, shifts
-from jobcast.pipelines.predictor_names import check_known
+from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.traces.splits import check_tests
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
 WEEK_S = 7 * 86400.0
@@ -86,7 +95,7 @@ def drift(
     """
     check_known("drift", reference[0], LIMITS)
     registry = open_registry(home)
-    version = registry.resolve(*reference)
+    version, trace = registry.resolve(*reference), gpu_jobs(trace)
     span = _span(version, trace, from_s, until_s)
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
     check_tests(trace, span.from_s, span.until_s)
@@ -214,9 +223,7 @@ def _told(
     overlap: bool,
 ) -> dict[str, Any]:
     return {
-        "predictor": version.name,
-        "version": version.version,
-        "aliases": list(version.aliases),
+        **of_version(version),
         "algorithm": version.algorithm,
         "trained": {"from": iso(version.train_from_s), "until": iso(version.train_until_s)},
         "window": {"from": iso(span.from_s), "until": iso(span.until_s)},
@@ -234,9 +241,6 @@ def _told(
         "switch_rule": rule.to_dict() if version.name == WillJobsArrive.name else None,
         "pools": list(pools),
         "overlap_allowed": overlap,
-        "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
-        "notes": list(trace.notes),
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": False,
-        "jobcast": __version__,
+        **made_from(trace.source, trace.notes, trace.dropped),
     }

@@ -1,30 +1,104 @@
-"""Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves."""
+"""Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves.
+
+What a candidate is worth to `sia` beside the champion: the same jobs, replayed with each.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, PromotionError, RegistryError
+from jobcast.domain.hardware import pools_cluster
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
+from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
+from jobcast.pipelines.backtest_results import gains_between
+from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import to_json, write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.promotion_backtest import replay_both
+from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, check_known
+from jobcast.pipelines.gains import DRAWS
+from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
 from jobcast.pipelines.lifecycle.rows import forecast_rows
-from jobcast.pipelines.lifecycle.verdict import CANDIDATE, CHAMPION, RULES, why_worse
-from jobcast.pipelines.predictor_names import check_known
+from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
+from jobcast.schedulers.policies import POOLS
 from jobcast.traces.owners import scratch_room
-from jobcast.traces.splits import check_tests
+from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
+from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
+
+POLICY = "sia"
+BASELINE = "fcfs"
+KEPT = ("jobs", "speedup_gmean", "speedup_p5", "slowed_pct", "slowdown_total_min", "slowdown_max_min", "mean_jct_s")
+"""Figures that are told of each."""
+
+
+def replay_both(
+    contest: "Contest", window: "Window", begin_s: float, end_s: float, *, home: Path, progress: Step | None
+) -> tuple[dict[str, Any] | None, bool]:
+    """Figures of `sia` with each version, gains between them, and whether a model had seen the window.
+
+    None where a predictor that `sia` asks is not registered. Jobs of pools without capacity, or wider than their pool,
+    are dropped and counted. Raises OverlapError for a champion of another predictor that has seen the window.
+    """
+    if contest.missing:
+        return None, False
+    experiment = _experiment(window, begin_s, end_s)
+    place = experiment.place()
+    cells = [
+        Cell(POLICY, _pinned(contest, version), label)
+        for label, version in ((CANDIDATE, contest.candidate), (CHAMPION, contest.champion))
+    ]
+    results = run_matrix(
+        [experiment],
+        cells,
+        home=home,
+        jobs=min(len(cells), joblib.cpu_count()),
+        allow_overlap=window.allow_overlap,
+        progress=progress,
+    )
+    told = {
+        "policy": POLICY,
+        "baseline": BASELINE,
+        **{one.cell.label: _figures(one) for one in results},
+        "gains": gains_between(results, [CHAMPION], draws=DRAWS)[0],
+        "others": {version.name: version.version for version in contest.others},
+        "quotas": place.origin,
+        "pools": {pool.name: pool.quota for pool in place.pools},
+        "dropped": dict(experiment.scene(POOLS).dropped),
+    }
+    return told, any(one.run.overlap for one in results)
+
+
+def _experiment(window: "Window", begin_s: float, end_s: float) -> Experiment:
+    """The jobs of the window; without a pools file, with quotas that it keeps busy."""
+    if window.pools is not None:
+        place = cluster_of(window.trace, pools=window.pools, from_s=begin_s)
+    else:
+        derived = derive_pools(window.trace.between(begin_s, end_s), span_s=end_s - begin_s)
+        origin = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
+        place = pools_cluster(derived, origin)
+    return Experiment(trace=window.trace, cluster=place, from_s=begin_s, until_s=end_s, drop_wide=True, only_pools=True)
+
+
+def _pinned(contest: "Contest", version: ModelVersion) -> ForecastSpec:
+    versions = tuple((one.name, one.version) for one in (version, *contest.others))
+    return ForecastSpec("registry", versions=versions)
+
+
+def _figures(result: CellResult) -> dict[str, Any]:
+    return {key: result.figures[key] for key in KEPT}
+
 
 KIND = "promotion"
 TAG = "promotion"
@@ -83,7 +157,7 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    trace, candidate, champion = window.trace, contest.candidate, contest.champion
+    trace, candidate, champion = gpu_jobs(window.trace), contest.candidate, contest.champion
     begin = contest.unseen_from_s if window.from_s is None else window.from_s
     end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
     if begin >= end:
@@ -112,10 +186,8 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
         "rules": RULES,
         "reasons": why_worse(figures, backtest),
         "overlap_allowed": any([*overlap, overlaps]),
-        "inputs": {"trace": {key: getattr(trace.source, key) for key in ("path", "sha256", "rows")}},
-        "notes": [*trace.notes, *_left_out(contest)],
-        **({"dropped": dict(trace.dropped)} if trace.dropped else {}),
         "simulated": backtest is not None,
+        **made_from(trace.source, (*trace.notes, *_left_out(contest)), trace.dropped),
     }
 
 

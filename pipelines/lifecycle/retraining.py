@@ -1,7 +1,11 @@
-"""Walk-forward retraining: a version at the end of each week, scored on the next, which it has not seen."""
+"""Walk-forward retraining: a version at the end of each week, scored on the next, which it has not seen.
+
+When versions are trained, and on what, in a walk through a trace.
+"""
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -9,19 +13,81 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
-from jobcast.domain.errors import TrainingError
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
-from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, Stretch
+from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import register_once
 from jobcast.traces.owners import scratch_room
+from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+WEEK_DAYS = 7.0
+NAMED_DAYS = {"daily": 1.0, "weekly": WEEK_DAYS}
+FIRST_WEEKS = 3.0
+"""Training time before the first version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One version: trained on [from_s, until_s), scored on [until_s, next_s); epoch seconds."""
+
+    from_s: float
+    until_s: float
+    next_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How often to train anew.
+
+    Attributes
+    ----------
+    every_days : days between trainings
+    first_weeks : weeks before the first training
+    window_days : days that each training looks back; None = all since the beginning
+    """
+
+    every_days: float = WEEK_DAYS
+    first_weeks: float = FIRST_WEEKS
+    window_days: float | None = None
+
+    def stretches(self, begin_s: float, end_s: float) -> list[Stretch]:
+        """Trainings in [begin_s, end_s], in order of time; the last one's next stretch may be cut short or empty.
+
+        >>> [one.until_s / DAY_S for one in Schedule(first_weeks=1).stretches(0.0, 16 * DAY_S)]
+        [7.0, 14.0]
+        """
+        found: list[Stretch] = []
+        until_s = begin_s + self.first_weeks * WEEK_DAYS * DAY_S
+        while until_s <= end_s:
+            from_s = begin_s if self.window_days is None else max(begin_s, until_s - self.window_days * DAY_S)
+            next_s = until_s + self.every_days * DAY_S
+            found.append(Stretch(from_s, until_s, min(next_s, end_s)))
+            until_s = next_s
+        return found
+
+
+def parse_every(text: str) -> float:
+    """`--retrain weekly`, `daily` or `Nd`: days; ConfigError for anything else.
+
+    >>> parse_every("weekly"), parse_every("10d")
+    (7.0, 10.0)
+    """
+    if text in NAMED_DAYS:
+        return NAMED_DAYS[text]
+    match = re.fullmatch(r"(\d{1,4})d", text)
+    if match is None or int(match[1]) < 1:
+        raise ConfigError(f"--retrain {text}: write weekly, daily or a number of days, as in 14d")
+    return float(match[1])
+
 
 KEY = "walk_forward"
 """Parameter of a version that tells what it was trained with, so that a repeated walk finds it again."""
@@ -64,6 +130,7 @@ class Walk:
         home: Path,
     ) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
+        trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
         return cls(predictor, algorithm, trace.between(None, end_s), begin_s, end_s, schedule, settings, home)
@@ -109,11 +176,8 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
         "schedule": asdict(walk.schedule),
         "window": {"from": iso(walk.begin_s), "until": iso(walk.end_s)},
         "seed": walk.settings.seed,
-        "inputs": {"trace": {key: getattr(walk.trace.source, key) for key in ("path", "sha256", "rows")}},
-        "notes": list(walk.trace.notes),
-        **({"dropped": dict(walk.trace.dropped)} if walk.trace.dropped else {}),
         "home": str(walk.home),
-        "jobcast": __version__,
+        **made_from(walk.trace.source, walk.trace.notes, walk.trace.dropped),
     }
 
 

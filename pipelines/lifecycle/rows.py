@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Bools, Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import active_grid, build_corpus
@@ -26,8 +27,6 @@ PINBALL_QUANTILE = 0.95
 """Quantile that load estimates of all versions are held to where one figure must tell them apart."""
 ALL_JOBS = "jobs"
 """Name of the one block of a predictor without horizons."""
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

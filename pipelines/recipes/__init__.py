@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from jobcast.domain.errors import ConfigError
-from jobcast.models.duration_rules import RULES
+from jobcast.models.duration_booster import RULES
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES
 from jobcast.pipelines.recipes import arrivals, durations, loads, regimes
 from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
 

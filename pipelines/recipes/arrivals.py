@@ -1,23 +1,19 @@
 """How WillJobsArrive is trained."""
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import polars as pl
 
 from jobcast.features.corpus import Corpus, build_corpus
 from jobcast.models.algorithms import ALGORITHMS as MODELS
 from jobcast.models.algorithms import Settings
 from jobcast.models.arrival_folds import FOLDS, cuts
-from jobcast.models.arrival_selection import Selection, averages_the_others, select
+from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
-from jobcast.models.tuning import Tuned, flat, tune_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints, by_kind
-from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
+from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings, kept
 from jobcast.traces.history import pool_histories
 
 AUTO = "auto"
@@ -44,15 +40,9 @@ def train_arrivals(data: TrainingData, algorithm: str, settings: TrainSettings, 
         early = early if tuned is not None else selection.winner(plan.folds_before_validation)
     validation, curves = plan.validated(early, chosen)
     model = plan.fitted(winner, data.until_s, chosen, selection)
-    return Trained(
-        model,
-        winner,
-        validation,
-        _parameters(model, settings, selection, tuned),
-        curves,
-        _tables(selection, tuned),
-        {"tuning/value": tuple(trial["value"] for trial in tuned.trials)} if tuned and tuned.trials else {},
-    )
+    parameters = _parameters(model, settings, selection, tuned)
+    tables = kept(selection.table() if selection else (), tuned.trials if tuned else ())
+    return Trained(model, winner, validation, parameters, curves, **tables)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,20 +116,6 @@ def _parameters(
     if tuned is not None:
         told |= {"tune": settings.tune, **flat(tuned.settings)}
     return told
-
-
-def _tables(selection: Selection | None, tuned: Tuned | None) -> dict[str, str]:
-    tables = {
-        "selection.csv": [] if selection is None else selection.table(),
-        "tuning.csv": [] if tuned is None else tuned.trials,
-    }
-    return {name: _csv(rows) for name, rows in tables.items() if rows}
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    pl.DataFrame(list(rows), infer_schema_length=None).write_csv(text)
-    return text.getvalue()
 
 
 def _counted(progress: Step | None, total: int) -> Callable[[], None] | None:

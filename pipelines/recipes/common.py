@@ -1,20 +1,21 @@
 """What every recipe shares: the data and settings of a training, and what comes out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
-from jobcast.models.duration_costs import UNDER_COST
-from jobcast.models.load_demand import COVERAGE, LENDING_COVERAGE
+from jobcast.models.duration_booster import UNDER_COST
+from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictors import Predictor
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints
-from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, pools_to_learn_from
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
 VALIDATION_SHARE = 0.2
@@ -78,6 +79,7 @@ class TrainingData:
         cls, trace: Trace, from_s: float | None, until_s: float | None, min_jobs: int, corpus: Corpus | None = None
     ) -> "TrainingData":
         """Cut the training data out of a trace. Raises TrainingError when they are too short or too few."""
+        trace = gpu_jobs(trace)
         check_training(trace, from_s, until_s)
         known = trace.between(None, until_s)
         begin = float(known.submit_s[0]) if from_s is None else from_s
@@ -112,6 +114,19 @@ class Trained:
     curves: CurvePoints = field(default_factory=CurvePoints)
     tables: Mapping[str, str] = field(default_factory=dict)
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`tables` and `series` of what an algorithm was selected by and of the trials of a search, where there are any."""
+    tables = {"selection.csv": selection, "tuning.csv": trials}
+    return {
+        "tables": {
+            name: pl.DataFrame(list(rows), infer_schema_length=None).write_csv()
+            for name, rows in tables.items()
+            if rows
+        },
+        "series": {"tuning/value": tuple(trial["value"] for trial in trials)} if trials else {},
+    }
 
 
 Recipe = Callable[[TrainingData, str, TrainSettings, Step | None], Trained]

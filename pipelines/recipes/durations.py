@@ -1,19 +1,15 @@
 """How JobDuration is trained."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
 from jobcast.models.duration_booster import DurationSettings
 from jobcast.models.duration_data import DurationData
-from jobcast.models.duration_selection import select
-from jobcast.models.duration_tuning import tune_durations
+from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
 from jobcast.models.job_duration import LEARNT, JobDuration
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
+from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings, kept
 
 AUTO = "auto"
 ALGORITHMS = (AUTO, "blended", "lightgbm", "tag-pool-width", "last-n")
@@ -24,20 +20,13 @@ Table = Sequence[Mapping[str, Any]]
 def train_durations(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
     """JobDuration. SIA, section 5.4.2."""
     jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
-    tables: dict[str, str] = {}
-    series: dict[str, tuple[float, ...]] = {}
-    tuned: DurationSettings | None = None
+    tuned, trials = None, list[dict[str, Any]]()
     if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
         # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
         tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
-        if trials:
-            tables["tuning.csv"] = _csv(trials)
-            series["tuning/value"] = tuple(trial["value"] for trial in trials)
     validation = _validation(data, jobs, algorithm, settings, tuned)
     model, table = _fitted(jobs, data.until_s, algorithm, settings, tuned)
-    if table:
-        tables["selection.csv"] = _csv(table)
-    return Trained(model, model.algorithm, validation, _parameters(model), tables=tables, series=series)
+    return Trained(model, model.algorithm, validation, _parameters(model), **kept(table, trials))
 
 
 def _fitted(
@@ -77,9 +66,3 @@ def _parameters(model: JobDuration) -> dict[str, Any]:
         told |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
         told |= {"learning_rate": model.booster_.settings.learning_rate}
     return told
-
-
-def _csv(rows: Table) -> str:
-    text = io.StringIO()
-    pl.DataFrame(list(rows)).write_csv(text)
-    return text.getvalue()

@@ -1,22 +1,18 @@
 """How NewLoad is trained."""
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import polars as pl
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.models.evaluation import evaluate_loads
-from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import Demands
+from jobcast.models.load_data import Demands, LoadData
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.new_load import ALGORITHMS as KNOWN
 from jobcast.models.new_load import NewLoad
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
+from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings, kept
 from jobcast.traces.history import pool_histories
 
 AUTO = "auto"
@@ -29,16 +25,11 @@ Histories = Mapping[str, PoolHistory]
 def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
     """NewLoad. SIA, section 5.4.1."""
     histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
-    tables: dict[str, str] = {}
-    series: dict[str, tuple[float, ...]] = {}
-    tuned = None
+    tuned, trials = None, list[Mapping[str, Any]]()
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
         # On what came before the twin's validation, so that its figures are of windows that nothing was chosen by.
         earlier = LoadData.of(histories, data.from_s, data.validation_from_s, settings.horizons_min)
         tuned, trials = tune_loads(earlier, Demands.of(settings.coverage), settings.tune, settings.seed)
-        if trials:
-            tables["tuning.csv"] = _csv(trials)
-            series["tuning/value"] = tuple(trial["value"] for trial in trials)
     validation: Mapping[str, Any] = {}
     if data.until_s - data.validation_from_s > 60.0 * max(settings.horizons_min):
         known = data.twin
@@ -54,9 +45,7 @@ def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, pro
     model, table = _fitted(histories, data.from_s, data.until_s, algorithm, settings, tuned)
     if progress is not None:
         progress(2, 2)
-    if table:
-        tables["selection.csv"] = _csv(table)
-    return Trained(model, model.algorithm, validation, _parameters(model), tables=tables, series=series)
+    return Trained(model, model.algorithm, validation, _parameters(model), **kept(table, trials))
 
 
 def _fitted(
@@ -94,9 +83,3 @@ def _parameters(model: NewLoad) -> dict[str, Any]:
         told |= {"windows": ",".join(map(str, rule.windows_))}
     covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
     return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}
-
-
-def _csv(rows: Table) -> str:
-    text = io.StringIO()
-    pl.DataFrame(list(rows)).write_csv(text)
-    return text.getvalue()

@@ -10,14 +10,11 @@ from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs
 from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.search.drift import compare
-from jobcast.pipelines.search.evaluating import World
+from jobcast.pipelines.search.evaluating import World, journal_beside, parse_objectives
 from jobcast.pipelines.search.front import Front, check_front_path, front_table, read_front, write_front
 from jobcast.pipelines.search.front_page import write_plots
-from jobcast.pipelines.search.journal import journal_beside
-from jobcast.pipelines.search.objectives import parse_objectives
 from jobcast.pipelines.search.searching import LEAST_JOBS, SearchRequest, search_front
-from jobcast.pipelines.search.workload import Sampling, workload_of
+from jobcast.pipelines.search.workload import Sampling, compare, workload_of
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.traces.readers import read_trace

@@ -1,22 +1,221 @@
-"""Simulations of configurations on samples: several at a time, none twice."""
+"""Simulations of configurations on samples: several at a time, none twice.
+
+What a search minimises: SetPreference of PCS, metrics and how they are measured over jobs. PCS, section 3.2.
+
+What a search has simulated already, kept on disk as it goes: JSON lines that an interruption cannot spoil.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from jobcast.domain.elastic import ElasticPolicy, Floats
+from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.clusters import preempting
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
-from jobcast.pipelines.search.journal import Journal
-from jobcast.pipelines.search.objectives import Objective, needs_forecasts, values_of
 from jobcast.pipelines.search.workload import Sample
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.metrics import errors_pct, unfairness_pct
+from jobcast.traces.files import reason, unwritable
+
+SUFFIX = ".journal.jsonl"
+
+
+def journal_beside(out: Path) -> Path:
+    """Where the journal of a front lies.
+
+    >>> journal_beside(Path("found/front.parquet")).as_posix()
+    'found/front.journal.jsonl'
+    """
+    return out.with_name(out.stem + SUFFIX)
+
+
+class Journal:
+    """Values by simulation, of one run among those in a file.
+
+    A line holds `run` (hash of the workload, the settings and the seed), `what` (the configuration's hash and the
+    sample) and `values`. Lines of other runs, and a last line that was cut off, are left alone.
+
+    Parameters
+    ----------
+    path : the file, which need not be there; None keeps nothing
+    run : the run's hash
+
+    Raises ConfigError when the file cannot be read or written to.
+    """
+
+    def __init__(self, path: Path | None, run: str) -> None:
+        self._path, self._run = path, run
+        self._known: dict[str, list[float]] = {}
+        if path is not None and path.exists():
+            self._read(path)
+        self.resumed = len(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, what: str) -> list[float] | None:
+        """Values of a simulation, None when it was not done."""
+        return self._known.get(what)
+
+    def add(self, what: str, values: Sequence[float]) -> None:
+        """Note a simulation, on disk at once. Raises ConfigError when the file cannot be written to."""
+        self._known[what] = list(values)
+        if self._path is None:
+            return
+        line = json.dumps({"run": self._run, "what": what, "values": list(values)}) + "\n"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as lines:
+                lines.write(line)
+                lines.flush()
+                os.fsync(lines.fileno())
+        except OSError as error:
+            raise ConfigError(unwritable(self._path, error)) from error
+
+    def _read(self, path: Path) -> None:
+        try:
+            text = path.read_bytes().decode("utf-8", errors="replace")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({reason(error)}); check its permissions") from error
+        for line in text.splitlines():
+            told = _parsed(line)
+            if told is not None and told.get("run") == self._run:
+                self._known[str(told["what"])] = [float(one) for one in told["values"]]
+        if text and not text.endswith("\n"):
+            with path.open("a", encoding="utf-8") as lines:
+                lines.write("\n")  # what an interruption cut off must not swallow the next line
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(line)
+    except json.JSONDecodeError:
+        return None  # a line that an interruption cut off: its simulation is done again
+    return told if isinstance(told, dict) and {"what", "values"} <= told.keys() else None
+
+
+MEAN = "mean"
+AVERAGES = (MEAN, "avg")
+FORECAST = "error"
+"""The metric that needs a forecast at each submission."""
+PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+MOST_PERCENTILE = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure by job, smaller is better.
+
+    Attributes
+    ----------
+    title : in words, unit included
+    by_job : of a run's log, (n_jobs,)
+    """
+
+    title: str
+    by_job: Callable[[RunLog], Floats]
+
+
+def _jct_s(log: RunLog) -> Floats:
+    return log.jct_s
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "jct": Metric("JCT (s)", _jct_s),
+        FORECAST: Metric("prediction error (%)", errors_pct),
+        "unfairness": Metric("unfairness (%)", unfairness_pct),
+    }
+)
+"""PCS, sections 2.2 and 5.1: performance, predictability, fairness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A metric and its measure.
+
+    Attributes
+    ----------
+    metric : key of `METRICS`
+    percentile : over jobs, or None for the mean
+    """
+
+    metric: str
+    percentile: float | None = None
+
+    @property
+    def label(self) -> str:
+        """As it is written.
+
+        >>> Objective("error", 99.0).label
+        'error:p99'
+        """
+        return f"{self.metric}:{MEAN if self.percentile is None else f'p{self.percentile:g}'}"
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        measure = MEAN if self.percentile is None else f"p{self.percentile:g}"
+        return f"{measure} {METRICS[self.metric].title}"
+
+    def of(self, log: RunLog) -> float:
+        """Its value for a run."""
+        values = METRICS[self.metric].by_job(log)
+        return float(values.mean() if self.percentile is None else np.percentile(values, self.percentile))
+
+
+def parse_objectives(text: str) -> tuple[Objective, ...]:
+    """Objectives between commas, each metric:measure; a metric may come again with another measure.
+
+    >>> [one.label for one in parse_objectives("jct:avg, error:p99")]
+    ['jct:mean', 'error:p99']
+
+    Raises ConfigError that says which one is wrong.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ConfigError("--objectives: names none; write for example jct:mean,error:p99")
+    found = [_objective(part) for part in parts]
+    twice = [one.label for at, one in enumerate(found) if one in found[:at]]
+    if twice:
+        raise ConfigError(f"--objectives {twice[0]}: is given twice; give it once")
+    return tuple(found)
+
+
+def _objective(text: str) -> Objective:
+    metric, colon, measure = text.partition(":")
+    if metric not in METRICS:
+        raise ConfigError(f"--objectives {text}: metric {metric!r} is unknown; choose from {', '.join(METRICS)}")
+    if measure in AVERAGES:
+        return Objective(metric)
+    matched = PERCENTILE.fullmatch(measure)
+    if not colon or matched is None or not 0.0 < float(matched[1]) < MOST_PERCENTILE:
+        raise ConfigError(f"--objectives {text}: measure {measure!r} is unknown; write mean, avg or pNN, such as p99")
+    return Objective(metric, float(matched[1]))
+
+
+def needs_forecasts(objectives: Sequence[Objective]) -> bool:
+    """Whether any of them asks for completions forecast at submission."""
+    return any(one.metric == FORECAST for one in objectives)
+
+
+def values_of(log: RunLog, objectives: Sequence[Objective]) -> list[float]:
+    """Values for a run, (n_objectives,)."""
+    return [one.of(log) for one in objectives]
+
 
 HASH_LENGTH = 16
 Candidate = WfqConfig | str

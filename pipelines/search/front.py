@@ -11,7 +11,7 @@ import polars as pl
 
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.search.objectives import Objective, parse_objectives
+from jobcast.pipelines.search.evaluating import Objective, parse_objectives
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
 from jobcast.traces.parquet import parquet_metadata, read_parquet, write_parquet

@@ -13,14 +13,10 @@ from jobcast import __version__
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.search.drift import described
-from jobcast.pipelines.search.evaluating import Evaluator, World, config_hash
+from jobcast.pipelines.search.evaluating import Evaluator, Journal, Objective, World, config_hash
 from jobcast.pipelines.search.front import Front, Row
-from jobcast.pipelines.search.journal import Journal
-from jobcast.pipelines.search.objectives import Objective
-from jobcast.pipelines.search.pareto import pareto_mask, thinned
-from jobcast.pipelines.search.proposing import POPULATION, proposer
-from jobcast.pipelines.search.workload import Sample, Sampling, Workload, draw
+from jobcast.pipelines.search.proposing import POPULATION, pareto_mask, proposer, thinned
+from jobcast.pipelines.search.workload import Sample, Sampling, Workload, described, draw
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.schedulers.elastic.parameters import SPACES, SizeTable, Space
 

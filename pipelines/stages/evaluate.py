@@ -1,6 +1,5 @@
 """Stage evaluate: the trained predictors on the test window, beside their baselines."""
 
-import io
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,10 +8,8 @@ import polars as pl
 
 from jobcast.features.corpus import Corpus
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
-from jobcast.models.evaluation.ablation import arrival_ablation
-from jobcast.models.evaluation.groups import mean_durations_min
-from jobcast.models.evaluation.paper_recipe import NAME as PAPER_RECIPE
-from jobcast.models.evaluation.paper_recipe import PaperRecipe
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
+from jobcast.models.evaluation.intervals import mean_durations_min
 from jobcast.models.predictors import load_predictor
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.curves import CurvePoints, by_kind
@@ -61,9 +58,7 @@ def work(context: Context, item: str = "") -> None:
         ("precision_recall", curves.precision_at_recall()),
         ("reliability", curves.observed_by_forecast()),
     ):
-        text = io.StringIO()
-        pl.DataFrame(table).write_csv(text)
-        write_text(context.root / f"processed/plots/{name}.csv", text.getvalue())
+        write_text(context.root / f"processed/plots/{name}.csv", pl.DataFrame(table).write_csv())
     context.write_receipt("evaluate", {"input": context.input_hash()})
     first = figures["will-jobs-arrive"][train.algorithms("will-jobs-arrive")[0]]["horizons"]
     shown = ", ".join(f"{name} F1 {block['f1'] or 0:.2f}" for name, block in first.items())

@@ -1,9 +1,14 @@
-"""The stages of the main job, one list: `jobcast run` executes it, dvc.yaml names it, a test holds them together."""
+"""The stages of the main job, in order: `jobcast run` executes this list; dvc.yaml tells what each reads and makes.
 
+The main job: every stage in order, then what came out of it.
+"""
+
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.files import read_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.stages import backtest, care, evaluate, featurize, prepare, promote, report, train
 from jobcast.pipelines.stages.context import Context
@@ -11,231 +16,22 @@ from jobcast.pipelines.stages.context import Context
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step of the main job and the files that it reads and writes, relative to the run's folder.
-
-    Attributes
-    ----------
-    items : for a stage that runs once an item (dvc.yaml's foreach); `{item}` stands for it in the paths
-    code : rooms whose code the stage's result depends on
-    params : sections of the parameters that it reads
-    """
+    """A step of the main job; one that runs once an item (dvc.yaml's foreach) has several."""
 
     name: str
     work: Callable[[Context, str], None]
-    code: Sequence[str]
-    deps: Sequence[str] = ()
-    outs: Sequence[str] = ()
-    metrics: Sequence[str] = ()
-    params: Sequence[str] = ()
-    items: Sequence[str] = field(default=("",))
-
-    @property
-    def receipt(self) -> str:
-        """Where times, run ids, versions and paths go."""
-        return f"processed/receipts/{self.name}{'-{item}' if self.items != ('',) else ''}.json"
-
-
-REPLAYS = (
-    "domain",
-    "traces",
-    "features",
-    "models",
-    "simulator",
-    "schedulers",
-    "pipelines/backtest.py",
-    "pipelines/backtest_results.py",
-    "pipelines/cells.py",
-    "pipelines/closed_loop.py",
-    "pipelines/clusters.py",
-    "pipelines/elastic/scene.py",
-    "pipelines/elastic/simulating.py",
-    "pipelines/energy/believing.py",
-    "pipelines/energy/forecasting.py",
-    "pipelines/energy/scene.py",
-    "pipelines/energy/simulating.py",
-    "pipelines/engines.py",
-    "pipelines/experiment.py",
-    "pipelines/forecast_plugins.py",
-    "pipelines/forecast_specs.py",
-    "pipelines/gains.py",
-    "pipelines/gavel_mechanism.py",
-    "pipelines/goodput_runs.py",
-    "pipelines/job_forecasts.py",
-    "pipelines/job_table.py",
-    "pipelines/lifecycle/gate.py",
-    "pipelines/lifecycle/switches_file.py",
-    "pipelines/policy_settings.py",
-    "pipelines/registered.py",
-    "pipelines/rounds.py",
-    "pipelines/running.py",
-    "pipelines/scaling_jobs.py",
-    "pipelines/scenario.py",
-    "pipelines/scenes.py",
-    "pipelines/simulation.py",
-    "pipelines/sources.py",
-    "pipelines/summaries.py",
-    "pipelines/tasks/accuracy.py",
-    "pipelines/tasks/learned.py",
-    "pipelines/tasks/scene.py",
-    "pipelines/tasks/simulating.py",
-    "pipelines/training_jobs.py",
-    "pipelines/whole_jobs.py",
-    "pipelines/worlds.py",
-    "pipelines/stages/backtest.py",
-)
-"""Code of every stage that replays the test window."""
+    items: Sequence[str] = ("",)
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage(
-        "prepare",
-        prepare.work,
-        code=("domain", "traces", "pipelines/catalog.py", "pipelines/stages/prepare.py"),
-        outs=("raw/jobs.parquet", "raw/pools.csv", "interim/split.json"),
-        params=("prepare",),
-    ),
-    Stage(
-        "featurize",
-        featurize.work,
-        code=("domain", "traces", "features", "pipelines/stages/featurize.py"),
-        deps=("raw/jobs.parquet", "interim/split.json"),
-        outs=("interim/corpus.parquet",),
-        params=("featurize",),
-    ),
-    Stage(
-        "care",
-        care.work,
-        code=(
-            "domain",
-            "traces",
-            "features",
-            "models",
-            "simulator",
-            "schedulers",
-            "pipelines/careful_replay.py",
-            "pipelines/cells.py",
-            "pipelines/curves.py",
-            "pipelines/forecast_plugins.py",
-            "pipelines/forecast_specs.py",
-            "pipelines/job_forecasts.py",
-            "pipelines/job_table.py",
-            "pipelines/predictor_names.py",
-            "pipelines/recipes",
-            "pipelines/scaling_jobs.py",
-            "pipelines/scenes.py",
-            "pipelines/sources.py",
-            "pipelines/training.py",
-            "pipelines/training_jobs.py",
-            "pipelines/whole_jobs.py",
-            "pipelines/worlds.py",
-            "pipelines/stages/care.py",
-            "pipelines/stages/train.py",
-        ),
-        deps=("raw/jobs.parquet", "raw/pools.csv", "interim/split.json", "interim/corpus.parquet"),
-        outs=("interim/care.json", "interim/twins"),
-        params=("featurize", "train", "care", "promote"),
-    ),
-    Stage(
-        "train",
-        train.work,
-        code=(
-            "domain",
-            "traces",
-            "features",
-            "models",
-            "pipelines/curves.py",
-            "pipelines/predictor_names.py",
-            "pipelines/recipes",
-            "pipelines/training.py",
-            "pipelines/stages/train.py",
-        ),
-        deps=(
-            "raw/jobs.parquet",
-            "interim/split.json",
-            "interim/corpus.parquet",
-            "interim/care.json",
-            "interim/twins",
-        ),
-        outs=("processed/models/{item}", "interim/careful/{item}"),
-        metrics=("processed/metrics/train-{item}.json",),
-        params=("featurize", "train"),
-        items=PREDICTORS,
-    ),
-    Stage(
-        "evaluate",
-        evaluate.work,
-        code=("domain", "traces", "features", "models", "pipelines/curves.py", "pipelines/stages/evaluate.py"),
-        deps=(
-            "raw/jobs.parquet",
-            "interim/split.json",
-            "interim/corpus.parquet",
-            *(f"processed/models/{name}" for name in PREDICTORS),
-        ),
-        outs=(
-            "processed/evaluation.json",
-            "processed/plots/precision_recall.csv",
-            "processed/plots/reliability.csv",
-        ),
-        metrics=("processed/metrics/evaluate.json",),
-        params=("featurize",),
-    ),
-    Stage(
-        "backtest",
-        backtest.work,
-        code=REPLAYS,
-        deps=(
-            "raw/jobs.parquet",
-            "raw/pools.csv",
-            "interim/split.json",
-            *(f"processed/models/{name}" for name in PREDICTORS),
-        ),
-        outs=("processed/backtest", "processed/gate.json", "processed/plots/speedup_cdf.csv"),
-        metrics=("processed/metrics/backtest.json",),
-        params=("backtest",),
-    ),
-    Stage(
-        "promote",
-        promote.work,
-        code=(
-            *REPLAYS,
-            "pipelines/careful_replay.py",
-            "pipelines/curves.py",
-            "pipelines/lifecycle/comparison.py",
-            "pipelines/lifecycle/rows.py",
-            "pipelines/lifecycle/verdict.py",
-            "pipelines/predictor_names.py",
-            "pipelines/recipes",
-            "pipelines/training.py",
-            "pipelines/stages/promote.py",
-            "pipelines/stages/train.py",
-        ),
-        deps=(
-            "raw/jobs.parquet",
-            "raw/pools.csv",
-            "interim/split.json",
-            "interim/corpus.parquet",
-            "interim/care.json",
-            "processed/gate.json",
-            *(f"processed/models/{name}" for name in PREDICTORS),
-            *(f"interim/careful/{name}" for name in PREDICTORS),
-        ),
-        outs=("processed/promotion.json",),
-        params=("featurize", "train", "backtest", "promote"),
-    ),
-    Stage(
-        "report",
-        report.work,
-        code=("pipelines",),
-        deps=(
-            "raw/pools.csv",
-            "interim/split.json",
-            "processed/evaluation.json",
-            "processed/backtest",
-            "processed/promotion.json",
-            *(f"processed/models/{name}" for name in PREDICTORS),
-        ),
-        outs=("processed/report.html",),
-    ),
+    Stage("prepare", prepare.work),
+    Stage("featurize", featurize.work),
+    Stage("care", care.work),
+    Stage("train", train.work, PREDICTORS),
+    Stage("evaluate", evaluate.work),
+    Stage("backtest", backtest.work),
+    Stage("promote", promote.work),
+    Stage("report", report.work),
 )
 
 
@@ -255,3 +51,29 @@ def steps() -> Iterator[tuple[Stage, str]]:
     for stage in STAGES:
         for item in stage.items:
             yield stage, item
+
+
+def run(context: Context) -> None:
+    """Run all stages into `context.root`; print the table of gains, the registered versions, where the report lies."""
+    context.console.note(f"results: {context.root}")
+    began = time.perf_counter()
+    todo = list(steps())
+    for number, (stage, item) in enumerate(todo, 1):
+        context.console.note(f"[{number}/{len(todo)}] {stage.name} {item}".rstrip())
+        stage.work(context, item)
+    context.console.note(f"done in {time.perf_counter() - began:.0f} s")
+    _show_results(context)
+
+
+def _show_results(context: Context) -> None:
+    from jobcast.pipelines.lifecycle.gate import outcome
+    from jobcast.pipelines.report import summary_table
+
+    told = read_json(context.root / "processed/backtest/results.json")
+    promotion = read_json(context.root / "processed/receipts/promote.json")
+    lines = [summary_table(told), "", "registered model versions"]
+    for model in promotion["models"]:
+        aliases = ", ".join(model["aliases"]) or "no alias"
+        lines.append(f"  {model['name']} {model['version']}: {model['algorithm']} ({aliases})")
+    lines += ["", *outcome(promotion).lines, "", f"report: {context.root / 'processed/report.html'}"]
+    context.console.result("\n".join(lines))

@@ -14,9 +14,9 @@ from jobcast.pipelines.backtest import matrix
 from jobcast.pipelines.careful_replay import replay_trio
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.lifecycle.comparison import CANDIDATE, why_slower
+from jobcast.pipelines.lifecycle.comparison import CHAMPION as INCUMBENT
 from jobcast.pipelines.lifecycle.gate import NOTHING, POLICY, gate_cells, outcome, paired, trio_spec, why_not
-from jobcast.pipelines.lifecycle.verdict import CANDIDATE, why_slower
-from jobcast.pipelines.lifecycle.verdict import CHAMPION as INCUMBENT
 from jobcast.pipelines.model_tables import version_row
 from jobcast.pipelines.recipes import Trained
 from jobcast.pipelines.simulation import warmup_end

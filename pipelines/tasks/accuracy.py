@@ -11,7 +11,7 @@ from jobcast.domain.bad_answers import CURVES, BadAnswers
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import AccuracyForecast, Floats, Ints
 from jobcast.pipelines.forecast_specs import ACCURACY_CURVE, ForecastSpec
-from jobcast.pipelines.registered import registered
+from jobcast.pipelines.sources import registered
 
 if TYPE_CHECKING:
     from jobcast.models.curves.accuracy_curve import AccuracyCurve
@@ -103,7 +103,7 @@ def _registered(
     degrade: bool | None,
     overlaps: Callable[[Any], bool],
 ) -> ChosenAccuracy:
-    from jobcast.models.curves.guarded import guarded_accuracies
+    from jobcast.models.curves.served import guarded_accuracies
 
     asked = registered(ACCURACY_CURVE, spec, home, told, CURVES, degrade)
     if asked is None:

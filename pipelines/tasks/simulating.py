@@ -7,8 +7,8 @@ from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.tasks import AccuracyForecast, TaskRule
-from jobcast.pipelines.registered import trust
 from jobcast.pipelines.simulation import Simulated
+from jobcast.pipelines.sources import trust
 from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings

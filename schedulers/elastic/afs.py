@@ -4,6 +4,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticView, Floats
 from jobcast.domain.elastic_kernels import EPSILON, FLOATS, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.rounding_kernels import rounded
 
 
 @njit(types.float64(VIEW, types.int64, types.float64), cache=True)
@@ -37,9 +38,9 @@ def _weigh(view: ElasticView, i: int, held: Floats, left_s: Floats, gain: Floats
         return
     speed = speed_on(view, job, held[i])
     more = speed_on(view, job, held[i] + _step(view, job, held[i]))
-    left_s[i] = view.left_s[job] / speed
-    gain[i] = (more - speed) / speed
-    loss[i] = (more - speed) / more
+    left_s[i] = rounded(view.left_s[job] / speed)
+    gain[i] = rounded((more - speed) / speed)
+    loss[i] = rounded((more - speed) / more)
 
 
 @njit(types.float64(VIEW, FLOATS, FLOATS, types.float64), cache=True)
@@ -111,8 +112,8 @@ def afs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
         job = view.active[i]
         step = _step(view, job, 0.0)
         speed = speed_on(view, job, step)
-        first[i] = speed / view.left_s[job]
-        doubles |= speed_on(view, job, step + _step(view, job, step)) > 2.0 * speed
+        first[i] = rounded(speed / view.left_s[job])
+        doubles |= rounded(speed_on(view, job, step + _step(view, job, step))) > 2.0 * rounded(speed)
         usable += view.most[job]
     free = view.capacity.copy()
     if usable > free.sum():

@@ -4,6 +4,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticView, Floats
 from jobcast.domain.elastic_kernels import EPSILON, FLOATS, FLOATS_2D, RULE, VIEW, grant, njit, speed_on, types
+from jobcast.domain.rounding_kernels import rounded
 
 SAME_GPU_S = 1e-3
 """Attained service that counts as equal, GPU-seconds: less than any event is apart, more than sums round off."""
@@ -36,7 +37,7 @@ def srsf(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     keys = np.empty(view.count)
     for i in range(view.count):
         job = view.active[i]
-        keys[i] = view.most[job] * view.left_s[job] / speed_on(view, job, view.most[job])
+        keys[i] = rounded(view.most[job] * view.left_s[job] / speed_on(view, job, view.most[job]))
     _in_order(view, keys, gpus)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from jobcast.domain.elastic import ElasticView, Floats, Ints
 from jobcast.domain.elastic_kernels import EPSILON, FLOATS, INTS, RULE, VIEW, grant, njit, types
+from jobcast.domain.rounding_kernels import rounded
 
 LEASE_S = 600.0
 """Ten minutes, as Themis's authors recommend. PCS, section 5.1."""
@@ -18,7 +19,7 @@ def _rho(view: ElasticView, job: int, free: float) -> float:
     """
     share = min(view.capacity.sum() / view.contention[job], view.jobs.most[job])
     shared_s = view.now_s - view.jobs.submit_s[job] + view.left_s[job] / min(free, view.most[job])
-    return float(shared_s / (view.jobs.size_s[job] / share))
+    return float(rounded(shared_s / (view.jobs.size_s[job] / share)))
 
 
 @njit(types.void(INTS, FLOATS, types.int64), cache=True)

@@ -15,11 +15,14 @@ from jobcast.domain.elastic_kernels import (
     njit,
     types,
 )
+from jobcast.domain.rounding_kernels import rounded
 
 HEAD = 5
 """Numbers of a configuration before its thresholds: queues, cap, relaxation step, whole GPUs, caps as in the paper."""
 DUST = 1e-7
 """GPUs that adding shares up may leave over; less is nobody's."""
+SAME_GPUS = 1e-6
+"""Rests of shares that count as equal."""
 
 
 @njit(types.float64(JOBS, types.int64, types.float64, types.boolean), cache=True)
@@ -32,7 +35,7 @@ def demand_cap(jobs: ElasticJobs, model: int, least_efficiency: float, monotone:
     last = jobs.speedup.shape[2] - 1
     cap = 0
     for gpus in range(1, last + 1):
-        if jobs.speedup[model, 0, gpus] / gpus >= least_efficiency:
+        if rounded(jobs.speedup[model, 0, gpus] / gpus) >= rounded(least_efficiency):
             cap = gpus
         elif not monotone:
             return float(cap)
@@ -70,7 +73,7 @@ def fill(weights: Floats, demands: Floats, gpus: float, shares: Floats) -> None:
 @njit(types.void(FLOATS, FLOATS, types.float64), cache=True)
 def round_shares(shares: Floats, demands: Floats, gpus: float) -> None:
     """Whole GPUs by largest remainder, none more than its demand."""
-    rests = shares - np.floor(shares + EPSILON)
+    rests = np.rint((shares - np.floor(shares + EPSILON)) / SAME_GPUS)
     for queue in range(len(shares)):
         shares[queue] = np.floor(shares[queue] + EPSILON)
     left = min(gpus, demands.sum()) - shares.sum()
@@ -121,7 +124,7 @@ def pcs(view: ElasticView, numbers: Floats, gpus: Floats) -> None:
     for i in range(view.count):
         job = view.active[i]
         queue = 0
-        while queue < queues - 1 and view.jobs.size_s[job] > thresholds[queue]:
+        while queue < queues - 1 and rounded(view.jobs.size_s[job]) > rounded(thresholds[queue]):
             queue += 1
         queue_of[i] = queue
         demands[queue] += view.most[job]

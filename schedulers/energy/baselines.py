@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyView, Ints
+from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.policies import QueueSettings
 
 QueueOrder = Callable[[EnergyView, Ints], Ints]
@@ -78,13 +79,13 @@ def configurations(view: EnergyView, jobs: Ints) -> tuple[Ints, Ints]:
     cluster, submit_s = view.cluster, view.jobs.submit_s[jobs]
     fits = np.arange(1, view.jobs.epoch_s.shape[2] + 1) <= cluster.kind_gpus[:, None]
     time_s = view.jobs.epoch_s[jobs] * view.jobs.epochs[jobs, None, None]
-    time_s = np.where(fits & np.isfinite(time_s), time_s, np.inf).reshape(len(jobs), -1)
+    time_s = rounded_all(np.where(fits & np.isfinite(time_s), time_s, np.inf)).reshape(len(jobs), -1)
     watts = cluster.power_w[:, 1 : fits.shape[1] + 1].reshape(-1)
     step = np.searchsorted(cluster.tariff.from_s, submit_s % DAY_S, side="right") - 1
     price = cluster.tariff.price_eur_kwh[step] * cluster.pue / 1000.0
     runs = np.isfinite(time_s)
-    cost_eur = np.where(runs, time_s, 0.0) / HOUR_S * watts * price[:, None]
-    meets = runs & (submit_s[:, None] + time_s < view.jobs.due_s[jobs, None])
+    cost_eur = rounded_all(np.where(runs, time_s, 0.0) / HOUR_S * watts * price[:, None])
+    meets = runs & (time_s < rounded_all(view.jobs.due_s[jobs] - submit_s)[:, None])
     best = np.where(meets.any(axis=1), np.where(meets, cost_eur, np.inf).argmin(axis=1), time_s.argmin(axis=1))
     gpus = np.where(runs.any(axis=1), best % fits.shape[1] + 1, 0)
     return best // fits.shape[1], gpus

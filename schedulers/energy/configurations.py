@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.energy import HOUR_S, POSTPONED, EnergyView, Floats, Ints, cost_eur_h, stay_s
+from jobcast.domain.rounding import rounded_all
 from jobcast.schedulers.energy.objective import postponed_eur, startable_s, tardiness_eur
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 LEAST_COST = 1e-12
 """What a configuration that costs nothing is taken to cost where its inverse is needed."""
+SAME_S = 1e-3
+"""Pressures that count as equal."""
 
 
 class Choices(NamedTuple):
@@ -39,12 +42,12 @@ def choices_of(view: EnergyView) -> Choices:
     n_active, n_kinds, most = moved_s.shape
     held, gpus = view.node_of[here], view.gpus_of[here]
     own = np.where(held == POSTPONED, 0, view.cluster.kind_of[held])
-    time_s = np.column_stack([stay_s(view), moved_s.reshape(n_active, -1)])
+    time_s = rounded_all(np.column_stack([stay_s(view), moved_s.reshape(n_active, -1)]))
     kind = np.column_stack([own, np.tile(np.repeat(np.arange(n_kinds), most), (n_active, 1))])
     wide = np.column_stack([np.maximum(gpus, 1), np.tile(np.arange(1, most + 1), (n_active, n_kinds))])
-    run_eur = time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide]
+    run_eur = rounded_all(time_s / HOUR_S * cost_eur_h(view.cluster, view.now_s)[kind, wide])
     run_eur[~np.isfinite(time_s)] = np.inf
-    good = np.isfinite(time_s) & (view.now_s + time_s < view.jobs.due_s[here, None])
+    good = np.isfinite(time_s) & (time_s < rounded_all(view.jobs.due_s[here] - view.now_s)[:, None])
     return Choices(time_s, run_eur, good, kind, wide)
 
 
@@ -56,7 +59,8 @@ def pressure_order(view: EnergyView, choices: Choices) -> Ints:
     least_s = choices.time_s.min(axis=1)
     pressure = np.full(len(least_s), -np.inf)
     runs = np.isfinite(least_s)
-    pressure[runs] = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
+    late_s = view.now_s + least_s[runs] - view.jobs.due_s[view.active[runs]]
+    pressure[runs] = np.rint(late_s / SAME_S)
     order: Ints = np.argsort(-pressure, kind="stable")
     return order
 
@@ -91,7 +95,7 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
     runs = held != POSTPONED
     kind_nodes = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus))
     row, column = ranks.row, ranks.column
-    waiting_eur = postponed_eur(view, rho)
+    waiting_eur = rounded_all(postponed_eur(view, rho))
     return Queue(
         order=np.stack([pressure_order(view, choices), np.argsort(-waiting_eur, kind="stable")]),
         back=back_of(view.jobs.weight[here]),
@@ -105,7 +109,7 @@ def queue_of(view: EnergyView, rho: float, *, force_nodes: bool = False) -> "Que
         kind=choices.kind[row, column],
         gpus=choices.gpus[row, column],
         time_s=choices.time_s[row, column],
-        late_eur=tardiness_eur(view, here[row], choices.time_s[row, column]),
+        late_eur=rounded_all(tardiness_eur(view, here[row], choices.time_s[row, column])),
         run_eur=choices.run_eur[row, column],
         below=ranks.below,
         kind_of=cluster.kind_of.astype(np.int64),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.rounds import RoundState
 from jobcast.schedulers.shockwave.work import Floats
 
@@ -41,7 +42,7 @@ class Budgets:
         total_s = left_s + np.array([active.run_s for active in state.active])
         rho = forecast_fairness(age_s, left_s, total_s, self.contention(state))
         kept = [self._kept.get(active.job.seq, 0.0) if active.running else 0.0 for active in state.active]
-        rho = np.maximum(rho, kept)
+        rho = np.maximum(rounded_all(rho), kept)
         self._kept = {active.job.seq: float(one) for active, one in zip(state.active, rho, strict=True)}
         return rho
 

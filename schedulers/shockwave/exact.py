@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jobcast.domain.rounding import ERROR, rounded_all
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
@@ -14,7 +15,7 @@ PIECES = 3
 
 @dataclass(frozen=True, slots=True)
 class Improved:
-    """What HiGHS found: a timetable (n, rounds), and what none exceeds."""
+    """What HiGHS found: a timetable (n, rounds), and what none exceeds, whatever the rounding of its coefficients."""
 
     runs: Bools
     bound: float
@@ -51,7 +52,8 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
         return None
     cells = programme.jobs * programme.rounds
     found = np.asarray(solver.getSolution().col_value)[:cells].reshape(programme.jobs, programme.rounds)
-    return Improved(found > 0.5, -float(info.mip_dual_bound))
+    rounding = ERROR * float(np.abs(columns.welfare).max(axis=1).sum())
+    return Improved(found > 0.5, rounding - float(info.mip_dual_bound))
 
 
 class _Columns:
@@ -72,7 +74,7 @@ class _Columns:
         self.extra = extra
         self.allowed: Ints = np.where(more[None, :] == extra, self.counts[None, :], self.starts)
         counts = np.broadcast_to(self.counts, self.starts.shape)
-        self.welfare: Floats = programme.welfare_of(counts, self.starts)
+        self.welfare: Floats = rounded_all(programme.welfare_of(counts, self.starts))
         self.left_s: Floats = programme.held_left_s(counts, self.starts)
 
     def values_of(self, runs: Bools) -> Floats:

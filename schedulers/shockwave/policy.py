@@ -12,6 +12,7 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
+from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 from jobcast.schedulers.shockwave.budgets import Budgets
@@ -150,8 +151,8 @@ class Shockwave:
         return Programme(
             work=work,
             cautious_s=cautious_s,
-            loads=widths / state.total_gpus * eager_s / cautious_s,
-            weights=urgency * np.array([one.job.weight for one in active]),
+            loads=rounded_all(widths / state.total_gpus * eager_s / cautious_s),
+            weights=rounded_all(urgency * np.array([one.job.weight for one in active])),
             floor=FLOOR,
             widths=widths,
             running=np.array([one.running for one in active], dtype=np.bool_),
@@ -159,7 +160,7 @@ class Shockwave:
             rounds=self._window,
             round_s=state.round_s,
             restart_s=state.restart_s,
-            makespan_price=min(self._lam / max(float(total_s.sum()), 1.0 / MOST_WEIGHT), MOST_WEIGHT),
+            makespan_price=rounded(min(self._lam / max(float(total_s.sum()), 1.0 / MOST_WEIGHT), MOST_WEIGHT)),
         )
 
     def _fraction(self, active: ActiveJob) -> float:

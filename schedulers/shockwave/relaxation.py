@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.hull import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Floats, Ints
@@ -45,10 +46,10 @@ def relax(programme: Programme) -> Relaxed:
         found = _Search(programme, longest.load_share)
         mixtures.append((longest.load_share, found.mixture(longest.load_share)))
     bounds = [_bound(programme, *mixture) for mixture in mixtures]
-    best = min(bounds, key=lambda one: one[0])
+    best = min(bounds, key=lambda one: rounded(one[0]))
     searched = [*found.candidates, *(longest.candidates if found is not longest else [])]
-    candidates = (*searched, *(fill(one[1] / programme.widths[:, None], programme) for one in bounds))
-    return Relaxed(best[0], candidates, best[1] / programme.widths[:, None])
+    candidates = (*searched, *(fill(one[1], programme) for one in bounds))
+    return Relaxed(best[0], candidates, best[1])
 
 
 class _Search:
@@ -58,7 +59,8 @@ class _Search:
         self._programme, self._left_s = programme, programme.left_after_s
         load = programme.loads[:, None] * self._left_s
         self._slopes = majorant_slopes(programme.gains - programme.makespan_price * theta * load)
-        self._order = np.argsort(-(self._slopes / programme.widths[:, None]), axis=None, kind="stable")
+        each = rounded_all(self._slopes / programme.widths[:, None])
+        self._order = np.argsort(-each, axis=None, kind="stable")
         self._nu_low = self._nu_high = np.zeros(programme.jobs)
         self._room = programme.gpus * programme.rounds
         longest = self._left_s.max(axis=0)
@@ -71,7 +73,7 @@ class _Search:
         self._tight[int(np.argmax(self._left_s[:, -1]))] = 1.0
         found = self._under(low)
         self.load_share = 0.0
-        if found is not None and found[1].sum() <= 1.0:  # even the lowest ceiling is worth its price
+        if found is not None and rounded(float(found[1].sum())) <= 1.0:  # even the lowest ceiling is worth its price
             self.candidates.append(found[0])
             self._nu_low = self._nu_high = found[1]
             if load_s > float(longest[-1]):
@@ -95,7 +97,7 @@ class _Search:
         for _ in range(CUTS):
             middle = 0.5 * (low + high)
             found = self._under(middle)
-            if found is None or found[1].sum() > 1.0:
+            if found is None or rounded(float(found[1].sum())) > 1.0:
                 low = middle
                 if found is not None:
                     self._nu_low = found[1]
@@ -159,12 +161,13 @@ def _fill(slopes: Floats, order: Ints, programme: Programme, forced: Ints, room:
 
 
 def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Floats]:
-    """The least bound over prices of a mixture, and the slopes (n, rounds) of what the mixture values."""
+    """The least bound over prices of a mixture, and the slopes (n, rounds) of what the mixture values, a GPU."""
     share = theta * programme.loads + nu
     values = programme.gains - programme.makespan_price * share[:, None] * programme.left_after_s
     slopes = majorant_slopes(values)
     each = slopes / programme.widths[:, None]
-    order = np.argsort(-each, axis=None, kind="stable")
+    close = rounded_all(each)
+    order = np.argsort(-close, axis=None, kind="stable")
     widths = np.repeat(programme.widths, programme.rounds)[order]
     ordered = np.maximum(0.0, each.ravel()[order])
     used = np.cumsum(widths)
@@ -173,4 +176,4 @@ def _bound(programme: Programme, theta: float, nu: Floats) -> tuple[float, Float
     worth = float(values[:, 0].sum()) + float((ordered[:last] * widths[:last]).sum())
     if last < len(order):
         worth += float(ordered[last]) * (room - int(used[last - 1] if last else 0))
-    return worth, slopes
+    return worth, close

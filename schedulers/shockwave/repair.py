@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats
 
@@ -29,9 +30,11 @@ def repair(programme: Programme, runs: Bools, urgency: Floats, enough: float) ->
             _with(programme, runs, longest, column, urgency) for column in np.flatnonzero(~runs[longest]).tolist()
         ]
         values = [programme.value(one) for one in changed]
-        if not values or max(values) <= value:
+        if not values:
             break
-        best = int(np.argmax(values))
+        best = int(np.argmax(rounded_all(np.array(values))))
+        if rounded(values[best]) <= rounded(value):
+            break
         runs, value = changed[best], values[best]
     return runs, value
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
@@ -83,8 +84,9 @@ def solve(programme: Programme, limits: Limits) -> Solution:
     if improved is None:
         return solution
     value = programme.value(improved.runs)
-    runs = improved.runs if value > solution.value else solution.runs
-    return Solution(runs, max(value, solution.value), min(improved.bound, solution.bound), solution.slopes)
+    better = rounded(value) > rounded(solution.value)
+    runs, value = (improved.runs, value) if better else (solution.runs, solution.value)
+    return Solution(runs, value, min(improved.bound, solution.bound), solution.slopes)
 
 
 def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bools, float]:
@@ -94,11 +96,11 @@ def _incumbent(programme: Programme, relaxed: Relaxed, gap: float) -> tuple[Bool
         urgency = _worth(relaxed.slopes, counts)
         made += [(timetable(programme, counts, urgency, relaxed.slopes, hold), urgency) for hold in HOLDS]
     values = [programme.value(runs) for runs, _ in made]
-    best = int(np.argmax(values))
+    best = int(np.argmax(rounded_all(np.array(values))))
     enough = relaxed.bound - gap * abs(values[best])
     if values[best] >= enough:
         return made[best][0], values[best]
-    return max((repair(programme, *one, enough) for one in made), key=lambda one: one[1])
+    return max((repair(programme, *one, enough) for one in made), key=lambda one: rounded(one[1]))
 
 
 def _best_counts(programme: Programme, relaxed: Relaxed) -> list[Ints]:
@@ -108,7 +110,7 @@ def _best_counts(programme: Programme, relaxed: Relaxed) -> list[Ints]:
 
     def value(counts: Ints) -> float:
         makespan_s = programme.makespan_s(programme.left_after_s[rows, counts])
-        return float(programme.gains[rows, counts].sum()) - programme.makespan_price * makespan_s
+        return rounded(float(programme.gains[rows, counts].sum()) - programme.makespan_price * makespan_s)
 
     return sorted(distinct.values(), key=value, reverse=True)[:CANDIDATES]
 
@@ -117,5 +119,4 @@ def _worth(slopes: Floats, counts: Ints) -> Floats:
     """What a round of those that each job is to run is worth on average, a GPU, (n,)."""
     last = np.maximum(0, counts - 1)
     total = np.cumsum(slopes, axis=1)[np.arange(len(counts)), last]
-    worth: Floats = total / (last + 1)
-    return worth
+    return rounded_all(total / (last + 1))

@@ -34,7 +34,7 @@ def timetable(programme: Programme, counts: Ints, urgency: Floats, fillers: Floa
     hold : how many times as urgent as a job that runs another must be to be served before it where not all can wait
     """
     rounds = programme.rounds
-    useful = np.minimum(rounds, np.ceil(programme.cautious_s / programme.round_s).astype(np.int64) + 1)
+    useful = np.minimum(rounds, np.ceil(programme.cautious_s / programme.round_s - 1e-9).astype(np.int64) + 1)
     owed, fillers = counts.astype(np.int64), np.ascontiguousarray(fillers)
     runs: Bools = _filled(owed, urgency, fillers, hold, programme.running, useful, programme.widths, programme.gpus)
     return runs

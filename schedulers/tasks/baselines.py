@@ -8,6 +8,7 @@ last, the metric as c - a / (k + 1) after k epochs: errors of first-order method
 import numpy as np
 
 from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.hosts import (
     BEST_FIT,
@@ -170,7 +171,7 @@ def gain_speed(view: TaskView) -> Floats:
     known = view.all_gain > 0.0
     flat = np.where(np.isnan(view.all_gain), 1.0, 0.0)
     share = np.where(known, gain_until(view, epochs_seen(view) + 1.0) / np.where(known, view.all_gain, 1.0), flat)
-    return share / (measured_iteration_s(view) * view.jobs.epoch_iterations)
+    return rounded_all(share / (measured_iteration_s(view) * view.jobs.epoch_iterations))
 
 
 class Tiresias(TaskRule):
@@ -199,7 +200,7 @@ def second_queue(view: TaskView, attained: Floats, settings: TiresiasSettings) -
     """
     risen = np.zeros(len(attained))
     if settings.promote > 0.0:
-        risen = np.floor(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s))
+        risen = np.floor(rounded_all(view.waited_s * view.jobs.gpus / (settings.promote * settings.queue_gpu_s)))
     low: Bools = attained >= settings.queue_gpu_s * (1.0 + risen)
     return low
 
@@ -228,7 +229,7 @@ def gittins_index(finished: Floats, attained: Floats) -> Floats:
             ended = np.arange(1, len(rest) + 1)
             spent = np.cumsum(rest) + (len(rest) - ended) * rest
             index[attained == service] = (ended / spent).max()
-    return index
+    return rounded_all(index)
 
 
 class BorgFair(TaskRule):
@@ -251,8 +252,7 @@ class BorgFair(TaskRule):
 def received_share(view: TaskView) -> Floats:
     """(n_jobs,) GPU seconds that jobs had of all that the cluster had since they came."""
     age_s = np.maximum(view.now_s - view.jobs.submit_s, 1.0)
-    share: Floats = attained_gpu_s(view) / (age_s * max(1, len(view.cluster.server_of)))
-    return share
+    return rounded_all(attained_gpu_s(view) / (age_s * max(1, len(view.cluster.server_of))))
 
 
 class HyperSched(TaskRule):
@@ -280,7 +280,7 @@ def deadline_gain(view: TaskView) -> Floats:
     jobs = view.jobs
     left_s = np.maximum(0.0, jobs.deadline_s - view.now_s)
     could = np.minimum(view.limit, view.done + left_s / measured_iteration_s(view))
-    return gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9))
+    return rounded_all(gain_until(view, np.floor(could / jobs.epoch_iterations + 1e-9)))
 
 
 class Gandiva(TaskRule):
@@ -297,7 +297,7 @@ class Gandiva(TaskRule):
     def place(self, view: TaskView) -> Decision:
         """Move tasks from overloaded GPUs, then place waiting jobs in order of submission."""
         room, wants = room_of(view), wants_of(view)
-        for gpu in np.argsort(-view.gpu_load, kind="stable"):
+        for gpu in np.argsort(-rounded_all(view.gpu_load), kind="stable"):
             if view.gpu_load[gpu] <= self.settings.overload + EPSILON:
                 break
             relieve(room, wants, view, int(gpu), self.settings.overload)
@@ -311,10 +311,10 @@ def relieve(room: Room, wants: Wants, view: TaskView, gpu: int, most: float) -> 
     here = np.flatnonzero((view.gpu_of == gpu) & (wants.use[:, GPU] > 0.0))
     if len(here) < 2:
         return
-    task = int(here[np.argmin(wants.use[here, GPU])])
+    task = int(here[np.argmin(rounded_all(wants.use[here, GPU]))])
     memory = room.capacity[:, MEMORY] - room.load[:, MEMORY]
     memory[room.server_of[gpu]] = np.inf
     use = wants.use[task]
     fits = (room.gpu_load + use[GPU] <= most + EPSILON) & (memory[room.server_of] >= use[MEMORY])
     if fits.any():
-        put(room, wants, task, int(np.argmin(np.where(fits, room.gpu_load, np.inf))))
+        put(room, wants, task, int(np.argmin(np.where(fits, rounded_all(room.gpu_load), np.inf))))

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, Bools, Floats, Ints, TaskCluster, TaskJobs, TaskRule, TaskView, decision
 from jobcast.schedulers.tasks.baselines import ALIGNMENT, groups_of, pack_by
 from jobcast.schedulers.tasks.hosts import BOOLS, FLOATS, INTS, njit, types
@@ -67,6 +68,8 @@ def descendants(jobs: TaskJobs) -> Floats:
 
 
 TINY = 1e-12
+SAME_SCORE = 1e-7
+"""Scores that count as equal: their terms cancel out."""
 
 
 class Graphene(TaskRule):
@@ -84,7 +87,7 @@ class Graphene(TaskRule):
         waiting = waiting_jobs(view)
         if not len(waiting):
             return decision()
-        order = sorted_jobs(waiting, -scores(view, waiting, self.settings))
+        order = sorted_jobs(waiting, -np.rint(scores(view, waiting, self.settings) / SAME_SCORE))
         if self._of is not view.jobs:  # the same at all decisions of a run
             self._of, self._trouble = view.jobs, trouble(view.jobs, view.cluster)
         room, wants = room_of(view), wants_of(view, self._trouble)
@@ -118,5 +121,4 @@ def trouble(jobs: TaskJobs, cluster: TaskCluster) -> Floats:
     """
     others = np.maximum(1, np.diff(jobs.task_of) - 1)[jobs.job_of]
     dominant: Floats = (jobs.demand / cluster.capacity.max(axis=0)).max(axis=1)
-    troublesome: Floats = descendants(jobs) / others + dominant
-    return troublesome
+    return rounded_all(descendants(jobs) / others + dominant)

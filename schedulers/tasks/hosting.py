@@ -24,7 +24,7 @@ from jobcast.schedulers.tasks.hosts import (
     njit,
     types,
 )
-from jobcast.schedulers.tasks.network import LAYERS, Layers, score_rows
+from jobcast.schedulers.tasks.network import LAYERS, SAME_SCORE, Layers, score_rows
 from jobcast.schedulers.tasks.packing import WANTS, Wants, may_fit, nearness, put, togetherness, waiting
 
 COLUMNS = len(HOST_FEATURES)
@@ -219,7 +219,7 @@ def host_task(room: Room, limits: Limits, wants: Wants, layers: Layers, task: in
     score_rows(layers, rows, count, scores)
     best = 0
     for place in range(1, count):
-        if scores[place] > scores[best]:
+        if scores[place] > scores[best] + SAME_SCORE:
             best = place
     settle(room, wants, task, servers[best])
     return True

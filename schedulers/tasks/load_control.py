@@ -11,6 +11,7 @@ import numpy as np
 
 from jobcast.domain.optstop import OptStop, Standing, Stop
 from jobcast.domain.policy import NOTHING, Decision
+from jobcast.domain.rounding import rounded
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, QUEUED, Ints, TaskRule, TaskView
 
 OVERLOAD = 0.9
@@ -39,7 +40,7 @@ def overload_degree(view: TaskView) -> float:
 def is_overloaded(view: TaskView, most: float) -> bool:
     """Whether tasks of active jobs are in the queue, or the overload degree exceeds `most`."""
     queued = np.logical_or.reduceat(view.gpu_of == QUEUED, view.jobs.task_of[:-1])[view.active]
-    return bool(queued.any()) or overload_degree(view) > most
+    return bool(queued.any()) or rounded(overload_degree(view)) > rounded(most)
 
 
 def options_now(view: TaskView, overloaded: bool) -> Ints:

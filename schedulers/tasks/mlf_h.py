@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskRule, TaskView
 from jobcast.schedulers.tasks.hosts import IDEAL, Limits
 from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
@@ -69,7 +70,7 @@ class MlfH(TaskRule):
 
     def place(self, view: TaskView) -> Decision:
         """Place waiting jobs, perhaps instead of running ones, and move tasks from overloaded servers, by priority."""
-        rank = task_priorities(view, self.settings.weights)
+        rank = rounded_all(task_priorities(view, self.settings.weights))
         moving = self.leaving(view, rank)
         waits = np.logical_or.reduceat((view.gpu_of == QUEUED) | moving, view.jobs.task_of[:-1])
         order = job_order(view, rank)

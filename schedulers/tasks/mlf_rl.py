@@ -20,12 +20,13 @@ import numpy as np
 from jobcast.domain.answer_checks import failed
 from jobcast.domain.bad_answers import BadAnswerError, BadAnswers, Reason
 from jobcast.domain.policy import Decision
-from jobcast.domain.tasks import Ints, TaskRule, TaskView
+from jobcast.domain.rounding import rounded_all
+from jobcast.domain.tasks import Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
 from jobcast.schedulers.tasks.hosting import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.hosts import EPSILON, Room
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
-from jobcast.schedulers.tasks.network import Networks, scores_of
+from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
 from jobcast.schedulers.tasks.packing import Wants, placement, room_of, wants_of
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 from jobcast.schedulers.tasks.swapping import displace
@@ -56,14 +57,20 @@ class MlfRl(TaskRule):
             seen = seen._replace(gpu_of=room.place.copy())
         waiting = jobs_with_queued_tasks(seen)
         if len(waiting):
-            scores = scores_of(self.networks.jobs, job_rows(seen, waiting))
+            scores = _ranks(self.networks.jobs, job_rows(seen, waiting))
             order = waiting[np.argsort(-scores, kind="stable")]
             if some_job_runs(seen):
-                least = scores_of(self.networks.jobs, hold_row(seen, len(waiting)))[0]
+                least = _ranks(self.networks.jobs, hold_row(seen, len(waiting)))[0]
                 order = order[: np.count_nonzero(scores >= least)]
             place_in_order(seen, room, limits, wants, self.networks.hosts, order, len(waiting))
             make_room(view, room, wants, self.settings)
         return placement(view, room)
+
+
+def _ranks(layers: Layers, rows: Floats) -> Floats:
+    """(n,) scores in units of what counts as equal."""
+    ranks: Floats = np.rint(scores_of(layers, rows) / SAME_SCORE)
+    return ranks
 
 
 def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) -> None:
@@ -75,7 +82,7 @@ def make_room(view: TaskView, room: Room, wants: Wants, settings: MlfHSettings) 
     crowded = np.setdiff1d(waiting, fitting(room, settings.limits, wants, waiting), assume_unique=True)
     if not len(crowded):
         return
-    rank = task_priorities(view, settings.weights)
+    rank = rounded_all(task_priorities(view, settings.weights))
     order = job_order(view, rank)
     order = order[np.isin(order, crowded)]
     displace(
@@ -92,7 +99,7 @@ def tasks_leaving(view: TaskView, settings: MlfHSettings) -> Ints:
     over = bool((view.load > most * view.cluster.capacity).any() or (view.gpu_load > most).any())
     if not settings.migration or not over:
         return np.empty(0, dtype=np.int64)
-    rank = task_priorities(view, settings.weights)
+    rank = rounded_all(task_priorities(view, settings.weights))
     tasks = np.flatnonzero(MlfH(settings).leaving(view, rank))
     return tasks[np.argsort(-rank[tasks], kind="stable")]
 

@@ -15,6 +15,9 @@ from jobcast.domain.tasks import Floats
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.hosts import FLOATS, FLOATS_2D, njit, types
 
+SAME_SCORE = 1e-7
+"""Scores that count as equal: hyperbolic tangents differ from library to library."""
+
 
 class Layers(NamedTuple):
     """Two hidden layers with tanh and a linear score; without a last bias, which a softmax would not see.

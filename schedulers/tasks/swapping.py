@@ -9,6 +9,7 @@ out.
 import numpy as np
 
 from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
 from jobcast.schedulers.tasks.hosts import (
     DECISION_S,
@@ -76,7 +77,7 @@ def due(view: TaskView, interval_s: float) -> bool:
 
 def attained_gpu_s(view: TaskView) -> Floats:
     """(n_jobs,) GPU seconds that jobs have had: GPUs x time. Tiresias, NSDI 2019."""
-    return view.jobs.gpus * view.ran_s
+    return rounded_all(view.jobs.gpus * view.ran_s)
 
 
 def job_use(view: TaskView) -> Floats:

@@ -26,6 +26,8 @@ from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, Sta
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
+SAME_S = 5e-7
+"""Events so close are one instant: see `simulator.engine`."""
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
 """How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
 NOBODY = -1
@@ -249,7 +251,7 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
             job = state.active[i]
             if state.rate[job] > 0.0:
                 at_s = _milestone_s(jobs, size_s, state, job)
-                if at_s < milestone_s:
+                if at_s < milestone_s - SAME_S:  # those that coincide go by submission
                     milestone_s, first = at_s, job
         submit_s = jobs.submit_s[state.count[ARRIVED]] if state.count[ARRIVED] < arrivals else np.inf
         next_s = min(milestone_s, submit_s, state.clock[LEASE_AT] if state.count[ACTIVE] > 0 else np.inf)
@@ -261,9 +263,11 @@ def play(rule: Any, world: World, state: State, arrivals: int, awaited: int, sto
                 state.count[CULPRIT] = state.active[0]
                 return STARVED
             return DONE
+        if milestone_s <= next_s + SAME_S:
+            next_s = milestone_s
         _progress(state, max(next_s, state.clock[NOW]))
         arrived = False
-        if milestone_s <= next_s:
+        if milestone_s <= next_s + SAME_S:
             _count_event(state, world.lease_s)
             _reach(jobs, size_s, state, first)
             if first == awaited and not np.isnan(state.end_s[first]):

@@ -125,6 +125,7 @@ class Epochs(Regimed):
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A stop or a move goes back to the last snapshot; a start costs its time, but for the first."""
         seq, now_s = job.seq, run.now_s
+        self.contention.change(run, seq, old)
         if old is not None:
             done = self.done(seq, now_s)
             saved = float(self.saved(done, self.rate[seq], self.base[seq]))
@@ -152,7 +153,7 @@ class Epochs(Regimed):
         """A job is over."""
         super().leave(run, job, held)
         self.nodes.pop(job.seq, None)
-        self.contention.leave(job.seq)
+        self.contention.leave(run, job.seq, held)
         self.on_s = run.now_s
 
     def got_on(self, run: "Simulation") -> bool:
@@ -195,7 +196,7 @@ class Epochs(Regimed):
         for seq in active.tolist():
             left = 1.0 - self.done(seq, run.now_s) / self.known.epochs[seq]
             left_s[seq] = max(left * jobs.size_s[seq], 0.0) or OVERDUE_S
-            contention[seq], gpu_s[seq] = self.contention.of(seq), run.gpu_s(seq)
+            contention[seq], gpu_s[seq] = self.contention.of(seq), self.contention.gpu_s(run, seq)
         now_s, capacity = run.now_s - run.origin_s, np.array([float(run.cluster.total_gpus)])
         return ElasticView(now_s, capacity, active, len(active), jobs, left_s, jobs.most, gpu_s, contention)
 

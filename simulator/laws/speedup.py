@@ -84,6 +84,7 @@ class Speedup(Separable):
         """Work done is kept; a started job stands still after a change, unless a stage ended in which it used more."""
         seq, now_s = job.seq, run.now_s
         started, less, more = self.starts[seq] > 0.0, False, old is None
+        self.contention.change(run, seq, old)
         if old is None:
             self.begin(seq)
         else:
@@ -99,7 +100,7 @@ class Speedup(Separable):
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         super().leave(run, job, held)
-        self.contention.leave(job.seq)
+        self.contention.leave(run, job.seq, held)
 
     def _speed(self, seq: int, grant: Grant) -> float:
         """Work a second: speedup of all its GPUs, times their mean speed."""
@@ -122,7 +123,7 @@ class Speedup(Separable):
         left_s, contention, gpu_s = np.zeros((3, len(self.size_s)))
         for seq in active.tolist():
             left_s[seq] = max(float(self.jobs.size_s[seq]) - self.done(seq, run.now_s), 0.0) or OVERDUE_S
-            contention[seq], gpu_s[seq] = self.contention.of(seq), run.gpu_s(seq)
+            contention[seq], gpu_s[seq] = self.contention.of(seq), self.contention.gpu_s(run, seq)
         most = self.jobs.stage_most[np.array(self.stage, dtype=np.int64)]
         now_s = run.now_s - self.origin_s
         capacity = np.array(run.workload.servers, dtype=np.float64)
@@ -137,7 +138,7 @@ class Speedup(Separable):
             "columns": {
                 "work_s": self.size_s[:count].copy(),
                 "contention_events": np.array(self.contention.told[:count]),
-                "gpu_s": np.array([run.gpu_s(seq) for seq in range(count)]),
+                "gpu_s": np.array([self.contention.gpu_s(run, seq) for seq in range(count)]),
             },
         }
 

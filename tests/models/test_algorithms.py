@@ -8,16 +8,16 @@ from sklearn.ensemble import ExtraTreesClassifier
 from jobcast.domain.errors import RegistryError
 from jobcast.models.algorithms import (
     ALGORITHMS,
+    MEMBERS,
+    AverageSettings,
     fit_classifier,
+    mean_of_logits,
     read_classifier,
     settings_from_dict,
     settings_to_dict,
 )
-from jobcast.models.average import MEMBERS, AverageSettings, mean_of_logits
-from jobcast.models.boosters import BoosterSettings
 from jobcast.models.classifier import Constant, plain
-from jobcast.models.extra_trees import ExtraTrees, ForestSettings
-from jobcast.models.logistic import LogisticSettings
+from jobcast.models.classifiers import BoosterSettings, ExtraTrees, ForestSettings, LogisticSettings
 from jobcast.models.scores import roc_auc
 
 FEW = BoosterSettings(trees=20)
@@ -173,7 +173,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_no_library_is_imported_before_it_is_needed():
     code = (
         "import sys, jobcast.models.will_jobs_arrive, jobcast.models.predictors, jobcast.models.evaluation\n"
-        "import jobcast.models.tuning, jobcast.models.arrival_selection\n"
+        "import jobcast.models.arrival_selection, jobcast.models.arrival_selection\n"
         "print(sorted({'lightgbm', 'xgboost', 'sklearn', 'optuna', 'numba', 'mlflow'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -14,7 +14,7 @@ from jobcast.models.arrival_folds import (
     thinned,
     training_rows,
 )
-from jobcast.models.boosters import BoosterSettings
+from jobcast.models.classifiers import BoosterSettings
 
 DAY_S = 86400.0
 HORIZONS_MIN = (5, 60, 720)

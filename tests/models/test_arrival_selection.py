@@ -3,11 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.models.algorithms import ALGORITHMS
+from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import OutOfFold
 from jobcast.models.arrival_selection import FALLBACK, Selection, averages_the_others, relative_log_loss
-from jobcast.models.average import AverageSettings
-from jobcast.models.boosters import BoosterSettings
+from jobcast.models.classifiers import BoosterSettings
 
 
 def told(arrives, probability, fold=None):

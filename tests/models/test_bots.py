@@ -6,7 +6,7 @@ import pytest
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
-from jobcast.models.bots import bot_pools, densest_share, like_clockwork
+from jobcast.models.will_jobs_arrive import bot_pools, densest_share, like_clockwork
 
 DAY_S = 86400.0
 

@@ -9,8 +9,7 @@ import pytest
 
 from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation import evaluate_durations
-from jobcast.models.evaluation.duration_intervals import duration_intervals
-from jobcast.models.evaluation.durations import tag_ablation
+from jobcast.models.evaluation.durations import duration_intervals, tag_ablation
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.scores import bin_scores
 from jobcast.traces.generators import generate

@@ -4,13 +4,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.models.duration_blend import FIRST, Blend, best_blend, log_loss
-from jobcast.models.duration_booster import DurationSettings
-from jobcast.models.duration_costs import cheapest_bin, cost_matrix
-from jobcast.models.duration_data import DurationData
-from jobcast.models.duration_folds import OutOfFold, blended_forward, out_of_fold, selection_table
-from jobcast.models.duration_selection import FALLBACK, select
-from jobcast.models.duration_tuning import tune_durations
+from jobcast.models.duration_booster import (
+    FIRST,
+    Blend,
+    DurationSettings,
+    best_blend,
+    cheapest_bin,
+    cost_matrix,
+    log_loss,
+)
+from jobcast.models.duration_data import DurationData, OutOfFold, blended_forward, out_of_fold, selection_table
+from jobcast.models.duration_selection import FALLBACK, select, tune_durations
 from jobcast.models.job_duration import ALGORITHMS
 from jobcast.traces.table import Trace
 

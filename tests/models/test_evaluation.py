@@ -10,7 +10,7 @@ from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import feature_names
 from jobcast.features.corpus import build_corpus
 from jobcast.models import scores
-from jobcast.models.boosters import BoosterSettings
+from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
 from jobcast.models.evaluation.loads import ChosenMax
 from jobcast.models.load_sliding import SlidingMax

@@ -7,9 +7,8 @@ import pytest
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
 from jobcast.features.feature_sets import FEATURE_SETS, PAPER_SETS
-from jobcast.models.boosters import BoosterSettings
-from jobcast.models.evaluation.ablation import arrival_ablation
-from jobcast.models.evaluation.paper_recipe import NAME, PaperRecipe
+from jobcast.models.classifiers import BoosterSettings
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 DAY_S = 86400.0
@@ -40,13 +39,13 @@ def told(corpus):
 def test_every_set_and_the_papers_recipe_have_figures_by_horizon_and_group(told):
     assert list(told["horizons"]) == ["5min", "60min"]
     for sets in told["horizons"].values():
-        assert list(sets) == [*FEATURE_SETS, NAME]
+        assert list(sets) == [*FEATURE_SETS, PAPER_RECIPE]
         for block in sets.values():
             assert {"precision", "recall", "f1", "pr_auc", "threshold", "pr_auc_interval"} <= set(block)
             assert list(block["by_duration_group"]) == ["<=5min", "60-720min"]
             assert block["n"] == sum(group["n"] for group in block["by_duration_group"].values())
         assert "pr_auc_gain" not in sets["periodic"]
-        assert "pr_auc_gain" not in sets[NAME]
+        assert "pr_auc_gain" not in sets[PAPER_RECIPE]
     assert told["feature_sets"] == {label: list(columns) for label, columns in FEATURE_SETS.items()}
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jobcast.models.evaluation.groups import duration_groups, mean_durations_min
+from jobcast.models.evaluation.intervals import duration_groups, mean_durations_min
 from jobcast.models.evaluation.recalls import distribution, recall_by_pool, recall_per_pool_hour
 
 

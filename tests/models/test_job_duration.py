@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import duration_bin
 from jobcast.features.durations import duration_columns
-from jobcast.models.duration_blend import FIRST
+from jobcast.models.duration_booster import FIRST
 from jobcast.models.duration_data import DurationData, bins_of
 from jobcast.models.job_duration import ALGORITHMS, LEARNT, JobDuration
 from jobcast.simulator.history import EarlierJobs, RunHistory

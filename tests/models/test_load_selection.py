@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.history import PoolHistory
-from jobcast.models.load_data import LoadData
-from jobcast.models.load_demand import Demands, coverage_error, demanded_coverage, smallest_that_covers
+from jobcast.models.load_data import Demands, LoadData, coverage_error, demanded_coverage, smallest_that_covers
 from jobcast.models.load_quantile import QuantileSettings
 from jobcast.models.load_selection import Scored, select, tune_loads
 

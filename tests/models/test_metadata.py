@@ -8,7 +8,7 @@ import pytest
 from jobcast.domain.errors import MemoryLimitError, RegistryError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.memory import memory_limit
-from jobcast.models.extra_trees import ExtraTrees
+from jobcast.models.classifiers import ExtraTrees
 from jobcast.models.metadata import METADATA, booster_of, read_metadata, write_metadata
 from jobcast.models.new_load import NewLoad
 

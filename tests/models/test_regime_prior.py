@@ -11,9 +11,9 @@ from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.evaluation.regimes import compare_rules
 from jobcast.models.regimes import RegimePrior, Restatement
 from jobcast.models.regimes.ahead import mean_regimes, running, shortest
+from jobcast.models.regimes.guarded import ServedRegimePrior
 from jobcast.models.regimes.numbers import NOTHING_KNOWN
 from jobcast.models.regimes.pieces import Piece, survival
-from jobcast.models.regimes.served import ServedRegimePrior
 from jobcast.models.regimes.trajectories import progress_at
 
 SIZES = (16, 32, 64)

@@ -5,7 +5,7 @@ import sys
 
 from mlflow import MlflowClient
 
-from jobcast.models.registry.layout import database_file, database_uri
+from jobcast.models.registry.home import database_file, database_uri
 
 READS = """
 import sys

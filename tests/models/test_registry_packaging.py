@@ -14,7 +14,7 @@ import jobcast
 from jobcast.domain.errors import RegistryError
 from jobcast.models.pyfunc import served
 from jobcast.models.registry.artifacts import register_scheme
-from jobcast.models.registry.layout import database_file, database_uri
+from jobcast.models.registry.home import database_file, database_uri
 
 REGISTER = """
 import sys

@@ -9,7 +9,7 @@ from mlflow import MlflowClient
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import content_sha256, load_exported, open_registry
 from jobcast.models.registry.folders import CARD_FILE
-from jobcast.models.registry.layout import database_file, database_uri
+from jobcast.models.registry.home import database_file, database_uri
 
 
 def test_a_first_version_that_must_pass_a_gate_is_challenger_alone(registry, saved, card):

@@ -16,7 +16,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.code_archive import code_file, code_folder
 from jobcast.models.registry.folders import CARD_FILE
-from jobcast.models.registry.layout import database_file
+from jobcast.models.registry.home import database_file
 from jobcast.models.registry.runs import OWNER_TAG, Swept, sweep_store
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner

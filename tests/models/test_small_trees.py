@@ -2,7 +2,7 @@ import lightgbm
 import numpy as np
 import pytest
 
-from jobcast.models.small_trees import SmallTrees
+from jobcast.models.compiled_trees import SmallTrees
 
 
 @pytest.mark.parametrize("objective", ["quantile", "binary"])

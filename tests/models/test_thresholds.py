@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from jobcast.models.thresholds import best_f1_threshold, gate_threshold, half_week, lasting_gate
+from jobcast.models.will_jobs_arrive import best_f1_threshold, gate_threshold, half_week, lasting_gate
 
 rows = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda eighths: eighths / 8)), min_size=1, max_size=40)
 

@@ -3,11 +3,9 @@ import pytest
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
-from jobcast.models.algorithms import ALGORITHMS
-from jobcast.models.average import AverageSettings
-from jobcast.models.boosters import BoosterSettings
-from jobcast.models.logistic import LogisticSettings
-from jobcast.models.tuning import flat, tune_arrivals
+from jobcast.models.algorithms import ALGORITHMS, AverageSettings
+from jobcast.models.arrival_selection import flat, tune_arrivals
+from jobcast.models.classifiers import BoosterSettings, LogisticSettings
 
 DAY_S = 86400.0
 

@@ -10,8 +10,7 @@ from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.models.load_quantile import quantile_of
-from jobcast.models.load_spread import load_quantiles
-from jobcast.models.new_load import NewLoad
+from jobcast.models.new_load import NewLoad, load_quantiles
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
 

@@ -8,13 +8,10 @@ import pytest
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import build_corpus
-from jobcast.models.algorithms import ALGORITHMS
+from jobcast.models.algorithms import ALGORITHMS, AverageSettings
 from jobcast.models.arrival_folds import Learner, cuts, out_of_fold, training_rows
-from jobcast.models.average import AverageSettings
-from jobcast.models.boosters import BoosterSettings
-from jobcast.models.extra_trees import ForestSettings
-from jobcast.models.thresholds import best_f1_threshold
-from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.models.classifiers import BoosterSettings, ForestSettings
+from jobcast.models.will_jobs_arrive import WillJobsArrive, best_f1_threshold
 
 DAY_S = 86400.0
 UNTIL_S = 8 * DAY_S

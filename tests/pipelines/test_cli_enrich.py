@@ -63,7 +63,7 @@ def test_mistakes_are_one_line(shell, plain):
     )
     Path("zero.csv").write_text(f"{HEADER}\nj,a,0,5,0\n")
     line = shell.refuses("trace", "enrich", "zero.csv", "--out", "made", "--facts", "due")
-    assert line.startswith("zero.csv, row 2, column gpus: must be >= 1, got 0")
+    assert line.startswith("zero.csv: no job asks for GPUs and has ended; give a trace with such jobs")
     Path("elastic.csv").write_text(f"{HEADER},min_gpus\nj,a,0,5,2,1\n")
     line = shell.refuses("trace", "enrich", "elastic.csv", "--out", "made", "--facts", "due")
     assert "the trace is elastic by itself" in line

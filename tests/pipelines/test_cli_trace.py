@@ -147,3 +147,20 @@ def test_traces_without_a_span_are_described(shell, csv, rows):
     figures = shell.json("trace", "describe", csv(*rows), "--html", "page.html")
     assert figures["total"]["jobs"] == len(rows)
     assert figures["total"]["interarrival_cv"] is None
+
+
+def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):
+    sources = sorted((FIXTURES / "sacct" / "partitions").iterdir())
+    answer = shell.works("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
+    assert "  gpus: 0 in 1 of 10 jobs: forecasts and replays leave them out" in answer.err.splitlines()
+    total = shell.json("trace", "describe", "jobs.csv")["total"]
+    assert {name: total[name] for name in ("jobs", "running", "waiting", "without_gpus")} == {
+        "jobs": 10, "running": 1, "waiting": 1, "without_gpus": 1,
+    }  # fmt: skip
+    left_out = {"no GPUs": 1, "no run time (running or waiting)": 2}
+    for place in (("--gpus", 16), ()):
+        told = shell.json("simulate", "--trace", "jobs.csv", "--policy", "fcfs", *place)
+        assert told["jobs"] == 7
+        assert told["inputs"]["dropped"] == left_out
+    few = shell.refuses("train", "job-duration", "--trace", "jobs.csv")
+    assert "no pool has 100 jobs in the training time, the busiest has" in few or "24 h are needed" in few

@@ -5,9 +5,14 @@ import polars as pl
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.describe_findings import clockwork_pools, finding
-from jobcast.pipelines.describe_page import description_table, render_description, write_description
-from jobcast.pipelines.describe_table import pool_table
+from jobcast.pipelines.describe_page import (
+    clockwork_pools,
+    description_table,
+    finding,
+    pool_table,
+    render_description,
+    write_description,
+)
 from jobcast.pipelines.plots_trace import trace_plots
 from jobcast.traces.describe import describe
 from jobcast.traces.table import Trace

@@ -8,8 +8,8 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
-from jobcast.pipelines.evaluating import evaluate_registered, scored_pools
-from jobcast.pipelines.evaluation_tables import IDLE_NOTE, evaluation_table
+from jobcast.pipelines.evaluating import evaluate_version, scored_pools
+from jobcast.pipelines.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
 from jobcast.pipelines.wording import number
 from jobcast.traces.readers import read_trace
@@ -22,6 +22,10 @@ TOP = {
 DETECTION = {"precision", "recall", "f1"}
 
 
+def figures_of(*asked, **how):
+    return evaluate_version(*asked, **how).result
+
+
 @pytest.fixture(scope="module")
 def trace(run):
     return read_trace(run.trace)
@@ -31,7 +35,7 @@ def trace(run):
 def told(run, trace):
     """Figures of all predictors over the part after training."""
     names = ("will-jobs-arrive", "new-load", "job-duration")
-    return {name: evaluate_registered((name, None), trace, None, None, home=run.home) for name in names}
+    return {name: figures_of((name, None), trace, None, None, home=run.home) for name in names}
 
 
 def test_arrivals_have_the_contracts_figures(told):
@@ -121,7 +125,7 @@ def test_loads_are_scored_behind_the_champions_gate_too(told, shell, run):
 def test_the_largest_of_n_windows_needs_the_training_time(told, run, trace):
     for block in told["new-load"]["horizons"].values():
         assert block["baselines"]["max_of_n"]["windows"] >= 1
-    later = evaluate_registered(("new-load", None), trace.between(FROM_S, None), None, None, home=run.home)
+    later = figures_of(("new-load", None), trace.between(FROM_S, None), None, None, home=run.home)
     assert "max_of_n" not in later["horizons"]["5min"]["baselines"]
 
 
@@ -177,7 +181,7 @@ def test_what_comes_after_until_changes_nothing(run, trace):
     for name in ("will-jobs-arrive", "new-load", "job-duration"):
         given = ((name, 1), trace.between(None, until_s), None, until_s)
         whole = ((name, 1), trace, None, until_s)
-        short, full = (evaluate_registered(*words, home=run.home) for words in (given, whole))
+        short, full = (figures_of(*words, home=run.home) for words in (given, whole))
         assert short == full
 
 
@@ -191,7 +195,7 @@ def test_only_pools_with_a_hundred_training_jobs_are_scored(trace):
 
 def test_a_trace_that_ends_before_training_did_says_so(run, trace):
     with pytest.raises(ConfigError, match=r"nothing to score from 2024-01-05T00:00:00Z until .*new-load version"):
-        evaluate_registered(("new-load", None), trace.between(None, FROM_S - 3600), None, None, home=run.home)
+        figures_of(("new-load", None), trace.between(None, FROM_S - 3600), None, None, home=run.home)
 
 
 def test_the_table_shows_the_model_beside_its_baselines(shell, run):
@@ -207,7 +211,7 @@ def test_without_is_told_by_every_predictor_and_checked(run, trace):
     pool = trace.pools[0]
     wishes = Wishes(without=(pool,), paper_recipe=False, draws=0)
     for name in ("will-jobs-arrive", "new-load", "job-duration"):
-        told = evaluate_registered((name, None), trace, None, None, home=run.home, wishes=wishes)
+        told = figures_of((name, None), trace, None, None, home=run.home, wishes=wishes)
         assert told["without"]["pools"] == [pool]
         blocks = told["without"].get("horizons", {"all": told["without"]})
         whole = told.get("horizons", {"all": told})
@@ -217,17 +221,17 @@ def test_without_is_told_by_every_predictor_and_checked(run, trace):
     nobody = Wishes(without=tuple(trace.pools))
     for wrong, message in ((Wishes(without=("nowhere",)), "--without nowhere: is no pool"), (nobody, "leaves no pool")):
         with pytest.raises(ConfigError, match=message):
-            evaluate_registered(("new-load", None), trace, None, None, home=run.home, wishes=wrong)
+            figures_of(("new-load", None), trace, None, None, home=run.home, wishes=wrong)
 
 
 def test_an_ablation_needs_the_training_time_and_something_to_take_away(run, trace):
     wishes = Wishes(ablation=True)
     with pytest.raises(ConfigError, match="--ablation: new-load has none; it is for will-jobs-arrive and job-duration"):
-        evaluate_registered(("new-load", None), trace, None, None, home=run.home, wishes=wishes)
+        figures_of(("new-load", None), trace, None, None, home=run.home, wishes=wishes)
     later = trace.between(FROM_S, None)
     with pytest.raises(ConfigError, match=r"--ablation trains anew on 2024-01-01T.* which this trace does not hold"):
-        evaluate_registered(("will-jobs-arrive", None), later, None, None, home=run.home, wishes=wishes)
-    told = evaluate_registered(("will-jobs-arrive", None), later, None, None, home=run.home)
+        figures_of(("will-jobs-arrive", None), later, None, None, home=run.home, wishes=wishes)
+    told = figures_of(("will-jobs-arrive", None), later, None, None, home=run.home)
     assert "paper_recipe" not in told["horizons"]["5min"]["baselines"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.predictor_names import check_known
+from jobcast.pipelines.forecast_specs import check_known
 from jobcast.pipelines.recipes import check_tune
 
 

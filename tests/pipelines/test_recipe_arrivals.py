@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.models.average import AverageSettings
-from jobcast.models.boosters import BoosterSettings
+from jobcast.models.algorithms import AverageSettings
+from jobcast.models.classifiers import BoosterSettings
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, arrivals, recipe_of
 from jobcast.traces.table import Source, Trace

@@ -13,7 +13,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.pipelines import rounds, sources
 from jobcast.pipelines.energy import forecasting
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.registered import Registered, registered, trust
+from jobcast.pipelines.sources import Registered, registered, trust
 from jobcast.pipelines.tasks import accuracy
 from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks

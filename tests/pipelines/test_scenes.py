@@ -6,6 +6,7 @@ from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.clusters import cluster_of
+from jobcast.pipelines.elastic.scene import elastic_jobs
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.whole_jobs import whole_jobs
@@ -49,6 +50,31 @@ def test_a_limit_takes_the_first_jobs_of_the_window(trace):
 def test_an_empty_window_is_refused(trace):
     with pytest.raises(TraceError, match=r"jobs\.csv: no job was submitted in \[1970-01-01T00:00:09Z, the end\)"):
         pool_scene(trace, AB, from_s=9.0)
+
+
+MIXED = ("1,a,0,10,1", "2,b,1,10,0", "3,a,2,,4", "4,b,3,10,1", "5,a,4,,0", "6,a,9,10,2")
+
+
+def test_jobs_without_gpus_or_a_run_time_are_left_out_and_counted(csv):
+    trace = read_trace(csv(*MIXED))
+    for scene in (pool_scene(trace, AB), elastic_jobs(cut_scene(trace, cluster_of(trace, gpus=8)))):
+        assert scene.job_ids == ("1", "4", "6")
+        assert scene.dropped == {"no GPUs": 2, "no run time (running or waiting)": 1}
+        assert [note.partition(":")[0] for note in scene.notes[:2]] == ["duration", "gpus"]
+        assert len(scene.trace) == 3
+    assert pool_scene(trace, AB, limit=2).dropped == scene.dropped
+    cut = pool_scene(trace, AB, from_s=3.0)
+    assert (ids(cut), cut.dropped) == (["4", "6"], {"no GPUs": 1})
+    earlier = earlier_jobs(cut)
+    assert [job.job_id for job in earlier.jobs] == ["1", "3"]
+    assert earlier.end_s.tolist() == [10.0, float("inf")]
+
+
+def test_a_window_of_jobs_that_cannot_be_replayed_is_refused(csv):
+    trace = read_trace(csv(*MIXED))
+    why = r"no job of \[1970-01-01T00:00:04Z, 1970-01-01T00:00:05Z\) can be replayed: 1 have no GPUs; widen"
+    with pytest.raises(TraceError, match=why):
+        pool_scene(trace, AB, from_s=4.0, until_s=5.0)
 
 
 def test_a_wide_job_is_refused_with_its_file_or_dropped_and_counted(trace):

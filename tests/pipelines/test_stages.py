@@ -11,7 +11,8 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.config import load_params
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.run_checks import check_run
-from jobcast.pipelines.stages.plan import STAGES, steps
+from jobcast.pipelines.stages.plan import steps
+from tests.pipelines.dvc_stages import DVC
 
 RUN_DEPENDENT = re.compile(rb'"(?:run_id|wall_s|cpu_s|train_s|registered|home|root|path)":')
 
@@ -25,12 +26,7 @@ def contents(out, names) -> dict[str, bytes]:
 
 
 def test_a_run_writes_what_the_plan_says_and_nothing_else(run):
-    expected = {
-        path.replace("{item}", item)
-        for stage in STAGES
-        for item in stage.items
-        for path in (*stage.outs, *stage.metrics, stage.receipt)
-    }
+    expected = set().union(*(stage.made() for stage in DVC))
     found = files(run.out)
     assert {path for path in expected if (run.out / path).is_file()} <= found
     assert all((run.out / path).exists() for path in expected)

@@ -12,7 +12,7 @@ import pytest
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines import forecast_plugins
+from jobcast.pipelines import forecast_specs
 from jobcast.pipelines.sources import loaded_version
 from jobcast.schedulers import registry
 
@@ -49,7 +49,7 @@ def package(tmp_path, monkeypatch):
         forget()
 
     def forget():
-        forecast_plugins._installed.cache_clear()
+        forecast_specs._installed.cache_clear()
         registry._installed.cache_clear()
         sys.modules.pop("theirs_jobcast", None)
 

@@ -1,7 +1,7 @@
 import pytest
 from click.testing import CliRunner
 
-from jobcast.models.duration_costs import UNDER_COST
+from jobcast.models.duration_booster import UNDER_COST
 from jobcast.pipelines.commands.train import command
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.traces.generators import generate

@@ -68,7 +68,7 @@ def workloads(draw, max_jobs=14, durations=(1, 2, 3, 4, 5, 6, 9, 11, 20, 40), st
     """Up to three pools; whole steps, or a third or a hair off them; ties and bursts; from 0 or from an epoch on."""
     quotas = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     step_s, origin_s = draw(st.sampled_from(steps)), draw(st.sampled_from([0.0, EPOCH_S]))
-    off_s = st.sampled_from([0.0, 0.0, 0.0, step_s / 3, 1e-5 * step_s])
+    off_s = st.sampled_from([0.0, 0.0, 0.0, step_s / 3, 1e-4 * step_s])
     jobs, outcomes, at = [], [], 0
     for index in range(draw(st.integers(1, max_jobs))):
         pool = draw(st.integers(0, len(quotas) - 1))

@@ -76,7 +76,3 @@ def test_the_mean_is_harmonic_by_default():
     assert Pollux().fitness([1.0, 0.0]) == pytest.approx(2 / (1 + 1 / LEAST_SPEEDUP))
     with pytest.raises(ValueError, match="p must be below 1"):
         Pollux(p=1.0)
-
-
-def test_nobody():
-    assert allocated(Pollux(), [], 4) == []

@@ -22,7 +22,7 @@ FEW, MANY = 2, 125
 MOST_LOOKS = 400
 
 
-def case_of(name, seed):
+def case_of(name, seed, draw=rows_of):
     """Jobs on a cluster, their true sizes, and a policy."""
     rng = rng_of(name, seed)
     types = rng.choice((1, 1, 2))
@@ -31,7 +31,7 @@ def case_of(name, seed):
     each = rng.choice((1, 2, 4))
     capacity = [each * max(1, gpus // each) for gpus in capacity] if placed else capacity
     nodes = [(kind, each) for kind, gpus in enumerate(capacity) for _ in range(gpus // each)] if placed else ()
-    found = rows_of(rng, 64, epochs_s=(0.0, 0.1, 1e6))
+    found = draw(rng, 64, epochs_s=(0.0, 0.1, 1e6))
     rows, stages = [], {}
     for job, row in enumerate(found):
         least = rng.choice((0, 0, 1, min(row.gpus, sum(capacity), WIDTH)))

@@ -23,7 +23,7 @@ EVENT_DUST_S = 2e-6
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")
 
 
-def case_of(name, seed):
+def case_of(name, seed, draw=rows_of):
     """A workload and the settings of a run."""
     rng = rng_of(name, seed)
     tiny = name == "exact"
@@ -34,7 +34,7 @@ def case_of(name, seed):
     hours = sorted(rng.sample(range(1, 24), rng.randint(0, 3)))
     tariff = tariff_of((0, rng.uniform(0.01, 1.0)), *((hour, rng.uniform(0.0, 1.0)) for hour in hours))
     cluster = cluster_of(*kinds, pue=rng.choice((1.0, 1.33)), tariff=tariff)
-    found = rows_of(rng, 4, most_jobs=5 if tiny else 10, least_s=1e-9)[: 3 if tiny else 40]
+    found = draw(rng, 4, most_jobs=5 if tiny else 10, least_s=1e-9)[: 3 if tiny else 40]
     found = [row for row in found if row.submit_s <= found[0].submit_s + 1e5]
     jobs = jobs_of(*(energy_job(rng, row, cluster) for row in found), cluster=cluster)
     span_s = 3.0 * sum(row.work_s for row in found) + found[-1].submit_s - found[0].submit_s

@@ -81,14 +81,14 @@ def settings_of(rng, name):
     return {key: rng.choice(values) for key, values in options.items() if name == "milp" or rng.random() < 0.5}
 
 
-def pools_case(name, seed):
+def pools_case(name, seed, draw=rows_of):
     """Workload, settings and the name of the forecasts of one run over pools."""
     rng, local = rng_of(name, seed), name.endswith("locality")
     sizes = (1, 2, 4, 8, 16, 24) if local else GPUS
     pools = [Pool(f"p{i}", rng.choice(sizes)) for i in range(rng.choice((1, 1, 2, 3, 4)))]
     on_grid = {"least_s": 60.0, "most_s": 1200.0, "most_jobs": 6, "epochs_s": (0.0, 6e8)} if name == "milp" else {}
     jobs, outcomes = [], []
-    for index, row in enumerate(rows_of(rng, max(pool.quota for pool in pools), **on_grid)):
+    for index, row in enumerate(draw(rng, max(pool.quota for pool in pools), **on_grid)):
         pool = rng.choice(pools)
         widest = max(default_cells(pool.quota, SERVER_GPUS)) if local else pool.quota
         gpus = min(row.gpus, widest)
@@ -160,11 +160,11 @@ def test_many_workloads_over_pools(name):
             check_pools(name, seed)
 
 
-def rounds_case(name, seed):
+def rounds_case(name, seed, draw=rows_of):
     """Workload, settings, nodes and forecasts of one run by rounds; some jobs train and change their batch size."""
     rng, counted = rng_of(name, seed), name.endswith(" gavel")
     nodes = [rng.choice((1, 2, 4, 8)) for _ in range(rng.randint(1, 5))]
-    found = rows_of(rng, sum(nodes), most_jobs=8)
+    found = draw(rng, sum(nodes), most_jobs=8)
     first_s, total_s = found[0].submit_s, sum(row.work_s for row in found[:12])
     solved = name.startswith(("shockwave", "ossp"))  # each round is a programme: few jobs, few rounds
     found = [row for row in found if row.submit_s <= first_s + 1e6][: 5 if solved else 12]
@@ -283,11 +283,11 @@ def test_many_workloads_by_rounds(name):
             check_rounds(name, seed)
 
 
-def scaling_case(name, seed):
+def scaling_case(name, seed, draw=rows_of):
     """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
     rng = rng_of(name, seed)
     gpus = rng.choice((1, 2, 5, 16))
-    found = rows_of(rng, gpus, most_jobs=8)[:40]
+    found = draw(rng, gpus, most_jobs=8)[:40]
     first_s = found[0].submit_s
     found = [row for row in found if row.submit_s <= first_s + 1e5]
     longest_s = sum(row.work_s for row in found) + found[-1].submit_s - first_s

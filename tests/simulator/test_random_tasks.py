@@ -11,7 +11,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY
+from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY, TaskView
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.metrics import queued_s
@@ -34,18 +34,18 @@ class Recorder:
         self.policy, self.name, self.seen = policy, policy.name, []
 
     def decide(self, view):
-        decided = self.policy.decide(view)
-        gpu_of = checked(view, decided)
-        self.seen.append((view._replace(**{name: getattr(view, name).copy() for name in COPIED}), decided, gpu_of))
+        seen, decided = view.facts(TaskView), self.policy.decide(view)
+        gpu_of = checked(seen, decided)
+        self.seen.append((seen._replace(**{name: getattr(seen, name).copy() for name in COPIED}), decided, gpu_of))
         return decided
 
 
-def case_of(name, seed):
+def case_of(name, seed, draw=rows_of):
     """A workload and the settings of a run."""
     rng = rng_of(name, seed)
     servers = rng.randint(1, 4)
     gpus = [rng.randint(1, 4) for _ in range(servers)]
-    found = [replace_late(row) for row in rows_of(rng, 8, most_jobs=8, least_s=1e-9)[:20]]
+    found = [replace_late(row) for row in draw(rng, 8, most_jobs=8, least_s=1e-9)[:20]]
     found = [row for row in found if row.submit_s <= found[0].submit_s + 1e5]
     rows = [task_job(rng, row) for row in found]
     span_s = sum(row.work_s for row in found) + found[-1].submit_s - found[0].submit_s
@@ -130,7 +130,8 @@ def limits_of(seen, jobs):
     """(n_jobs,) the latest limits given."""
     limits = jobs.iterations.copy()
     for _, decided, _ in seen:
-        limits[decided.limited] = decided.limits
+        for job, limit in decided.limit.items():
+            limits[job] = limit
     return limits
 
 

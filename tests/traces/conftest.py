@@ -26,14 +26,14 @@ def csv_file(tmp_path: Path) -> Callable[[str], Path]:
 def make_trace() -> Callable[..., Trace]:
     """Builds a trace from rows of (pool, submit_s, duration_s, gpus); ids are row numbers."""
 
-    def build(*rows: tuple[str, float, float, int], **columns: list[object]) -> Trace:
+    def build(*rows: tuple[str, float, float | None, int], **columns: list[object]) -> Trace:
         pools, submit_s, duration_s, gpus = zip(*rows, strict=True)
         frame = pl.DataFrame(
             {
                 "job_id": [f"{row:02d}" for row in range(len(rows))],
                 "pool": pools,
                 "submit_time": [float(s) for s in submit_s],
-                "duration": [float(s) for s in duration_s],
+                "duration": [None if s is None else float(s) for s in duration_s],
                 "gpus": gpus,
                 **columns,
             }

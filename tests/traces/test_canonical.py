@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,11 +20,16 @@ JOB = st.fixed_dictionaries(
     {
         "pool": NAMES,
         "submit_time": TIMES,
-        "duration": st.floats(1e-6, 1e9),
-        "gpus": st.integers(1, 2**40),
+        "duration": st.floats(1e-6, 1e9) | st.none(),
+        "gpus": st.integers(0, 2**40),
         "user": TEXT | st.none(),
         "weight": st.floats(0, 1e300) | st.none(),
         "preemptible": st.booleans() | st.none(),
+        **{name: TEXT | st.none() for name in ("account", "qos", "partition")},
+        **{name: st.floats(0, 1e9) | st.none() for name in ("cores", "mem_gb")},
+        "priority": st.floats(-1e9, 1e10) | st.none(),
+        "nodes": st.sampled_from(["n1", "gpu[01-04,7],login1", None]),
+        "known_time": st.datetimes(datetime(2101, 1, 1), datetime(2190, 1, 1), timezones=st.just(UTC)) | st.none(),
         "extra": TEXT | st.none(),
     }
 )
@@ -53,7 +59,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix, jobs, ids):
     write_trace(trace, path)
     read = read_trace(path)
     assert read.jobs.equals(trace.jobs)
-    assert read.notes == ()
+    assert read.notes == trace.notes
     first = path.read_bytes()
     write_trace(read, path)
     assert path.read_bytes() == first
@@ -66,6 +72,14 @@ def test_csv_as_a_person_sees_it(tmp_path):
     assert (tmp_path / "jobs.csv").read_text() == (
         "job_id,pool,submit_time,duration,gpus,user\n007,p,1970-01-01T00:00:01.500000Z,60.0,2,\n"
     )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_cores_may_stand_under_their_former_name(make_trace, tmp_path, suffix):
+    path = tmp_path / f"jobs.{suffix}"
+    made = make_trace(("p", 0, 1, 1), ("p", 1, 1, 0), cores=[1.5, None])
+    write_trace(replace(made, jobs=made.jobs.rename({"cores": "cpus"})), path)
+    assert read_trace(path).jobs.equals(made.jobs)
 
 
 def test_an_unknown_suffix_is_refused_and_a_missing_folder_made(make_trace, tmp_path):

@@ -88,6 +88,18 @@ def test_one_job_alone(make_trace):
     assert description.utilization_hourly == pytest.approx((120 / 3600 / 2,))
 
 
+def test_jobs_that_run_wait_or_ask_for_no_gpus_are_counted(make_trace):
+    rows = [("a", 0, 10, 2), ("a", 5, None, 4), ("a", 9, None, 1), ("b", 9, None, 0)]
+    trace = make_trace(*rows, start_time=[1.0, 6.0, None, None])
+    told = describe(trace, [Pool("a", 8)])
+    total = told.total
+    assert (total.jobs, total.running, total.waiting, total.without_gpus) == (4, 1, 2, 1)
+    assert (total.duration_p50_s, total.duration_mean_s, total.gpu_hours) == (10.0, 10.0, 20.0 / 3600.0)
+    assert (told.pools["b"].waiting, told.pools["b"].without_gpus) == (1, 1)
+    plain = json.dumps(told.to_dict(), allow_nan=False)
+    assert json.loads(plain)["pools"]["b"]["duration_p50_s"] is None
+
+
 def test_no_jobs(trace):
     with pytest.raises(TraceError, match="made: no jobs to describe"):
         describe(trace.between(1e9, None))

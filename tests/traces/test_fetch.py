@@ -17,8 +17,7 @@ import pytest
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.catalogue import CATALOGUE, PublicFile, PublicTrace
 from jobcast.traces.download import UnreachableError, download
-from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace
-from jobcast.traces.unpacking import unpack
+from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace, unpack
 
 DATA = bytes(range(256)) * 4096
 SHA256 = hashlib.sha256(DATA).hexdigest()

@@ -7,12 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.domain.errors import ConfigError
-from jobcast.traces.generators import generate
-from jobcast.traces.generators.campus import parse_campus
-from jobcast.traces.generators.campus_characters import CHARACTERS
-from jobcast.traces.generators.campus_config import CampusConfig
-from jobcast.traces.generators.campus_measures import (
+from benchmarks.campus_measures import (
     base_rate,
     bot_gaps_s,
     burst_frame,
@@ -22,6 +17,11 @@ from jobcast.traces.generators.campus_measures import (
     job_frame,
     loads,
 )
+from jobcast.domain.errors import ConfigError
+from jobcast.traces.generators import generate
+from jobcast.traces.generators.campus import parse_campus
+from jobcast.traces.generators.campus_characters import CHARACTERS
+from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.campus_users import zone_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.generators.sia import SiaConfig

@@ -16,7 +16,7 @@ from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.generators.mlfs_config import ALGORITHMS, MlfsConfig
 from jobcast.traces.generators.mlfs_curves import EARLY_GAIN, SHAPES, draw_curves
 from jobcast.traces.generators.mlfs_errors import spread_of_error
-from jobcast.traces.generators.mlfs_graphs import graph_of
+from jobcast.traces.generators.mlfs_tasks import graph_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.tasks import write_tasks
 

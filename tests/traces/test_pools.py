@@ -112,6 +112,14 @@ def test_jobs_submitted_at_once_are_spread_to_the_last_end(make_trace):
     assert derive_pools(make_trace(("a", 5, 100, 1), ("a", 5, 50, 1)), load=1.0) == [Pool("a", 2)]
 
 
+def test_jobs_without_gpus_or_a_run_time_ask_for_no_work(make_trace):
+    trace = make_trace(("cpu", 0, 5, 0), ("a", 0, 4000, 2), ("a", 100, None, 8), ("b", 1000, None, 1))
+    assert derive_pools(trace) == [Pool("a", 10), Pool("b", 1)]
+    with pytest.raises(TraceError, match="made: no job asks for GPUs"):
+        derive_pools(make_trace(("cpu", 0, 5, 0)))
+    assert derive_pools(make_trace(("a", 7, None, 3))) == [Pool("a", 3)]
+
+
 def test_derive_refuses_what_it_cannot_use(make_trace):
     trace = make_trace(("a", 0, 1, 1))
     for load in (0.0, 1.5, float("nan")):

@@ -19,7 +19,7 @@ def utc(*parts):
 
 def test_the_cluster_is_the_pool_and_offsets_are_kept_to():
     trace = read_trace(SEREN)
-    columns = ["job_id", "pool", "submit_time", "duration", "gpus", "user", "start_time", "state", "cpus", "type"]
+    columns = ["job_id", "pool", "submit_time", "duration", "gpus", "user", "start_time", "state", "cores", "type"]
     assert trace.jobs.select(columns).rows() == [
         ("dlc4", "seren", utc(2023, 2, 28, 16, 0, 9), 30.0, 1, "u2", utc(2023, 2, 28, 16, 0, 29), "FAILED", 16.0, None),
         ("dlc1", "seren", utc(2023, 2, 28, 16, 0, 10), 3600.0, 8, "u1", utc(2023, 2, 28, 16, 0, 20), "COMPLETED",

@@ -28,7 +28,7 @@ def at(clock, day=1):
 def test_gpu_jobs_that_ran_are_kept_as_the_log_tells_them():
     trace = read_trace(ONE)
     assert trace.jobs.columns == [
-        "job_id", "pool", "submit_time", "duration", "gpus", "user", "start_time", "end_time", "state", "cpus",
+        "job_id", "pool", "submit_time", "duration", "gpus", "user", "start_time", "end_time", "state", "cores",
         "node_num", "queue",
     ]  # fmt: skip
     assert trace.jobs.rows() == [
@@ -150,7 +150,7 @@ def test_words_for_nothing_are_nothing(tmp_path):
         f"{HEADER}1,u,vcA,1,4,1,X,2020-04-01 00:00:00,None,NaT,30.5,nan\n2,u,vcA,1,,1,X,2020-04-01 00:00:00,,,nan,\n"
     )
     trace = read_trace(path)
-    assert trace.jobs.select("duration", "start_time", "end_time", "cpus", "queue").rows() == [
+    assert trace.jobs.select("duration", "start_time", "end_time", "cores", "queue").rows() == [
         (30.5, None, None, 4.0, None)
     ]
     assert trace.dropped == {"duration missing or <= 0": 1}

@@ -14,13 +14,14 @@ PODS, NODES = FOLDER / "openb_pod_list_small.csv", FOLDER / "openb_node_list_sma
 
 def test_pods_that_ran_are_jobs_and_the_others_are_counted():
     trace = read_trace(PODS)
-    shown = ["job_id", "pool", "duration", "gpus", "state", "gpu_type", "cpus", "mem_gb"]
+    shown = ["job_id", "pool", "duration", "gpus", "state", "gpu_type", "cores", "mem_gb"]
     assert trace.jobs.select(shown).rows() == [
         ("pod-0", "LS", 7200.0, 1, "Running", None, 12.0, 16.0),
         ("pod-1", "LS", 240.0, 1, "Succeeded", None, 6.0, 12.0),
         ("pod-3", "BE", 3600.0, 8, "Failed", "V100M16|V100M32", 32.0, 64.0),
         ("pod-6", "Burstable", 1200.0, 2, "Running", None, 6.0, 12.0),
     ]
+    assert trace.jobs["qos"].to_list() == trace.jobs["pool"].to_list()
     assert trace.submit_s.tolist() == [0.0, 100.0, 200.0, 500.0]
     assert trace.start_s.tolist() == [0.0, 160.0, 200.0, 800.0]
     assert trace.dropped == {"CPU pod (num_gpu 0)": 1, "never scheduled": 1, "duration missing or <= 0": 1}

@@ -22,7 +22,7 @@ def test_tasks_are_summed_up_by_job():
     ]
     assert trace.submit_s.tolist() == [1000.0, 1100.0, 1600.0]
     assert trace.start_s.tolist() == [1015.0, 1150.0, 1700.0]
-    assert trace.jobs["cpus"].to_list() == [36.0, 6.0, 6.0]
+    assert trace.jobs["cores"].to_list() == [36.0, 6.0, 6.0]
     assert trace.source.rows == 7
     assert trace.dropped == {
         "no start_time in the table of jobs": 1,

@@ -1,7 +1,9 @@
 """Slurm's accounting: what each fixture must give, by hand, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from jobcast.domain.errors import ConfigError, PoolsError, TraceError
@@ -29,7 +31,8 @@ def written(tmp_path):
 
 
 def test_jobs_are_allocations_that_held_gpus_and_ended():
-    trace = read("partitions").trace
+    whole = read("partitions").trace
+    trace = replace(whole, jobs=whole.jobs.filter(whole.ended & (whole.gpus > 0)))
     assert trace.jobs["job_id"].to_list() == ["100", "102", "104_1", "105+0", "105+1", "106", "106/2"]
     assert trace.gpus.tolist() == [4, 3, 1, 8, 2, 4, 4]
     assert trace.duration_s.tolist() == [1800.0, 50.0, 600.0, 86410.0, 86410.0, 3600.0, 3600.0]
@@ -40,16 +43,64 @@ def test_jobs_are_allocations_that_held_gpus_and_ended():
     assert trace.jobs["account"].to_list() == ["vision", "nlp", "nlp", "sim", "sim", "vision", "vision"]
     assert trace.jobs["state"].to_list()[:3] == ["COMPLETED", "CANCELLED", "FAILED"]
     assert trace.jobs["mem_gb"].to_list() == [64.0, 4.0, 16.0, 1024.0, 16.0, 64.0, 64.0]
+    assert trace.jobs["cores"].to_list() == [8.0, 1.0, 4.0, 16.0, 4.0, 8.0, 8.0]
+    assert trace.jobs["partition"].to_list() == ["gpu", "gpu", "debug", "gpu", "long", "gpu", "gpu,long"]
     assert trace.source.rows == 16
     assert trace.dropped == {
         "job step (the job has a row of its own)": 3,
         "array tasks still PENDING": 1,
-        "still PENDING": 1,
-        "still RUNNING": 1,
-        "CPU job (no GPUs)": 1,
         "never ran (no time elapsed)": 1,
         "end unknown": 1,
     }
+
+
+def test_jobs_that_run_or_wait_or_ask_for_cores_alone_are_jobs_too():
+    trace = read("partitions").trace
+    others = trace.jobs.filter(~(trace.ended & (trace.gpus > 0)))
+    shown = others.select("job_id", "gpus", "cores", "duration", pl.col("start_time", "end_time").is_null(), "state")
+    assert shown.rows() == [
+        ("101", 0, 2.0, 60.0, False, False, "COMPLETED"),
+        ("104_2", 1, 4.0, None, False, True, "RUNNING"),
+        ("108", 4, 8.0, None, True, True, "PENDING"),
+    ]
+    told = "duration: empty in 2 of 10 jobs, which had not ended (1 running, 1 waiting): they count as arrivals, "
+    assert f"{told}replays leave them out" in trace.notes
+    assert "gpus: 0 in 1 of 10 jobs: forecasts and replays leave them out" in trace.notes
+
+
+def test_what_jobs_ask_for_is_told(written):
+    header = HEADER.replace("AllocTRES", "QOS|Timelimit|NodeList|Priority|AllocTRES")
+    asked = ["high|1-00:00:00|gpu[01-02]|4294901759", "normal|UNLIMITED|None assigned|0", "|Partition_Limit||", "||n1|"]
+    rows = [
+        f"{number}{ROW[1:].replace('gres/gpu=2', f'{texts}|billing=9,cpu=6,gres/gpu=2,mem=3000M')}"
+        for number, texts in enumerate(asked, 1)
+    ]
+    jobs = read_sources([written(header + "".join(rows))], format="sacct").trace.jobs
+    assert jobs.select("qos", "time_limit_s", "nodes", "priority", "cores", "mem_gb").rows() == [
+        ("high", 86400.0, "gpu[01-02]", 4294901759.0, 6.0, 2.9296875),
+        ("normal", None, None, 0.0, 6.0, 2.9296875),
+        (None, None, None, None, 6.0, 2.9296875),
+        (None, None, "n1", None, 6.0, 2.9296875),
+    ]
+    minutes = (header + rows[0]).replace("Timelimit", "TimelimitRaw").replace("1-00:00:00", "90")
+    assert read_sources([written(minutes)], format="sacct").trace.jobs["time_limit_s"].to_list() == [5400.0]
+
+
+def test_a_job_that_waits_tells_its_gpus_by_what_it_asks_for(written):
+    waits = "2|gpu|PENDING|2024-01-01T00:00:00|2024-01-02T00:00:00|Unknown|0|"
+    trace = read_sources([written(HEADER + ROW + waits + "\n")], format="sacct").trace
+    assert trace.dropped == {"GPUs not told (export ReqTRES too)": 1}
+    asking = HEADER.replace("AllocTRES", "AllocTRES|ReqTRES") + ROW.replace("=2\n", "=2|\n") + waits + "|gres/gpu=8\n"
+    trace = read_sources([written(asking)], format="sacct").trace
+    assert trace.gpus.tolist() == [2, 8]
+    assert trace.start_s.tolist() == [1704067201.0, float("inf")]  # an estimate of Slurm's is no start
+
+
+def test_a_queue_of_running_and_waiting_jobs_alone_is_a_trace(written):
+    runs = ROW.replace("COMPLETED", "RUNNING").replace("2024-01-01T00:01:01", "Unknown")
+    trace = read_sources([written(HEADER + runs + runs.replace("1|", "2|", 1))], format="sacct").trace
+    assert trace.jobs["duration"].to_list() == [None, None]
+    assert trace.end_s.tolist() == [float("inf")] * 2
 
 
 def test_partitions_tell_quotas_and_what_they_share():
@@ -64,7 +115,7 @@ def test_the_wall_clock_is_read_in_its_zone_and_doubled_hours_are_told():
     trace = read("partitions", timezone="America/Los_Angeles").trace
     # 2024-11-03: PDT (UTC-7) until 02:00, then PST (UTC-8); 104_1 started at 01:30, which came twice.
     assert trace.submit_s[0] == 1730617800.0
-    assert trace.submit_s[-1] == 1730638860.0
+    assert trace.submit_s[-2:].tolist() == [1730638860.0, 1730653200.0]
     told = "start_time, end_time: 1 occur twice in America/Los_Angeles, read as the earlier instant"
     assert told in trace.notes
     bare = read("partitions").trace
@@ -75,12 +126,12 @@ def test_the_wall_clock_is_read_in_its_zone_and_doubled_hours_are_told():
 def test_older_tables_count_gres_a_node_and_epochs_need_no_zone():
     reading = read("nodes")
     trace = reading.trace
-    assert trace.jobs["job_id"].to_list() == ["7", "8", "10", "12", "14"]
+    assert trace.jobs["job_id"].to_list() == ["7", "8", "10", "11", "12", "13", "14"]
     # 7: AllocGRES gpu:4 is the job's; 8: ReqGRES gpu:tesla:2 is a node's, of three nodes; 12: gpu is one.
-    assert trace.gpus.tolist() == [4, 6, 2, 1, 1]
-    assert trace.duration_s.tolist() == [3600.0, 93601.0, 5.0, 10.0, 15.0]
-    assert trace.submit_s.tolist() == [1.7e9, 1.7e9 + 100, 1.7e9 + 300, 1.7e9 + 500, 1.7e9 + 700]
-    assert trace.jobs["start_time"].is_null().to_list() == [False, False, False, False, True]
+    assert trace.gpus.tolist() == [4, 6, 2, 0, 1, 0, 1]
+    assert trace.duration_s.tolist() == [3600.0, 93601.0, 5.0, 10.0, 10.0, 10.0, 15.0]
+    assert trace.submit_s.tolist() == [1.7e9 + 100 * after for after in (0, 1, 3, 4, 5, 6, 7)]
+    assert trace.jobs["start_time"].is_null().to_list() == [False, False, False, False, False, True, True]
     assert not any("offset" in note or "--timezone" in note for note in trace.notes)
     # n1 (4 GPUs) is in a and b, n2 (3 GPUs) in a, n3 has none.
     assert reading.pools.quotas == (Quota("a", 7), Quota("b", 4))
@@ -91,7 +142,11 @@ def test_exports_that_overlap_are_one_trace():
     assert reading.trace.jobs["job_id"].to_list() == ["1", "2", "3"]
     assert reading.trace.duration_s.tolist() == [60.0, 7200.0, 1.0]
     assert reading.trace.jobs["pool"].to_list() == ["gpu", "gpu", "y"]
-    assert reading.trace.dropped == {"header line repeated": 1, "still RUNNING": 1, "repeats another row": 1}
+    assert reading.trace.dropped == {
+        "header line repeated": 1,
+        "repeats another row": 1,
+        "the same run at an earlier stage": 1,
+    }
     # gpu: 3 nodes of 4 and one of 2 + 1; debug: one of 2.
     assert reading.pools.quotas == (Quota("debug", 2), Quota("gpu", 15))
 
@@ -130,7 +185,7 @@ def test_clusters_of_one_table_keep_their_ids_apart(written):
         (HEADER + ROW.replace("gpu=2", "gpu=two"), "row 2, column AllocTRES: counts of GPUs cannot be read"),
         (HEADER + ROW.replace("T00:00:00", "Tnoon"), "row 2, column Submit: must be a time"),
         (HEADER + ROW.replace("|gpu|", "|gpu|x|"), "row 2: 9 fields where the header has 8"),
-        (HEADER + ROW.replace("gres/gpu=2", "cpu=2"), "none of its 1 rows is a job (1 CPU job (no GPUs))"),
+        (HEADER + ROW.replace("gres/gpu=2", ""), "none of its 1 rows is a job (1 GPUs not told"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(written, text, told):

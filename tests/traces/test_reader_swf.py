@@ -42,6 +42,16 @@ def test_queues_are_pools_where_no_partition_is_known(tmp_path):
     assert "no UnixStartTime" in trace.notes[-1]
 
 
+def test_what_jobs_ask_for(tmp_path):
+    path = tmp_path / "asked.swf"
+    path.write_text("1 0 0 60 8 -1 -1 8 7200 1048576 1 1 5 1 4 2 -1 -1\n2 1 0 60 2 -1 -1 2 0 -1 1 1 -1 1 4 -1 -1 -1\n")
+    jobs = read_trace(path).jobs
+    assert jobs.select("account", "partition", "time_limit_s", "mem_gb").rows() == [
+        ("5", "2", 7200.0, 8.0),
+        (None, None, None, None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Requirements
 from jobcast.traces.columns import UTC_TIME
 from jobcast.traces.table import Source, Trace
 
@@ -82,6 +82,55 @@ def test_to_jobs_numbers_jobs_in_order_and_keeps_durations_apart():
     assert duration_s.tolist() == [7.0, 6.0, 5.0]
     assert type(jobs[0].gpus) is int
     assert type(jobs[0].submit_s) is float
+
+
+def test_jobs_tell_what_they_ask_for_beside_gpus_and_share_it_where_they_ask_alike():
+    asked = {
+        "cores": [8.0, 8.0, None],
+        "account": ["acc", "acc", None],
+        "nodes": ["n[1-2]", "n[1-2]", None],
+        "time_limit_s": [60.0, 60.0, None],
+        "deadline": [None, None, 30.0],
+        "min_gpus": [0, None, 2],
+    }
+    jobs, _ = Trace.from_frame(frame(**asked), name="t").to_jobs()
+    nothing, first, second = (job.requirements for job in jobs)
+    assert nothing is None
+    assert first is second
+    assert first == Requirements(cores=8.0, account="acc", nodes=("n1", "n2"), time_limit_s=60.0)
+    assert [job.due_s for job in jobs] == [30.0, float("inf"), float("inf")]
+    assert [job.min_gpus for job in jobs] == [2, 0, 1]
+    plain, _ = Trace.from_frame(frame(), name="t").to_jobs()
+    assert {(job.requirements, job.due_s, job.min_gpus) for job in plain} == {(None, float("inf"), 0)}
+
+
+def test_nodes_of_a_job_that_started_are_no_request():
+    told = frame(nodes=["n1", "n2", "n3"], start_time=[30.0, None, None], duration=[5.0, 6.0, None])
+    jobs, _ = Trace.from_frame(told, name="t").to_jobs()
+    assert {job.job_id: job.requirements for job in jobs} == {
+        "010": Requirements(nodes=("n3",)),
+        "a": Requirements(nodes=("n2",)),
+        "b": None,
+    }
+
+
+def test_jobs_that_run_or_wait_have_no_end():
+    trace = Trace.from_frame(frame(duration=[None, 6.0, None], start_time=[25.0, 21.0, None]), name="t")
+    assert trace.jobs["job_id"].to_list() == ["010", "a", "b"]
+    assert trace.ended.tolist() == [False, True, False]
+    assert trace.start_s.tolist() == [np.inf, 21.0, 25.0]
+    assert trace.end_s.tolist() == [np.inf, 27.0, np.inf]
+    assert trace.gpu_time_s.tolist() == [0.0, 12.0, 0.0]
+    bare = Trace.from_frame(frame(duration=[None, 6.0, 7.0]), name="t")
+    assert bare.start_s.tolist() == bare.submit_s.tolist()
+    assert bare.end_s.tolist() == [17.5, 26.0, np.inf]
+
+
+def test_what_is_left_out_is_counted():
+    trace = Trace.from_frame(frame(gpus=[0, 2, 0]), name="t", dropped={"no GPUs": 3})
+    assert trace.on_gpus.jobs["job_id"].to_list() == ["a"]
+    assert trace.on_gpus.dropped == {"no GPUs": 5}
+    assert trace.on_gpus.on_gpus.dropped == {"no GPUs": 5}
 
 
 def test_naive_timestamps_are_utc_and_noted():

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.enrich.columns import COLUMNS_OF, EnrichedJobs, drawn_columns, enriched_jobs, filled, kept_and_drawn
@@ -74,19 +75,25 @@ class Enriched:
 def enrich(trace: Trace, facts: Sequence[str], config: EnrichConfig, seed: int) -> Enriched:
     """Supply facts that a trace lacks; what it has is kept. Raises ConfigError and TraceError.
 
+    Jobs without GPUs or a run time, which no rule knows the size of, stay in the trace as they are.
+
     Parameters
     ----------
     trace : canonical, jobs not elastic
     facts : names in `config.FACTS`
     config, seed : of the rules
     """
-    jobs = enriched_jobs(trace, config, seed)
+    at = np.flatnonzero(trace.ended & (trace.gpus > 0))
+    if not len(at):
+        raise TraceError(f"{trace.source.path}: no job asks for GPUs and has ended; give a trace with such jobs")
+    known = replace(trace, jobs=trace.jobs[at])
+    jobs = enriched_jobs(known, config, seed)
     curves = enriched_curves(jobs) if "tasks" in facts else None
-    columns = drawn_columns(trace, jobs, config, None if curves is None else curves.final)
+    columns = drawn_columns(known, jobs, config, None if curves is None else curves.final)
     names = [name for name in COLUMNS if any(name in COLUMNS_OF[fact] for fact in facts)]
-    counts = kept_and_drawn(trace, names)
-    made = [filled(trace, name, columns[name]) for name in names]
-    frame = trace.jobs.with_columns(made)
+    counts = kept_and_drawn(known, names)
+    nothing = {name: pl.Series(name, [None] * len(trace), columns[name].dtype) for name in names}
+    frame = trace.jobs.with_columns(filled(trace, name, nothing[name].scatter(at, columns[name])) for name in names)
     order = [name for name in COLUMNS if name in frame.columns]
     whole = frame.select(order + [name for name in frame.columns if name not in COLUMNS])
     tables: dict[str, Writer] = {}

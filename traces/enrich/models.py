@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 MODELS_FILE = Path(__file__).with_name("models.csv")
 VOCABULARIES = ("model", "gavel", "pcs", "pollux")
 """Columns by whose names a trace's own models are recognised."""

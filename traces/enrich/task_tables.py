@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
 from jobcast.traces.enrich.columns import EnrichedJobs
-from jobcast.traces.enrich.draws import Floats, Ints
 from jobcast.traces.enrich.models import known_models
 from jobcast.traces.generators.mlfs_config import ALGORITHMS, DATA_MB, MlfsConfig
 from jobcast.traces.generators.mlfs_curves import (

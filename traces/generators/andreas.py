@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.andreas_config import JOBS_A_NODE, AndreasConfig
@@ -21,8 +21,6 @@ from jobcast.traces.generators.andreas_models import APPLICATIONS, cluster_epoch
 POOL = "andreas"
 MICROSECONDS = 1e6
 DURATION_DECIMALS = 3
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Kinds(NamedTuple):

@@ -12,15 +12,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.gpu_types import known_type
 from jobcast.domain.hardware import Cluster
 
-Floats = NDArray[np.float64]
 T4 = "t4"
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.traces.generators.job_columns import JobColumns, canonical_frame
 
-Floats = NDArray[np.float64]
 HOUR_S = 3600.0
 LEAST_GPUS = 0
 """Elastic jobs may be left without GPUs at any time, as in PCS's published traces."""

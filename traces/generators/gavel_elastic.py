@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.elastic import HOUR_S, Floats, elastic_frame, instants_at_load_s, instants_s
+from jobcast.traces.generators.elastic import HOUR_S, elastic_frame, instants_at_load_s, instants_s
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
 from jobcast.traces.generators.works import speedup_table, widths_speedups
 from jobcast.traces.speedups import LINEAR

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from jobcast.domain.arrays import Floats, Ints
+
 EARLY = 0.2
 EARLY_GAIN = (0.5, 0.95)
 FINAL = (0.5, 0.99)

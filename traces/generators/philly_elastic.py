@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.elastic import Floats, elastic_frame, instants_at_load_s, instants_s
+from jobcast.traces.generators.elastic import elastic_frame, instants_at_load_s, instants_s
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
 from jobcast.traces.generators.works import DATA_VARIABLE, SPEEDUPS_FILE, data_speedups, speedup_table, widths_speedups
 from jobcast.traces.table import Trace

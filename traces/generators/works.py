@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
 
-Floats = NDArray[np.float64]
 DATA_VARIABLE = "JOBCAST_DATA"
 SPEEDUPS_FILE = Path("pcs", "speedups.csv")
 

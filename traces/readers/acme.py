@@ -16,7 +16,7 @@ from jobcast.traces.times import Clock
 LOG_NAME = "trace"
 ACME = LogFormat(
     needs=("job_id", "gpu_num", "type", "state", "submit_time", "start_time", "end_time", "duration"),
-    renamed={"gpu_num": "gpus", "cpu_num": "cpus"},
+    renamed={"gpu_num": "gpus", "cpu_num": "cores"},
     further={"node_num": lean_counts, "mem_per_pod_GB": lean_numbers, "shared_mem_per_pod": lean_numbers},
     derived=frozenset({"queue", "gpu_time"}),
     pool_from_cluster=True,

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from jobcast.traces.check import Place
-from jobcast.traces.columns import COLUMNS, REQUIRED, Kind
+from jobcast.traces.columns import COLUMNS, FORMER, REQUIRED, Kind
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.parquet import is_parquet, read_parquet
@@ -49,9 +49,14 @@ class CanonicalReader:
         file = read_file(path)
         parquet = is_parquet(file.data) or Path(path).suffix in PARQUET_SUFFIXES
         frame, place = _read_parquet(file) if parquet else read_csv(file)
-        typed = typed_columns(frame, place, clock)
+        typed = typed_columns(_renamed(frame), place, clock)
         source = Source(file.path, file.sha256, frame.height)
         return Reading(Trace.from_frame(typed.frame, name=file.name, source=source, notes=typed.notes, place=place))
+
+
+def _renamed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of earlier versions under their present names."""
+    return frame.rename({old: new for old, new in FORMER.items() if old in frame.columns and new not in frame.columns})
 
 
 def _read_parquet(file: FileBytes) -> tuple[pl.DataFrame, Place]:

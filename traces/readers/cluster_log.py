@@ -4,13 +4,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.check import Place, require_columns
+from jobcast.traces.check import Place, require_columns, stacked_place
 from jobcast.traces.csv_blocks import read_csv_by_blocks, stacked
 from jobcast.traces.files import PathLike
 from jobcast.traces.narrow import lean_counts, lean_numbers, lean_times
@@ -34,7 +33,7 @@ _LEAN: dict[str, Callable[[pl.Series], pl.Series]] = {
     "end_time": lean_times,
     "duration": lean_numbers,
     "gpus": lean_counts,
-    "cpus": lean_numbers,
+    "cores": lean_numbers,
 }
 """Canonical columns that take less room than their text."""
 
@@ -133,23 +132,14 @@ def read_logs(
 
 def _stacked_logs(logs: Mapping[str, PathLike], layout: LogFormat) -> tuple[pl.DataFrame, Place, list[str]]:
     """All rows under canonical names, where each stands, and the hashes of the files."""
-    shown = " + ".join(os.fspath(path) for path in logs.values())
     tables = [
         read_csv_by_blocks(path, partial(_narrow, layout=layout, cluster=cluster, clusters=len(logs), path=path))
         for cluster, path in logs.items()
     ]
-    sha256s = [table.sha256 for table in tables]
     columns = {ours: theirs for theirs, ours in layout.renamed.items()}
-    if len(tables) == 1:
-        return tables[0].frame, replace(tables[0].place, columns=columns), sha256s
-    ends = list(accumulate(table.frame.height for table in tables))
-    places = [table.place for table in tables]
-
-    def row(index: int) -> str:
-        which = next(number for number, end in enumerate(ends) if index < end)
-        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
-
-    return stacked([table.frame for table in tables]), Place(shown, row, columns), sha256s
+    frames = [table.frame for table in tables]
+    place = stacked_place([table.place for table in tables], [frame.height for frame in frames])
+    return stacked(frames), replace(place, columns=columns), [table.sha256 for table in tables]
 
 
 def _narrow(frame: pl.DataFrame, layout: LogFormat, cluster: str, clusters: int, path: PathLike) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def contradictions(trace: Trace, strict: bool) -> tuple[str, ...]:
     jobs = np.flatnonzero(known.to_numpy() & ~trace.elastic)
     if not len(jobs):
         return ()
-    duration_s, span_s = trace.duration_s[jobs], (trace.end_s - trace.start_s)[jobs]
+    duration_s, span_s = trace.duration_s[jobs], trace.end_s[jobs] - trace.start_s[jobs]
     with np.errstate(divide="ignore"):
         ratio = duration_s / span_s
     _refuse_unit(trace, jobs, ratio)

@@ -29,7 +29,7 @@ def read_headless(
     TraceError
         The file is no UTF-8 text, or a line has another number of fields; the first such line is named.
     """
-    text = decoded(file)
+    text = file.text("give a text file in UTF-8")
     lines = text.count("\n") + (not text.endswith("\n"))
     frame = None
     if text.count(separator) == lines * (len(names) - 1):
@@ -37,24 +37,6 @@ def read_headless(
     if frame is None or frame.height != lines or frame.width != len(names):
         raise _first_bad(file, text, len(names), separator, first_line)
     return frame, Place(file.path, lambda index: f"row {index + first_line}")
-
-
-def decoded(file: FileBytes) -> str:
-    """The file's text.
-
-    Raises
-    ------
-    TraceError
-        It is no UTF-8 text, or holds binary data; the line is named.
-    """
-    if b"\0" in file.data:
-        line = file.data[: file.data.index(b"\0")].count(b"\n") + FIRST_LINE
-        raise TraceError(f"{file.path}, row {line}: holds binary data; give a text file in UTF-8")
-    try:
-        return file.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = file.data[: error.start].count(b"\n") + FIRST_LINE
-        raise TraceError(f"{file.path}, row {line}: not UTF-8 text; convert the file to UTF-8") from None
 
 
 def _plain(data: bytes, names: Sequence[str], separator: str) -> pl.DataFrame | None:

@@ -20,7 +20,7 @@ ZONE = "Asia/Shanghai"
 LOG_NAME, QUOTAS_NAME = "cluster_log", "cluster_gpu_number"
 HELIOS = LogFormat(
     needs=("job_id", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time", "duration"),
-    renamed={"vc": "pool", "gpu_num": "gpus", "cpu_num": "cpus"},
+    renamed={"vc": "pool", "gpu_num": "gpus", "cpu_num": "cores"},
     further={"node_num": lean_counts, "queue": lean_counts},
 )
 

@@ -113,9 +113,10 @@ def _files(sources: Sequence[PathLike]) -> tuple[FileBytes, FileBytes | None]:
 def _canonical(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Columns under their canonical names; the pod's GPUs in fractions, its duration yet to come."""
     gpus, milli = (numbers_of(frame[name], place) for name in ("num_gpu", "gpu_milli"))
-    extra = {"cpus": ("cpu_milli", MILLI), "mem_gb": ("memory_mib", MIB_PER_GB)}
+    extra = {"cores": ("cpu_milli", MILLI), "mem_gb": ("memory_mib", MIB_PER_GB)}
     columns = [frame[theirs].alias(ours) for theirs, ours in RENAMED.items() if theirs in frame.columns]
     columns += [
+        frame["qos"],
         (gpus * milli / MILLI).round(6).alias("gpus"),
         pl.repeat(1.0, frame.height, dtype=pl.Float64, eager=True).alias("duration"),
     ]

@@ -207,7 +207,7 @@ def _tasks(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
         pl.col("start_time").filter(of_gpus).min(),
         pl.col("end_time").filter(of_gpus).max(),
         pl.col("end_time").filter(of_gpus).is_not_null().all().alias("ended"),
-        (count * pl.col("plan_cpu").fill_null(0.0) / PERCENT).sum().alias("cpus"),
+        (count * pl.col("plan_cpu").fill_null(0.0) / PERCENT).sum().alias("cores"),
         (count * pl.col("plan_mem").fill_null(0.0)).sum().alias("mem_gb"),
         pl.col("gpu_type").filter(of_gpus).sort_by(pl.col("gpus").filter(of_gpus), descending=True).first(),
     )

@@ -11,10 +11,10 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import PoolsTable
 from jobcast.traces.check import Place
 from jobcast.traces.files import PathLike
+from jobcast.traces.table import NO_GPUS as NO_GPUS
 from jobcast.traces.table import Source, Trace
 
 NO_DURATION = "duration missing or <= 0"
-NO_GPUS = "no GPUs"
 WITHOUT_STRICT = "correct it or read without --strict"
 
 

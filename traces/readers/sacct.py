@@ -34,15 +34,16 @@ HEAD_BYTES = 65536
 class SacctReader:
     """Reads sacct's tables, and quotas from what sinfo or scontrol say of the partitions.
 
-    A row is a job where it is an allocation that has ended and held GPUs; the others are left out and counted: job
-    steps (`123.batch`, `123.0`), array tasks that still wait (`123_[5-9%2]`), jobs that still run or wait, CPU jobs,
-    jobs that never ran, and rows that repeat another (exports that overlap). Components of a heterogeneous job
-    (`123+0`, `123+1`) and tasks of an array (`123_4`) are jobs of their own, as Slurm schedules them. A requeued job
-    (`sacct --duplicates`) is a job a run: `123`, `123/2`, ... by submission.
+    A row is a job where it is an allocation: one that has ended, one that runs (no duration, no end) or one that waits
+    (no start either). CPU jobs have 0 GPUs. The other rows are left out and counted: job steps (`123.batch`, `123.0`),
+    array tasks that still wait (`123_[5-9%2]`), jobs that never ran or do not tell GPUs, and rows that repeat another
+    or tell less of the same run (exports that overlap). Components of a heterogeneous job (`123+0`, `123+1`) and tasks
+    of an array (`123_4`) are jobs of their own, as Slurm schedules them. A requeued job (`sacct --duplicates`) is a job
+    a run: `123`, `123/2`, ... by submission.
 
     GPUs are those of AllocTRES, else AllocGRES, ReqTRES, ReqGRES (a count a node, times NNodes), whichever names GPUs
-    first. The pool is the partition, the account where there is none; of several partitions it is the first. The tag
-    is the job's name. `duration` is ElapsedRaw, else Elapsed, else End - Start.
+    first; cores and memory too. The pool is the partition, the account where there is none; of several partitions it is
+    the first. The tag is the job's name. `duration` is ElapsedRaw, else Elapsed, else End - Start.
     """
 
     name = "sacct"
@@ -99,7 +100,7 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
     )
     rows = job_rows(*stacked_tables(tables), clock)
     kept = leave_out(rows.frame, unfit_rows(rows.frame), rows.place, strict)
-    typed = typed_columns(_without_empty(kept.frame), kept.place)
+    typed = typed_columns(_without_empty(kept.frame.with_columns(pl.col("gpus").fill_null(0.0))), kept.place)
     mended, more = without_contradictions(typed.frame, kept.place, strict)
     jobs, runs = numbered_runs(mended)
     joined = sum(table.joined for table in tables)
@@ -117,8 +118,8 @@ def _trace(logs: Sequence[FileBytes], clock: Clock, strict: bool) -> Trace:
 
 
 def _without_empty(frame: pl.DataFrame) -> pl.DataFrame:
-    """Columns without helpers, and without those that no row fills but start and end."""
-    keep = {"start_time", "end_time"}
+    """Columns without helpers, and without those that no row fills but the times of jobs."""
+    keep = {"start_time", "end_time", "duration"}
     return frame.select(
         values.name
         for values in frame.get_columns()

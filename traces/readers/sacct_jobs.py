@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import polars as pl
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.check import REMEDY, Place, shown_columns
+from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.csv_blocks import stacked
 from jobcast.traces.readers.sacct_ids import is_job_id, is_step
-from jobcast.traces.readers.sacct_lengths import elapsed_s, known, times
+from jobcast.traces.readers.sacct_lengths import MINUTE_S, elapsed_s, known, times
 from jobcast.traces.readers.sacct_table import PipeTable
 from jobcast.traces.readers.sacct_tres import parse_gres, parse_tres, resource_columns
+from jobcast.traces.readers.sacct_unfit import NOT_ENDED, WAITING
 from jobcast.traces.times import Clock
 
 RESOURCES = {"alloctres": parse_tres, "allocgres": parse_gres, "reqtres": parse_tres, "reqgres": parse_gres}
@@ -24,7 +24,14 @@ NODES = ("nnodes", "allocnodes", "reqnodes")
 CORES = ("alloccpus", "ncpus", "reqcpus")
 ONE_OF = (IDS, ("submit",), ("elapsedraw", "elapsed", "end"), tuple(RESOURCES), ("partition", "account"))
 """Of each of these, a table needs a column."""
-FORMAT = "sacct --parsable2 --format=JobID,User,Account,Partition,JobName,State,Submit,Start,End,ElapsedRaw,AllocTRES"
+NAMES = {
+    "user": "user", "tag": "jobname", "account": "account", "qos": "qos", "partition": "partition", "nodes": "nodelist",
+}  # fmt: skip
+"""Canonical columns of names, and what sacct calls them."""
+FORMAT = (
+    "sacct --parsable2 --format=JobID,User,Account,QOS,Partition,JobName,State,Submit,Start,End,ElapsedRaw,Timelimit,"
+    "NodeList,Priority,AllocTRES,ReqTRES"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,9 @@ class Rows:
 
     Attributes
     ----------
-    frame : canonical columns, times in UTC; helpers begin with "_": _header (the header again), _ended (an end is
-        known), _listed (names several partitions), _same (repeats a row above)
+    frame : canonical columns, times in UTC, those that a job has not come to empty; helpers begin with "_": _header
+        (the header again), _ended (an end is known), _listed (names several partitions), _same (repeats a row above),
+        _untold (nothing says whether it asks for GPUs)
     place : names canonical columns as the files do
     notes : what was decided
     """
@@ -56,17 +64,8 @@ def need_columns(table: PipeTable) -> None:
 
 def stacked_tables(tables: Sequence[PipeTable]) -> tuple[pl.DataFrame, Place]:
     """Rows of several tables one below another, and where each stands."""
-    if len(tables) == 1:
-        return tables[0].frame, tables[0].place
-    places = [table.place for table in tables]
-    ends = list(accumulate(table.frame.height for table in tables))
-
-    def row(index: int) -> str:
-        which = next(number for number, end in enumerate(ends) if index < end)
-        return f"{places[which].path} {places[which].row(index - (ends[which - 1] if which else 0))}"
-
-    columns = {name: written for place in reversed(places) for name, written in place.columns.items()}
-    return stacked([table.frame for table in tables]), Place(" + ".join(one.path for one in places), row, columns)
+    frames = [table.frame for table in tables]
+    return stacked(frames), stacked_place([table.place for table in tables], [frame.height for frame in frames])
 
 
 def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
@@ -86,10 +85,14 @@ def job_rows(frame: pl.DataFrame, place: Place, clock: Clock) -> Rows:
     columns, notes = _times(frame, names, clock)
     columns |= {"job_id": ids, "state": _states(frame), "duration": _durations(frame, columns, names), **_pools(frame)}
     columns |= _resources(frame, names, is_step(ids).fill_null(True))
-    for ours, theirs in (("user", "user"), ("tag", "jobname"), ("account", "account")):
-        if theirs in frame.columns:
-            columns[ours] = known(frame[theirs])
-    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null()}
+    columns |= {ours: known(frame[theirs]) for ours, theirs in NAMES.items() if theirs in frame.columns}
+    columns |= _limits(frame, names)
+    if "priority" in frame.columns:
+        columns["priority"] = known(frame["priority"]).cast(pl.Float64, strict=False)
+    open_, waits = (columns["state"].is_in(states).fill_null(False) for states in (NOT_ENDED, WAITING))
+    columns |= {name: columns[name].set(open_, None) for name in ("duration", "end_time")}
+    columns["start_time"] = columns["start_time"].set(waits, None)
+    columns |= {"_header": header, "_ended": columns["end_time"].is_not_null(), "_untold": _untold(frame, waits)}
     columns["_same"] = ~pl.DataFrame({"all": frame.select(pl.struct(pl.all())).to_series()})["all"].is_first_distinct()
     made = pl.DataFrame([values.alias(name) for name, values in columns.items()])
     made, more = _of_clusters(made, frame)
@@ -102,6 +105,7 @@ def _canonical_names(frame: pl.DataFrame, place: Place, ids: str) -> Place:
     theirs["duration"] = next((name for name in ("elapsedraw", "elapsed") if name in frame.columns), "end")
     theirs["gpus"] = next(name for name in RESOURCES if name in frame.columns)
     theirs["pool"] = "partition" if "partition" in frame.columns else "account"
+    theirs |= {"nodes": "nodelist", "time_limit_s": "timelimit" if "timelimit" in frame.columns else "timelimitraw"}
     columns = {ours: place.columns.get(name, name) for ours, name in theirs.items()}
     return Place(place.path, place.row, {**place.columns, **columns})
 
@@ -130,6 +134,17 @@ def _durations(frame: pl.DataFrame, columns: dict[str, pl.Series], place: Place)
     return (columns["end_time"] - columns["start_time"]).dt.total_microseconds() / 1e6
 
 
+def _limits(frame: pl.DataFrame, place: Place) -> dict[str, pl.Series]:
+    """Time limits; UNLIMITED, the partition's, and none at all are not known."""
+    for name, unit in (("timelimit", 1.0), ("timelimitraw", MINUTE_S)):
+        if name in frame.columns:
+            given = known(frame[name])
+            given = given.set(~given.str.contains(r"^\d"), None).alias("time_limit_s")
+            limit_s = elapsed_s(given, place) * unit
+            return {"time_limit_s": limit_s.set(limit_s <= 0.0, None)}
+    return {}
+
+
 def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
     """The partition, the first of several, else the account."""
     given = [known(frame[name]) for name in ("partition", "account") if name in frame.columns]
@@ -141,7 +156,7 @@ def _pools(frame: pl.DataFrame) -> dict[str, pl.Series]:
 
 def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str, pl.Series]:
     """GPUs, their kinds, cores and memory; of each the first column that tells it."""
-    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cpus": [], "mem_gb": []}
+    told: dict[str, list[pl.Series]] = {"gpus": [], "gpu_type": [], "cores": [], "mem_gb": []}
     taken = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
     for name, parse in RESOURCES.items():
         if name not in frame.columns:
@@ -152,11 +167,27 @@ def _resources(frame: pl.DataFrame, place: Place, steps: pl.Series) -> dict[str,
         told["gpus"].append(gpus)
         told["gpu_type"].append(read["gpu_type"].set(taken, None))
         taken = taken | gpus.is_not_null()
-        told["cpus"].append(read["cpus"])
+        told["cores"].append(read["cores"])
         told["mem_gb"].append(read["mem_gb"])
-    told["cpus"] += [_number(frame[name]) for name in CORES if name in frame.columns]
+    told["cores"] += [_number(frame[name]) for name in CORES if name in frame.columns]
     columns = {name: pl.select(pl.coalesce(parts)).to_series() for name, parts in told.items()}
     return {name: values for name, values in columns.items() if name == "gpus" or values.null_count() < len(values)}
+
+
+def _untold(frame: pl.DataFrame, waits: pl.Series) -> pl.Series:
+    """Rows that do not say whether they ask for GPUs.
+
+    A TRES text lists all that a job has, so that one without GPUs tells of none. So does an empty GRES, but what is
+    allocated to a job that waits is empty whatever it asks for.
+    """
+    told = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+    for name in (name for name in RESOURCES if name in frame.columns):
+        told |= known(frame[name]).is_not_null()
+        if name == PER_NODE:
+            told |= True
+        elif name == "allocgres":
+            told |= ~waits
+    return ~told
 
 
 def _nodes(frame: pl.DataFrame) -> pl.Series:

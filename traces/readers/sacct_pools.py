@@ -8,8 +8,8 @@ from jobcast.domain.errors import PoolsError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.traces.check import shown_columns, shown_value
 from jobcast.traces.files import FileBytes
+from jobcast.traces.node_lists import count_nodes, node_names
 from jobcast.traces.readers.reading import Reading
-from jobcast.traces.readers.sacct_nodes import count_nodes, node_names
 from jobcast.traces.readers.sacct_tres import NOTHING, parse_gres, parse_tres
 from jobcast.traces.table import Trace
 
@@ -55,11 +55,7 @@ def read_quotas(files: Sequence[FileBytes]) -> list[Partitions]:
     """
     told = []
     for file in files:
-        try:
-            text = file.data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = file.data[: error.start].count(b"\n") + 1
-            raise PoolsError(f"{file.path}, row {line}: not UTF-8 text; write it again") from None
+        text = file.text("write it again", error=PoolsError)
         parse = _parser(file.data)
         assert parse is not None
         told.append(parse(text, file.path))
@@ -83,9 +79,10 @@ def with_quotas(trace: Trace, told: Sequence[Partitions]) -> Reading:
         notes.append(f"partitions without GPUs have no quota: {_some(without)}")
     if shared := _shared({name: nodes[name] for name in quotas if name in nodes}):
         notes.append(f"nodes of several partitions count in each: {shared}; the quotas add up to more than the cluster")
-    if untold := [name for name in trace.pools if name not in quotas]:
-        notes.append(f"no quota told for {len(untold)} of {len(trace.pools)} pools: {_some(untold)}")
-    fits = any(name in quotas for name in trace.pools)
+    pools = trace.on_gpus.pools
+    if untold := [name for name in pools if name not in quotas]:
+        notes.append(f"no quota told for {len(untold)} of {len(pools)} pools: {_some(untold)}")
+    fits = any(name in quotas for name in pools)
     table = PoolsTable(tuple(Quota(name, quotas[name]) for name in sorted(quotas))) if fits else None
     return Reading(replace(trace, notes=(*trace.notes, *notes)), table)
 

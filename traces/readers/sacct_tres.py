@@ -23,14 +23,14 @@ class Resources:
     ----------
     gpus : GPUs in all
     gpu_type : kinds of them, joined by + where there are several
-    cpus : cores
+    cores : in all
     mem_gb : memory, GB
     valid : whether all that it says of GPUs, cores and memory could be read
     """
 
     gpus: int | None = None
     gpu_type: str | None = None
-    cpus: float | None = None
+    cores: float | None = None
     mem_gb: float | None = None
     valid: bool = True
 
@@ -41,14 +41,14 @@ def parse_tres(text: str) -> Resources:
     GPUs are the generic entry, else the sum of the typed ones: Slurm lists the same GPUs under both.
 
     >>> parse_tres("billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=64G,node=1")
-    Resources(gpus=4, gpu_type='a100', cpus=8.0, mem_gb=64.0, valid=True)
+    Resources(gpus=4, gpu_type='a100', cores=8.0, mem_gb=64.0, valid=True)
     >>> parse_tres("cpu=8,gres/gpu:a100=1,gres/gpu:v100=2").gpus
     3
     """
     entries = [entry.strip().partition("=") for entry in text.split(",") if entry.strip()]
     generic: int | None = None
     typed: dict[str, int] = {}
-    cpus = mem_gb = None
+    cores = mem_gb = None
     for name, equals, value in entries:
         if name == "gres/gpu" or name.startswith("gres/gpu:"):
             if not equals or not COUNT.fullmatch(value):
@@ -59,17 +59,17 @@ def parse_tres(text: str) -> Resources:
                 kind = name.removeprefix("gres/gpu:")
                 typed[kind] = typed.get(kind, 0) + int(value)
         elif name == "cpu":
-            cpus = float(value) if COUNT.fullmatch(value) else None
+            cores = float(value) if COUNT.fullmatch(value) else None
         elif name == "mem":
             mem_gb = _gb(value)
-    return _resources(generic, typed, cpus, mem_gb)
+    return _resources(generic, typed, cores, mem_gb)
 
 
 def parse_gres(text: str) -> Resources:
     """Resources of a GRES text: AllocGRES, ReqGRES, sinfo's %G, a node's Gres.
 
     >>> parse_gres("gpu:a100:4(S:0-1),nvme:1,gpu:v100:2")
-    Resources(gpus=6, gpu_type='a100+v100', cpus=None, mem_gb=None, valid=True)
+    Resources(gpus=6, gpu_type='a100+v100', cores=None, mem_gb=None, valid=True)
     >>> [parse_gres(text).gpus for text in ("gpu:4", "gpu", "(null)", "lustre:1")]
     [4, 1, None, None]
     """
@@ -93,7 +93,7 @@ def parse_gres(text: str) -> Resources:
 
 
 def resource_columns(texts: pl.Series, parse: Callable[[str], Resources]) -> pl.DataFrame:
-    """Resources of a column of texts: gpus, gpu_type, cpus, mem_gb, valid; each different text is read once."""
+    """Resources of a column of texts: gpus, gpu_type, cores, mem_gb, valid; each different text is read once."""
     different = texts.drop_nulls().unique(maintain_order=True)
     read = [parse(text) if text.strip().lower() not in NOTHING else Resources() for text in different.to_list()]
     known = pl.DataFrame(
@@ -101,7 +101,7 @@ def resource_columns(texts: pl.Series, parse: Callable[[str], Resources]) -> pl.
             "text": different,
             "gpus": pl.Series([one.gpus for one in read], dtype=pl.Float64),
             "gpu_type": pl.Series([one.gpu_type for one in read], dtype=pl.String),
-            "cpus": pl.Series([one.cpus for one in read], dtype=pl.Float64),
+            "cores": pl.Series([one.cores for one in read], dtype=pl.Float64),
             "mem_gb": pl.Series([one.mem_gb for one in read], dtype=pl.Float64),
             "valid": pl.Series([one.valid for one in read], dtype=pl.Boolean),
         }
@@ -110,10 +110,10 @@ def resource_columns(texts: pl.Series, parse: Callable[[str], Resources]) -> pl.
     return rows.drop("text").with_columns(pl.col("valid").fill_null(True))
 
 
-def _resources(generic: int | None, typed: dict[str, int], cpus: float | None, mem_gb: float | None) -> Resources:
+def _resources(generic: int | None, typed: dict[str, int], cores: float | None, mem_gb: float | None) -> Resources:
     gpus = generic if generic is not None else sum(typed.values()) if typed else None
     kinds = sorted(kind for kind, count in typed.items() if count)
-    return Resources(gpus, "+".join(kinds) or None, cpus, mem_gb)
+    return Resources(gpus, "+".join(kinds) or None, cores, mem_gb)
 
 
 def _gb(text: str) -> float | None:

@@ -41,6 +41,7 @@ FIELDS = (
     "think_time",
 )
 CANCELLED_STATUS = 5
+KB_A_GB = 1024.0**2
 STATES = {0: "FAILED", 1: "COMPLETED", CANCELLED_STATUS: "CANCELLED"}
 PARTIAL = (2, 3, 4)
 """Lines about parts of a job that was checkpointed or swapped out; the job has a line of its own."""
@@ -61,6 +62,8 @@ PARTIAL_LINE = "part of a job (status 2, 3 or 4)"
 
 class SwfReader:
     """Reads a log. The pool is the partition, or the queue where no job names a partition; the executable is the tag.
+
+    The group is the account; requested time and memory (a processor's, in kB) are the job's limit and memory.
 
     Times are seconds from the header's `UnixStartTime`, which is UTC. Of each job the preceding job and the think time
     are kept in columns of their own: they tell what followed what.
@@ -174,20 +177,24 @@ def _number(values: pl.Series, place: Place) -> pl.Series:
 def _canonical(frame: pl.DataFrame, fields: dict[str, pl.Series], start_s: float) -> pl.DataFrame:
     submit_s = fields["submit"] + start_s
     began_s = submit_s + fields["wait"]
-    allocated, run_s = fields["allocated_processors"], fields["run_time"]
+    allocated, run_s, limit_s = fields["allocated_processors"], fields["run_time"], fields["requested_time"]
+    gpus = allocated.set(allocated <= 0, None).fill_null(fields["requested_processors"])
     pools = fields["partition"] if fields["partition"].is_not_null().any() else fields["queue"]
     columns = {
         "job_id": frame["job_number"],
         "pool": _names(pools).fill_null("unknown"),
         "submit_time": submit_s,
         "duration": run_s,
-        "gpus": allocated.set(allocated <= 0, None).fill_null(fields["requested_processors"]),
+        "gpus": gpus,
         "user": _names(fields["user_id"]),
         "tag": _names(fields["executable"]),
         "start_time": began_s,
         "end_time": began_s + run_s,
         "state": fields["status"].replace_strict(STATES, default=None, return_dtype=pl.String),
-        "requested_s": fields["requested_time"],
+        "account": _names(fields["group_id"]),
+        "partition": _names(fields["partition"]),
+        "time_limit_s": limit_s.set(limit_s <= 0, None),
+        "mem_gb": fields["requested_memory"] * gpus / KB_A_GB,
         "preceding_job": _names(fields["preceding_job"]),
         "think_time_s": fields["think_time"],
     }

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.completion.arrivals import ArrivalModel
+from jobcast.models.completion.job_completions import ArrivalModel
 
 
 def test_gaps_and_jobs_stay_together():

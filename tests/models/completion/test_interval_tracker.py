@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.models.completion.calibration import IntervalTracker
+from jobcast.models.completion.job_completions import IntervalTracker
 
 FUTURES = np.exp(np.linspace(0.0, 4.0, 101))
 """Quantile q of their logarithms is 4 q."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.completion.sizes import SizeDraws, SizeForecaster
+from jobcast.models.completion.job_completions import SizeDraws, SizeForecaster
 
 
 def sample_of(sizes, ended=None, widths=None):

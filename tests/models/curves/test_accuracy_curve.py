@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError, TraceError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.curves.families import FAMILIES
 from jobcast.models.curves.numbers import CurveNumbers
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
 
 MODEL = AccuracyCurve.from_numbers()

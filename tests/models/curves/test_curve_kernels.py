@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from jobcast.models.curves.families import FAMILIES, NAMES, WIDEST
+from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import parameter_counts
 from jobcast.models.curves.kernels import STEPS, fit_families, value_and_gradient
-from jobcast.models.curves.metrics import bounds, limits, prefix_directions
 from jobcast.models.curves.milestones import cuts_of, stretch_of
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 
 FORMULAS = {
     "pow3": lambda x, p: p[0] - np.exp(p[1]) * x ** -np.exp(p[2]),

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError, TrainingError
-from jobcast.models.curves.families import FAMILIES, NAMES, WIDEST
 from jobcast.models.curves.finished import FinishedCurves, scaled, thinned
 from jobcast.models.curves.fitting import parameter_counts
-from jobcast.models.curves.kernels import STEPS, fit_families, predict_families, value_and_gradient
-from jobcast.models.curves.learning import learn_prior, posterior_draws
-from jobcast.models.curves.prior import CurvePrior
+from jobcast.models.curves.kernels import HUBER, STEPS, fit_families, predict_families, value_and_gradient
+from jobcast.models.curves.learning import learn_prior, pymc
+from jobcast.models.curves.prior import FAMILIES, NAMES, WIDEST, CurvePrior
 from jobcast.models.curves.symbolic import FORMULAS
 from jobcast.traces.learning_curves import LearningCurve
 
@@ -167,3 +166,42 @@ def _laplace(name, x, v, sd, prior, ends) -> tuple[np.ndarray, np.ndarray]:
     value, variance = np.empty((2, 1, len(NAMES), len(ends)))
     predict_families(ends[None], parameter_counts(), fitted, factor, value, variance)
     return value[0, row], 2 * 1.645 * np.sqrt(variance[0, row])
+
+
+def posterior_draws(
+    family: str, x: np.ndarray, v: np.ndarray, sd: np.ndarray, prior: CurvePrior, draws: int, seed: int = 0
+) -> tuple[np.ndarray, int]:
+    """Draws of one family's parameters given one curve, by NUTS (Hoffman and Gelman, 2014) in two chains.
+
+    Residuals are normal up to `kernels.HUBER` standard deviations and count linearly beyond, as in the online fit.
+
+    Parameters
+    ----------
+    family : name
+    x, v, sd : (n_points,) places, scaled metric and its standard deviation
+    prior : of the parameters
+    seed, draws : draws of each chain
+
+    Returns
+    -------
+    (2 x draws, k) parameters, and how many transitions diverged
+    """
+    pm = pymc()
+    with pm.Model():
+        parameters = pm.Normal("parameters", np.array(prior.mean[family]), np.array(prior.sd[family]))
+        fitted = FORMULAS[family](pm.math, x, np.log(x), [parameters[i] for i in range(len(prior.mean[family]))])
+        off = pm.math.abs((v - fitted) / sd)
+        cost = pm.math.switch(off > HUBER, HUBER * (2 * off - HUBER), off**2)
+        pm.Potential("fit", -0.5 * cost.sum())
+        sampled = pm.sample(
+            draws,
+            tune=draws,
+            chains=2,
+            cores=1,
+            random_seed=seed,
+            target_accept=0.95,
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
+    values = np.asarray(sampled.posterior["parameters"], np.float64)
+    return values.reshape(-1, values.shape[-1]), int(sampled.sample_stats["diverging"].sum())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.bad_answers import CURVES, BadAnswers, Reason
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
-from jobcast.models.curves.guarded import guarded_accuracies
+from jobcast.models.curves.served import guarded_accuracies
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks.network import networks_of
 from tests.schedulers.tasks.test_task_network import arrays

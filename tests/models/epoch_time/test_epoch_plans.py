@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
-from jobcast.models.epoch_time.jobs import jobs_of
-from jobcast.models.epoch_time.plans import PLANS, draw_points, pick_points
+from jobcast.models.epoch_time.jobs import PLANS, draw_points, jobs_of, pick_points
 from jobcast.traces.profiles import profile_table
 
 

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.fitting import fit_points, forecast_log
-from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, jobs_of
+from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, jobs_of, pick_points
 from jobcast.models.epoch_time.learning import widening
-from jobcast.models.epoch_time.plans import pick_points
 from jobcast.models.epoch_time.prior import Residual, StepPrior
 from jobcast.models.epoch_time.served import pick_profiles
 from jobcast.models.predictors import load_predictor

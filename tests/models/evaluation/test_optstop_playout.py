@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.domain.optstop import Stop, stall_epochs
+from jobcast.domain.optstop import OptStop, Stop, stall_epochs
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
-from jobcast.models.evaluation.optstop import (
+from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from tests.models.evaluation.optstop_playout import (
     StoppedRun,
+    standing_of,
     stopping_epochs,
     stopping_epochs_by_app,
     stopping_figures,
 )
-from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
 
 EPOCH = np.arange(1, 41)
 
@@ -111,3 +112,16 @@ def test_measured_curves_end_early_at_little_loss():
     assert figures["all"]["lost_final"] <= 0.005
     # two epochs are too few to stop after one
     assert figures["bert"]["saved"] == 0.0
+
+
+def test_standing_reads_nothing_past_what_is_seen():
+    rule, epoch = OptStop(stall_share=0.1), np.arange(1, 21)
+    curve = LearningCurve("made-up", 32, epoch, 0.9 - 0.5 * np.exp(-epoch / 4.0))
+    forecast = AccuracyCurve.from_numbers().forecast([curve.prefix(5), curve.prefix(12)], [20, 20])
+    whole = np.tile(curve.metric, (2, 1))
+    blanked = np.where(np.arange(20) < np.array([[5], [12]]), whole, np.nan)
+    told, known = standing_of(whole, forecast, rule), standing_of(blanked, forecast, rule)
+    assert told.achieved.tolist() == known.achieved.tolist() == [curve.metric[4], curve.metric[11]]
+    # a tenth of 20 epochs before
+    assert told.earlier.tolist() == known.earlier.tolist() == [curve.metric[2], curve.metric[9]]
+    assert told.sure.tolist() == [True, True]

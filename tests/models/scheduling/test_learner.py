@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.models.scheduling.learner import Learner
-from jobcast.models.scheduling.picks import picks_of
+from jobcast.models.scheduling.policy import picks_of
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.models.scheduling.picks import joined, picks_of
+from jobcast.models.scheduling.policy import joined, picks_of
 
 
 def drawn(sizes, seed=0):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobcast.models.scheduling.reward_search import BETAS, HIGHEST, LOWEST, VARIATION, search_betas
+from jobcast.models.scheduling.learner import BETAS, HIGHEST, LOWEST, VARIATION, search_betas
 
 
 def near(goal):

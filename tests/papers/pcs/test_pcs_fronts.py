@@ -3,8 +3,8 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.search.evaluating import parse_objectives
 from jobcast.pipelines.search.front import Front, Row, write_front
-from jobcast.pipelines.search.objectives import parse_objectives
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs.fronts import SEARCHES, configs, front_of, picks
 

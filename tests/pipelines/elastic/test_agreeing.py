@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticJobs
-from jobcast.models.completion.arrivals import ArrivalModel
+from jobcast.models.completion.job_completions import ArrivalModel
 from jobcast.pipelines.elastic.agreeing import agreeing_sizes
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
 from jobcast.schedulers.registry import make_policy

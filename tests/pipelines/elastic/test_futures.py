@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticJobs
-from jobcast.models.completion.arrivals import ArrivalModel
-from jobcast.models.completion.sizes import SizeForecaster
+from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
 from jobcast.pipelines.elastic.futures import Forecasters, Past, play_futures
 from jobcast.pipelines.elastic.history import NOBODY
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, forecast_run, knowledge

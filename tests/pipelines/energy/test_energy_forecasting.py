@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jobcast.domain.errors import OverlapError, TraceError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.pipelines.energy import forecasting
-from jobcast.pipelines.energy.believing import believed_times
+from jobcast.pipelines.energy.forecasting import believed_times
 from jobcast.pipelines.energy.scene import energy_jobs
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.registered import Registered
 from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.sources import Registered
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace

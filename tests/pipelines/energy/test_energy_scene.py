@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from jobcast.domain.errors import TraceError
-from jobcast.pipelines.energy.believing import noisy
+from jobcast.pipelines.energy.forecasting import noisy
 from jobcast.pipelines.energy.scene import energy_jobs
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.traces.cluster_file import read_cluster

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.pipelines.learning_curves.held_out import held_out
 from jobcast.pipelines.learning_curves.promoting import compared
+from jobcast.pipelines.learning_curves.training import held_out
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 

@@ -54,10 +54,10 @@ def test_holding_leaves_the_rest_in_the_queue_and_is_only_offered_while_a_job_ru
     jobs = jobs_of(TaskJob(gpu=0.1), TaskJob(gpu=0.1), TaskJob(gpu=0.1))
     running = view_of(jobs, cluster_of(1, 1), gpu_of=[0, QUEUED, QUEUED])
     decided, heads = picked(running, lambda choice: len(choice.rows) - 1)
-    assert (decided.tasks.size, heads) == (0, [JOBS])
+    assert (len(decided.tasks), heads) == (0, [JOBS])
     idle = view_of(jobs, cluster_of(1, 1))
     decided, heads = picked(idle, lambda choice: len(choice.rows) - 1)
-    assert sorted(decided.tasks.tolist()) == [0, 1, 2]
+    assert sorted(decided.tasks) == [0, 1, 2]
     assert heads == [JOBS, JOBS]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.models.scheduling.picks import picks_of
+from jobcast.models.scheduling.policy import picks_of
 from jobcast.pipelines.learning_to_schedule.policy_gradient import advantages, earned, improve
 from jobcast.pipelines.learning_to_schedule.rollouts import FEATURES, Rollout
 

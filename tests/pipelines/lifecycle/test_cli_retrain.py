@@ -6,10 +6,9 @@ import pytest
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.commands.train import ALGORITHMS
-from jobcast.pipelines.forecast_specs import EPOCH_TIME
-from jobcast.pipelines.learning_curves.algorithms import ALGORITHMS as OF_CURVES
-from jobcast.pipelines.lifecycle.schedule import DAY_S, Schedule, parse_every
-from jobcast.pipelines.predictor_names import CURVES
+from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
+from jobcast.pipelines.learning_curves.training import ALGORITHMS as OF_CURVES
+from jobcast.pipelines.lifecycle.retraining import DAY_S, Schedule, parse_every
 from jobcast.pipelines.recipes import RECIPES
 
 

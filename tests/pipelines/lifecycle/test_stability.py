@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.lifecycle.stability import EMPTY, LEAST_ROWS, shifts, stability_index
+from jobcast.pipelines.lifecycle.drift_rules import EMPTY, LEAST_ROWS, shifts, stability_index
 
 VALUES = st.lists(st.one_of(st.integers(-5, 5), st.just(np.nan)), min_size=1, max_size=40)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcast.pipelines.lifecycle.verdict import why_worse
+from jobcast.pipelines.lifecycle.comparison import why_worse
 
 
 def figures(difference, interval, loss=True, candidate=0.5, champion=0.4):

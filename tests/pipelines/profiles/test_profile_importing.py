@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.pipelines.profiles.importing import ImportSettings, import_profiles, parse_samples
+from jobcast.pipelines.profiles.tables import ImportSettings, import_profiles, parse_samples
 from jobcast.traces.profiles import read_profiles, write_profiles
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"

@@ -3,8 +3,7 @@
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs
-from jobcast.pipelines.search.evaluating import World
-from jobcast.pipelines.search.objectives import parse_objectives
+from jobcast.pipelines.search.evaluating import World, parse_objectives
 from jobcast.pipelines.search.searching import SearchRequest
 from jobcast.pipelines.search.workload import Sampling, Workload
 from jobcast.simulator.elastic.run import ElasticCluster

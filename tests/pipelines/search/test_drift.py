@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcast.pipelines.search.drift import compare, described
+from jobcast.pipelines.search.workload import compare, described
 from tests.pipelines.search import search_cases as cases
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.search.journal import Journal
+from jobcast.pipelines.search.evaluating import Journal
 
 
 def test_what_is_noted_is_known_to_the_next(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.search.objectives import needs_forecasts, parse_objectives, values_of
+from jobcast.pipelines.search.evaluating import needs_forecasts, parse_objectives, values_of
 from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from jobcast.pipelines.search.pareto import behind, hypervolume_curve, pareto_mask, thinned, uncovered
+from jobcast.pipelines.search.proposing import behind, hypervolume_curve, pareto_mask, thinned, uncovered
 
 POINTS = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 3)), elements=st.integers(0, 5).map(float))
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.search.pareto import pareto_mask
-from jobcast.pipelines.search.proposing import ALGORITHMS, EVOLUTIONS, proposer
+from jobcast.pipelines.search.proposing import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer
 
 START = np.array([1.0, 0.5, 0.0])
 

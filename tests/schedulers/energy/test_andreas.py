@@ -59,7 +59,7 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
     assert (deployment.gpus_of[runs] > 0).all()
     kind = view.cluster.kind_of[deployment.node_of[runs]]
     assert np.isfinite(view.jobs.epoch_s[view.active[runs], kind, deployment.gpus_of[runs] - 1]).all()
-    assert cost == pytest.approx(proxy_objective(view, deployment), rel=1e-9, abs=1e-9)
+    assert cost == pytest.approx(proxy_objective(view, deployment), rel=1e-6, abs=1e-6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,7 +139,7 @@ def plain(view):
 def test_without_running_jobs_the_first_construction_is_the_plain_greedy(view):
     idle = view._replace(node_of=np.full_like(view.node_of, POSTPONED), gpus_of=np.zeros_like(view.gpus_of))
     cost = andreas(max_iterations=1).best(idle)[1]
-    assert cost == pytest.approx(proxy_objective(idle, plain(idle)), rel=1e-9, abs=1e-9)
+    assert cost == pytest.approx(proxy_objective(idle, plain(idle)), rel=1e-6, abs=1e-6)
 
 
 def test_takes_the_cheapest_that_meets_the_due_date():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.traces.enrich.draws import Draws
+from jobcast.traces.enrich.columns import Draws
 
 NAMES = st.lists(st.text(max_size=8), min_size=1, max_size=20, unique=True)
 

@@ -46,6 +46,23 @@ def test_facts_of_a_job_do_not_hang_on_other_jobs(jobs, seed):
     assert columns_of(whole, seed=seed).tail(1).equals(columns_of(alone, seed=seed))
 
 
+def test_jobs_that_no_rule_knows_the_size_of_stay_as_they_are():
+    known = trace_of([2, 4], [100.0, 5000.0])
+    ids = ["j0", "cpu", "j1", "runs"]
+    mixed = trace_of([2, 0, 4, 8], [100.0, 7.0, 5000.0, None], job_id=ids, model=[None, "mine", None, None])
+    made = enrich(mixed, ALL, EnrichConfig(), 3)
+    assert made.assumptions["jobs"] == 2
+    assert made.trace.jobs["job_id"].to_list() == ids
+    assert made.trace.jobs["model"].to_list()[1::2] == ["mine", None]
+    plain = columns_of(known, seed=3)
+    drawn = sorted({name for fact in ALL for name in COLUMNS_OF[fact]} - {"deadline"})
+    assert made.trace.jobs[[0, 2]].select(drawn).equals(plain.select(drawn))
+    left = made.trace.jobs[[1, 3]].select(name for name in drawn if name != "model")
+    assert set(left.null_count().row(0)) == {2}
+    with pytest.raises(TraceError, match="no job asks for GPUs and has ended"):
+        enrich(trace_of([0, 1], [5.0, None]), ALL, EnrichConfig(), 0)
+
+
 @settings(max_examples=20)
 @given(JOBS)
 def test_models_fit_sizes_and_widths_and_batches_reach_each_gpu(jobs):

@@ -1,0 +1,9 @@
+"""`rounding.rounded` compiled, for rules that are. Importing numba takes a second, so only what computes does."""
+
+from typing import Any
+
+import numba
+
+from jobcast.domain import rounding
+
+rounded: Any = numba.njit("float64(float64)", cache=True)(rounding.rounded)

@@ -1,0 +1,299 @@
+"""What forecasts of completion times draw from: sizes of jobs, arrivals to come, and intervals calibrated by outcomes.
+
+Sizes of jobs that nobody declares: drawn from jobs that finished before, the alike and the recent ones first.
+
+Calibration of intervals as outcomes come in: their ends move outwards when too many jobs fall beyond them.
+
+Each end of an interval is a quantile of the futures drawn; its level follows how often actual times fell beyond it
+(Gibbs and Candes, Adaptive Conformal Inference Under Distribution Shift, 2021), so that in the long run the intervals
+hold as many jobs as they promise, whatever the futures got wrong. They never become narrower than the futures say:
+short jobs' outcomes come first, and would narrow intervals whose misses are not known yet.
+
+Arrivals to come: blocks of past ones, so that bursts, widths, models and sizes stay together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.arrays import Floats, Ints
+
+LEVELS = (0.5, 0.9)
+"""Shares of jobs that intervals are to hold."""
+STEP = 0.005
+"""How far an outcome moves the level of an end."""
+BEYOND = 10.0
+"""Logarithmic units that an end moves beyond the outermost future for each unit that its level is less than 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a completion time, seconds; `level` is the share of jobs that such intervals are to hold."""
+
+    level: float
+    low_s: float
+    high_s: float
+
+    def holds(self, actual_s: float) -> bool:
+        """Whether a time lies within."""
+        return self.low_s <= actual_s <= self.high_s
+
+
+class IntervalTracker:
+    """Intervals from futures, each end at a level that outcomes have moved.
+
+    Parameters
+    ----------
+    levels : shares of jobs that intervals are to hold
+    step : how far an outcome moves the level of an end; 0 for the bare quantiles of the futures
+    """
+
+    def __init__(self, levels: Sequence[float] = LEVELS, step: float = STEP) -> None:
+        self.levels, self.step = tuple(levels), step
+        self._tails = {level: [(1.0 - level) / 2.0] * 2 for level in levels}
+
+    @property
+    def tails(self) -> dict[float, tuple[float, float]]:
+        """By level the share of futures below and above its interval; less than 0: beyond the outermost ones."""
+        return {level: (low, high) for level, (low, high) in self._tails.items()}
+
+    def intervals(self, futures_s: Floats) -> tuple[Interval, ...]:
+        """Intervals of a job whose completion took `futures_s`, (n_futures,) seconds more than 0; one a level."""
+        logs = np.log(futures_s)
+        return tuple(Interval(level, *self._bounds(logs, level)) for level in self.levels)
+
+    def observe(self, intervals: Sequence[Interval], actual_s: float) -> None:
+        """Take in the outcome of a job whose intervals were made before."""
+        for one in intervals:
+            aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
+            tails[0] = min(tails[0] + self.step * (aim - (actual_s < one.low_s)), aim)
+            tails[1] = min(tails[1] + self.step * (aim - (actual_s > one.high_s)), aim)
+
+    def _bounds(self, logs: Floats, level: float) -> tuple[float, float]:
+        low, high = self._tails[level]
+        return float(np.exp(_end(logs, low))), float(np.exp(-_end(-logs, high)))
+
+
+def _end(logs: Floats, tail: float) -> float:
+    """The quantile that leaves `tail` below it; beyond the outermost future where that is less than nothing."""
+    inside = max(tail, 0.0)
+    return float(np.quantile(logs, inside)) + BEYOND * (tail - inside)
+
+
+BLOCK = 20
+"""Arrivals that are drawn together. Moving block bootstrap: Kuensch, 1989."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """Jobs in order of submission; arrays (n_jobs,).
+
+    Attributes
+    ----------
+    gap_s : seconds since the submission before
+    row : position of the past job that each is drawn from
+    """
+
+    gap_s: Floats
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+class ArrivalModel:
+    """Draws arrivals from past ones.
+
+    Parameters
+    ----------
+    block : arrivals that are drawn together
+    """
+
+    def __init__(self, block: int = BLOCK) -> None:
+        self.block = block
+
+    def fit(self, submit_s: Floats) -> "ArrivalModel":
+        """Learn from submissions in order, (n_jobs,) seconds. Raises ValueError for fewer than two."""
+        if len(submit_s) < 2:
+            raise ValueError("arrivals are forecast from at least two submissions")
+        self.gap_s_ = np.diff(submit_s)
+        return self
+
+    def draw(self, count: int, rng: np.random.Generator) -> Arrivals:
+        """At least `count` arrivals, in whole blocks: more asked of the same `rng` go on where fewer end."""
+        past = len(self.gap_s_)
+        length = min(self.block, past)
+        starts = rng.integers(0, past, size=-(-count // length))
+        rows = (starts[:, None] + np.arange(length)) % past
+        return Arrivals(self.gap_s_[rows].ravel(), rows.ravel() + 1)
+
+
+RECENCIES = (10.0, 30.0, 100.0, 1000.0)
+"""Jobs after which a job's weight has fallen to 1 / e; the best on the past is kept."""
+RECENT_SHARES = (0.0, 0.25, 0.5, 0.75)
+"""How much of the weight goes by recency; the rest is spread evenly."""
+PRIOR_JOBS = 20.0
+"""Jobs of a width that weigh as much as those of all widths together: partial pooling."""
+SPREAD = 0.25
+"""Standard deviation of log sizes around those seen: no two jobs are quite the same."""
+TAIL = 1.0
+"""Pareto index of what is left of a job that already ran longer than any seen: its median is as much again ..."""
+MOST_BEYOND = 3.0
+"""... and at most so many times as much."""
+SCORED = 400
+"""Jobs at the end of the past that settings are scored on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeSample:
+    """What is known of sizes at one instant.
+
+    Attributes
+    ----------
+    size_s : (n,) seconds on one GPU, ascending: sizes of jobs that ended, work done so far by others
+    ended : (n,) which of the two
+    width : (n,) the most GPUs of those jobs
+    weight : (n,) by recency of their submission, adding up to 1
+    shift : standard deviation of log sizes that all jobs of a future share
+    """
+
+    size_s: Floats
+    ended: NDArray[np.bool_]
+    width: Ints
+    weight: Floats
+    shift: float
+
+
+class SizeForecaster:
+    """Distribution of a job's size given the most GPUs that it can use and the work that it has done.
+
+    Attributes after `fit`
+    ----------------------
+    recency_, recent_share_ : settings that gave the past's last jobs the highest mean log density in time order
+    shift_ : standard deviation of what a block's mean log size comes to against that forecast from the jobs before it
+    """
+
+    def fit(self, size_s: Floats, width: Ints) -> "SizeForecaster":
+        """Choose the settings on jobs in order of submission, each scored by those before it.
+
+        Parameters
+        ----------
+        size_s : (n_jobs,) seconds on one GPU
+        width : (n_jobs,) the most GPUs of each
+
+        Raises ValueError without jobs.
+        """
+        if not len(size_s):
+            raise ValueError("sizes are forecast from finished jobs, of which there are none")
+        logs = np.log(np.maximum(size_s, 1.0))
+        settings = [(recency, share) for recency in RECENCIES for share in RECENT_SHARES]
+        scores = [_score(logs, width, recency, share) for recency, share in settings]
+        self.recency_, self.recent_share_ = settings[int(np.argmax(scores))]
+        self.shift_ = _shift(logs, self.recency_, self.recent_share_)
+        return self
+
+    def sample(self, size_s: Floats, ended: NDArray[np.bool_], width: Ints) -> SizeSample:
+        """What is known at an instant of jobs in order of submission, arrays (n,); see `SizeSample`."""
+        weight = _weights(len(size_s), self.recency_, self.recent_share_)
+        order = np.lexsort((~ended, size_s))  # at equal sizes those that ended first
+        return SizeSample(size_s[order], ended[order], width[order], weight[order], self.shift_)
+
+
+class SizeDraws:
+    """Draws of one future.
+
+    All its jobs share weights drawn anew (Bayesian bootstrap), so that what is not known of the distribution itself is
+    not averaged away over a long queue. Rubin, The Bayesian Bootstrap, 1981.
+
+    Parameters
+    ----------
+    sample : see `SizeForecaster.sample`
+    rng : of the future
+    """
+
+    def __init__(self, sample: SizeSample, rng: np.random.Generator) -> None:
+        self._sample, self._rng = sample, rng
+        self._weight = sample.weight * rng.standard_exponential(len(sample.weight))
+        self._factor = float(np.exp(sample.shift * rng.standard_normal()))
+        self._known: dict[int, Floats] = {}
+
+    def draw(self, width: Ints, done_s: Floats) -> Floats:
+        """Sizes, seconds on one GPU, each more than the work done; (n_jobs,).
+
+        Parameters
+        ----------
+        width : (n_jobs,) the most GPUs of each
+        done_s : (n_jobs,) seconds on one GPU
+        """
+        drawn = np.empty(len(width))
+        for one in np.unique(width).tolist():
+            mine = width == one
+            drawn[mine] = self._of_width(one, done_s[mine])
+        return drawn
+
+    def _of_width(self, width: int, done_s: Floats) -> Floats:
+        survival, size_s, count = self._survival(width), self._sample.size_s, len(done_s)
+        noise = self._factor * np.exp(SPREAD * self._rng.standard_normal(count))
+        first = np.searchsorted(size_s, done_s / noise, side="right")
+        target = self._rng.uniform(size=count) * survival[first]
+        chosen = np.searchsorted(-survival, -target, side="right") - 1
+        inside = chosen < len(size_s)
+        drawn = size_s[np.minimum(chosen, len(size_s) - 1)] * noise
+        more = np.minimum(self._rng.pareto(TAIL, count), MOST_BEYOND)
+        beyond = np.maximum(done_s, size_s[-1]) * (1.0 + more)
+        return np.where(inside & (drawn > done_s), drawn, beyond)
+
+    def _survival(self, width: int) -> Floats:
+        """Share of jobs that are larger than the sizes before the i-th, (n + 1,); the last one is larger than all seen.
+
+        The estimate of Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
+        """
+        if width not in self._known:
+            sample = self._sample
+            weight = _pooled(self._weight, sample.width == width)
+            at_risk = np.cumsum(weight[::-1])[::-1]
+            hazard = np.where(sample.ended, weight / at_risk, 0.0)
+            self._known[width] = np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
+        return self._known[width]
+
+
+def _pooled(weight: Floats, alike: NDArray[np.bool_]) -> Floats:
+    """Weights of jobs of one width and of all, in proportion to how many of that width there are."""
+    count = int(alike.sum())
+    pooled: Floats = weight * (PRIOR_JOBS / (count + PRIOR_JOBS)) / weight.sum()
+    if count:
+        pooled = pooled + np.where(alike, weight, 0.0) * (count / (count + PRIOR_JOBS)) / weight[alike].sum()
+    return pooled
+
+
+def _weights(count: int, recency: float, share: float) -> Floats:
+    if not count:
+        return np.zeros(0)
+    recent = np.exp(-np.arange(count)[::-1] / recency)
+    weights: Floats = share * recent / recent.sum() + (1.0 - share) / count
+    return weights
+
+
+def _score(logs: Floats, width: Ints, recency: float, share: float) -> float:
+    """Mean log density of the last jobs, each by a mixture of normals around those before it."""
+    total, scored = 0.0, 0
+    for i in range(max(2, len(logs) - SCORED), len(logs)):
+        pooled = _pooled(_weights(i, recency, share), width[:i] == width[i])
+        density = pooled @ np.exp(-0.5 * ((logs[i] - logs[:i]) / SPREAD) ** 2) / SPREAD
+        total += float(np.log(density + 1e-6))
+        scored += 1
+    return total / scored if scored else 0.0
+
+
+def _shift(logs: Floats, recency: float, share: float) -> float:
+    """Of blocks of the last jobs; beyond what the scatter of single jobs explains."""
+    errors = []
+    for begin in range(max(BLOCK, len(logs) - SCORED), len(logs) - BLOCK + 1, BLOCK):
+        forecast = _weights(begin, recency, share) @ logs[:begin]
+        errors.append(logs[begin : begin + BLOCK].mean() - forecast)
+    if not errors:
+        return 0.0
+    within = float(np.var(logs[-SCORED:])) / BLOCK
+    return float(np.sqrt(max(float(np.mean(np.square(errors))) - within, 0.0)))

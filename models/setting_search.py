@@ -1,0 +1,84 @@
+"""A search for settings of a model: trials by Optuna's TPE, the defaults first, so that it cannot end worse than they.
+
+The study lives in memory; equal seeds give equal searches, and an interrupt leaves nothing behind.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+WARM_UP_TRIALS = 4
+"""Trials that run to their end before any is pruned against their median."""
+Progress = Callable[[int, int], object]
+Losses = Callable[[dict[str, Any]], Iterable[float]]
+"""The loss of settings after each fold, over all folds up to it; the last one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where a setting is looked for, both ends included; of whole numbers where the ends are."""
+
+    low: float
+    high: float
+    log: bool = True
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """A value that a trial takes."""
+        suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
+        value: float = suggest(name, self.low, self.high, log=self.log)
+        return value
+
+
+def search_settings(
+    losses: Losses,
+    ranges: Mapping[str, Range],
+    first: Mapping[str, Any],
+    trials: int,
+    seed: int,
+    prunes: bool = True,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The settings of least loss, and every trial in order.
+
+    Parameters
+    ----------
+    losses : of settings by name
+    ranges : where each is looked for
+    first : settings of the first trial
+    prunes : whether a trial is not followed further where it does worse than the median of the earlier ones
+    progress : called with (trials done, trials in all)
+
+    Returns
+    -------
+    Settings by name; and of each trial `trial`, `state` (complete, pruned), `value` (of a pruned one that of the folds
+    it saw), `folds` and its settings.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=WARM_UP_TRIALS) if prunes else optuna.pruners.NopPruner()
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
+
+    def value(trial: optuna.Trial) -> float:
+        loss = 0.0
+        for number, loss in enumerate(losses({name: one.suggest(trial, name) for name, one in ranges.items()})):
+            trial.report(loss, number)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return loss
+
+    def told(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if progress is not None:
+            progress(trial.number + 1, trials)
+
+    study.enqueue_trial(dict(first))
+    study.optimize(value, n_trials=trials, callbacks=[told])
+    return {name: study.best_params[name] for name in ranges}, [_row(trial, ranges) for trial in study.trials]
+
+
+def _row(trial: Any, ranges: Mapping[str, Range]) -> dict[str, Any]:
+    reported = trial.intermediate_values
+    value = trial.value if trial.value is not None else reported[max(reported)]
+    row = {"trial": trial.number, "state": trial.state.name.lower(), "value": value, "folds": len(reported)}
+    return {**row, **{name: trial.params[name] for name in ranges}}

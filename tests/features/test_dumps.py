@@ -1,0 +1,115 @@
+"""A trace that ends while jobs run and wait is worth what the whole one was at that instant, to the last bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobcast.features.arrivals import arrival_features
+from jobcast.features.durations import duration_rows
+from jobcast.features.loads import window_loads
+from jobcast.models.duration_data import DurationData
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.traces.history import pool_histories
+from jobcast.traces.splits import finished_jobs
+from jobcast.traces.table import Trace
+
+HORIZONS_MIN = (5.0, 60.0, 720.0)
+JOB = st.tuples(
+    st.sampled_from("ab"), st.integers(0, 9000), st.integers(0, 900), st.integers(1, 30_000), st.integers(1, 8)
+)
+"""Pool, submission, wait, run time, GPUs."""
+
+
+def whole_trace(jobs):
+    rows = [
+        {
+            "job_id": f"{number:03d}",
+            "pool": pool,
+            "submit_time": float(submit),
+            "duration": float(run),
+            "gpus": gpus,
+            "start_time": float(submit + wait),
+            "end_time": float(submit + wait + run),
+            "user": f"u{number % 3}",
+        }
+        for number, (pool, submit, wait, run, gpus) in enumerate(jobs)
+    ]
+    return Trace.from_frame(pl.DataFrame(rows), name="t")
+
+
+def dumped(whole, at_s):
+    """What the accounting shows at an instant: jobs that run have no end, jobs that wait no start."""
+    known = whole.between(None, at_s)
+    started, ended = (pl.Series(times < at_s) for times in (known.start_s, known.end_s))
+    columns = {
+        "duration": pl.when(ended).then("duration"),
+        "start_time": pl.when(started).then("start_time"),
+        "end_time": pl.when(ended).then("end_time"),
+    }
+    return replace(known, jobs=known.jobs.with_columns(**columns))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000))
+def test_features_of_a_dump_are_those_of_that_instant(jobs, at_s):
+    whole = whole_trace(jobs)
+    dump = dumped(whole, at_s)
+    ticks = np.array([at_s / 3, at_s / 2, np.nextafter(at_s, 0.0)])
+    histories = pool_histories(whole)
+    for pool, history in pool_histories(dump).items():
+        assert np.isfinite(history.start_s).all()
+        assert np.isfinite(history.completion_s).all()
+        for features in (arrival_features, lambda one, at, _: window_loads(one, at, 300.0, 3)):
+            now, then = (features(one, ticks, (300.0, 3600.0)) for one in (history, histories[pool]))
+            assert np.array_equal(now, then)
+    wanted = np.ones(len(dump), dtype=np.bool_)
+    then = duration_rows(whole.between(None, at_s), HORIZONS_MIN, wanted)
+    assert np.array_equal(duration_rows(dump, HORIZONS_MIN, wanted), then, equal_nan=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(JOB, min_size=2, max_size=30), st.integers(1, 12_000))
+def test_what_has_not_ended_is_no_lesson(jobs, at_s):
+    whole = whole_trace(jobs)
+    dump = dumped(whole, at_s)
+    ended = int(dump.ended.sum())
+    if not ended:
+        return
+    learnt, then = (DurationData.of(one, HORIZONS_MIN).ended(at_s) for one in (dump, whole.between(None, at_s)))
+    assert len(learnt) == ended
+    for name in ("rows", "bins", "submit_s", "end_s", "duration_s"):
+        assert np.array_equal(getattr(learnt, name), getattr(then, name), equal_nan=True)
+    over, _, end_s = finished_jobs(dump, None, None)
+    assert (len(over), end_s) == (ended, dump.end_s[dump.ended].max())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000), st.integers(0, 30_000))
+def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_s):
+    dump = dumped(whole_trace(jobs), at_s)
+    listed, durations = dump.to_jobs()
+    history = RunHistory(dump.pools, EarlierJobs(listed, dump.start_s, dump.end_s, durations))
+    history.advance(at_s + later_s)
+    assert len(history.finished_since(0)) == dump.ended.sum()
+    for pool, rows in pool_histories(dump).items():
+        seen = history.pool(pool)
+        for name in ("arrival_s", "start_s", "end_s", "completion_s", "completion_duration_s"):
+            assert np.array_equal(getattr(seen, name), getattr(rows, name)), name
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(JOB, min_size=1, max_size=20), st.lists(JOB, max_size=20))
+def test_jobs_of_cores_alone_change_no_features(jobs, others):
+    plain = whole_trace(jobs)
+    mixed = (
+        pl.concat([plain.jobs, whole_trace(others).jobs.with_columns(pl.lit(0, pl.Int64).alias("gpus"))])
+        if others
+        else plain.jobs
+    )
+    ids = pl.Series("job_id", [f"{number:03d}" for number in range(len(mixed))])
+    trace = Trace.from_frame(mixed.with_columns(ids), name="t").on_gpus
+    assert trace.dropped == ({"no GPUs": len(others)} if others else {})
+    assert np.array_equal(duration_rows(trace, HORIZONS_MIN), duration_rows(plain, HORIZONS_MIN), equal_nan=True)
