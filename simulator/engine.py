@@ -8,7 +8,7 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from math import floor, inf, isnan, nan
+from math import floor, inf, isnan, nan, ulp
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,6 +82,7 @@ class Simulation:
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
+        self.same_s = max(SAME_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
         self._hook()
@@ -197,7 +198,7 @@ class Simulation:
             if self.over:
                 return False
             self._refuse_to_wait()
-        limit_s, now_s = next_s + SAME_S, next_s
+        limit_s, now_s = next_s + self.same_s, next_s
         due: Sequence[Milestone] = ()
         arrivals: Sequence[Job] = ()
         if mark_s <= limit_s:
@@ -296,18 +297,18 @@ class Simulation:
         period_s = self.trigger.period_s
         step = floor((self.now_s - self.origin_s) / period_s) + 1.0
         at_s = self.origin_s + step * period_s
-        return at_s if at_s > self.now_s + SAME_S else at_s + period_s
+        return at_s if at_s > self.now_s + self.same_s else at_s + period_s
 
     def _on_grid(self) -> bool:
         period_s = self.trigger.period_s
         if period_s == inf:
             return False
         step = round((self.now_s - self.origin_s) / period_s)
-        return abs(self.origin_s + step * period_s - self.now_s) <= SAME_S
+        return abs(self.origin_s + step * period_s - self.now_s) <= self.same_s
 
     def _asked(self, news: bool) -> bool:
         """Whether the policy wants to be asked now."""
-        due = self._wake_s <= self.now_s + SAME_S
+        due = self._wake_s <= self.now_s + self.same_s
         if due:
             self._wake_s = inf
         if self._on_a_clock:
