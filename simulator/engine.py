@@ -20,7 +20,7 @@ from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, S
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.law import Law, Milestone
+from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.workload import Workload
@@ -180,8 +180,7 @@ class Simulation:
         """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
         active, stream = self.cluster.active, self.stream
         while (active or stream.next_s < inf) and (until_s == inf or self.peek() <= until_s):
-            if self._advance():
-                self.carry_out(self.policy.decide(self.cluster))
+            self.step()
         return self
 
     def _advance(self) -> bool:
@@ -482,11 +481,6 @@ class Standing:
         return getattr(self._source, name)
 
 
-def by_start(milestone: Milestone) -> int:
-    """Number of the start of the job that a milestone is of."""
-    return milestone[1]
-
-
 def replay(
     workload: Workload,
     policy: Policy,
@@ -523,14 +517,14 @@ def replay(
     gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
     try:
         if progress is None:
-            run.run()
+            return run.run().log()
         while not run.over:
             run.step()
-            if progress is not None and run.completed >= told + PROGRESS_EVERY:
+            if run.completed >= told + PROGRESS_EVERY:
                 told = run.completed
                 progress(told, count)
     finally:
         gc.unfreeze()
-    if progress is not None and told < count:
+    if told < count:
         progress(count, count)
     return run.log()
