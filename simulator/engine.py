@@ -327,7 +327,7 @@ class Simulation:
     def _refuse_to_wait(self) -> None:
         waiting = list(self.cluster.active.values())
         raise DecisionError(
-            f"policy {self.name} at {self.now_s:.6f} s: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
+            f"{self._where}: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
             "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
         )
 
@@ -344,8 +344,7 @@ class Simulation:
         if decision.wake_s != inf:
             if not decision.wake_s > self.now_s:
                 raise DecisionError(
-                    f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
-                    "which is not later than now"
+                    f"{self._where}: asks to be woken at {decision.wake_s:.6f} s, which is not later than now"
                 )
             self._wake_s = decision.wake_s
 
@@ -381,8 +380,7 @@ class Simulation:
             return job
         if not 0 <= seq < len(self.jobs):
             raise DecisionError(
-                f"policy {self.name} at {self.now_s:.6f} s: cannot change job number {seq}: it is none of this run's "
-                "jobs, or not submitted yet"
+                f"{self._where}: cannot change job number {seq}: it is none of this run's jobs, or not submitted yet"
             )
         job = self.jobs[seq]
         late = job.submit_s > self.now_s
@@ -428,9 +426,13 @@ class Simulation:
         for cell in grant.cells:
             self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
 
+    @property
+    def _where(self) -> str:
+        return f"policy {self.name} at {self.now_s:.6f} s"
+
     def refusal(self, verb: str, job: Job, why: str) -> DecisionError:
         """Why a decision about a job cannot be carried out, in one line."""
-        return DecisionError(f"policy {self.name} at {self.now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
+        return DecisionError(f"{self._where}: cannot {verb} job {job.job_id}: {why}")
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
