@@ -20,12 +20,9 @@ class Candidates:
     bins : duration bins that a job has probabilities of
     """
 
-    __slots__ = ("_begin", "_chances", "_end", "_gpus", "_jobs", "_kernels", "_lanes", "_rows", "_widths")
+    __slots__ = ("_begin", "_chances", "_end", "_gpus", "_jobs", "_lanes", "_rows", "_widths")
 
     def __init__(self, bins: int) -> None:
-        from jobcast.schedulers import sia_risk_kernels
-
-        self._kernels = sia_risk_kernels
         self._gpus, self._lanes = np.zeros(FIRST_ROOM, np.int64), np.zeros(FIRST_ROOM, np.int64)
         self._chances = np.zeros((FIRST_ROOM, bins))
         self._jobs: list[Job | None] = [None] * FIRST_ROOM
@@ -65,10 +62,12 @@ class Candidates:
 
     def first(self, max_lane: int, overstay: Floats, budget_min: float) -> Job | None:
         """First job in lanes up to `max_lane` whose expected overstay keeps to the budget; see the kernel."""
-        row = self._kernels.first_within(
+        from jobcast.schedulers.sia_risk_kernels import NOBODY, first_within
+
+        row = first_within(
             self._begin, self._end, self._gpus, self._lanes, self._chances, max_lane, overstay, budget_min
         )
-        return None if row == self._kernels.NOBODY else self._jobs[row]
+        return None if row == NOBODY else self._jobs[row]
 
     def _make_room(self) -> None:
         """Close the gaps, and double the columns where that frees less than half of them."""

@@ -1,7 +1,6 @@
 """Gandiva-Fair: shares by tickets, handed out by stride or lottery."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class GandivaFair:
         self._by_width = tickets == WIDTH
         self._lottery = lottery
         self._seed = seed
-        self._began: Mapping[int, float] = MappingProxyType({})
+        self._began: Mapping[int, float] = {}
 
     def shares(self, state: RoundState) -> Sequence[float]:
         """min(1, GPUs / jobs) for each active job, (n_active,)."""

@@ -68,7 +68,8 @@ class Pollux:
     def _kept(self, view: View, job: Job) -> float:
         """Share of the speedup that a job counts with after a change."""
         age_s = view.now_s - job.submit_s
-        return max(0.0, age_s - view.service(job).changes * self._restart_s) / (age_s + self._restart_s)
+        spent_s = age_s + self._restart_s
+        return max(0.0, age_s - view.service(job).changes * self._restart_s) / spent_s if spent_s else 1.0
 
     def _plan(self, worth: Sequence[Floats], had: Sequence[int], total_gpus: int) -> Sequence[int]:
         """GPUs for each job, (n_jobs,)."""

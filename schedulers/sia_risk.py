@@ -83,10 +83,7 @@ class SiaRisk(Sia):
         tick_s: float | None = None,
         switches: Switches = ALL_SHARE,
     ) -> None:
-        from jobcast.schedulers import sia_risk_kernels
-
         super().__init__(forecasts, tick_s, switches)
-        self._kernels = sia_risk_kernels
         self._uncertain = forecasts
         self._budget_min = budget_min
         self._risks = minutes_at_risk(forecasts.horizons_min, relief_min)
@@ -158,9 +155,9 @@ class SiaRisk(Sia):
         unused = np.array([draft.unused_quota(pool) for pool in pools], np.float64)
         for i in np.flatnonzero(pending < unused).tolist():
             self._ask(i, pools[i].name, view.now_s)
-        table: Floats = self._kernels.overstays(
-            pending, unused, self._loads, self._weights, int(draft.free), self._risks
-        )
+        from jobcast.schedulers.sia_risk_kernels import overstays  # numba takes a second to import
+
+        table: Floats = overstays(pending, unused, self._loads, self._weights, int(draft.free), self._risks)
         return table
 
     def _ask(self, number: int, pool: str, now_s: float) -> None:

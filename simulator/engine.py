@@ -8,7 +8,7 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from math import floor, inf, isnan, nan
+from math import floor, inf, isnan, nan, ulp
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from jobcast.domain.policy import EVENTS, Decision, Grant, Policy, RunningJob, S
 from jobcast.simulator.arrival_streams import ClosedArrivals, arrivals_of
 from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
-from jobcast.simulator.law import Law, Milestone
+from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.log import RunLog, Spans, in_trace_order
 from jobcast.simulator.placer import Starts
@@ -83,6 +83,7 @@ class Simulation:
         self.law.bind(self)
         self.now_s = -inf
         self.origin_s = workload.jobs[0].submit_s if count else 0.0
+        self.same_s = max(SAME_S, 2.0 * ulp(self.origin_s))  # clocks of a far future tell no microseconds
         self.completed = self.events = self.decisions = self.vain = 0
         self._on_a_clock = self.trigger.period_s < inf or self.trigger.lease_s < inf
         self._hook()
@@ -180,8 +181,7 @@ class Simulation:
         """Go on until all jobs have ended, or as far as the events up to an instant; raises as `step`."""
         active, stream = self.cluster.active, self.stream
         while (active or stream.next_s < inf) and (until_s == inf or self.peek() <= until_s):
-            if self._advance():
-                self.carry_out(self.policy.decide(self.cluster))
+            self.step()
         return self
 
     def _advance(self) -> bool:
@@ -198,7 +198,7 @@ class Simulation:
             if self.over:
                 return False
             self._refuse_to_wait()
-        limit_s, now_s = next_s + SAME_S, next_s
+        limit_s, now_s = next_s + self.same_s, next_s
         due: Sequence[Milestone] = ()
         arrivals: Sequence[Job] = ()
         if mark_s <= limit_s:
@@ -297,18 +297,18 @@ class Simulation:
         period_s = self.trigger.period_s
         step = floor((self.now_s - self.origin_s) / period_s) + 1.0
         at_s = self.origin_s + step * period_s
-        return at_s if at_s > self.now_s + SAME_S else at_s + period_s
+        return at_s if at_s > self.now_s + self.same_s else at_s + period_s
 
     def _on_grid(self) -> bool:
         period_s = self.trigger.period_s
         if period_s == inf:
             return False
         step = round((self.now_s - self.origin_s) / period_s)
-        return abs(self.origin_s + step * period_s - self.now_s) <= SAME_S
+        return abs(self.origin_s + step * period_s - self.now_s) <= self.same_s
 
     def _asked(self, news: bool) -> bool:
         """Whether the policy wants to be asked now."""
-        due = self._wake_s <= self.now_s + SAME_S
+        due = self._wake_s <= self.now_s + self.same_s
         if due:
             self._wake_s = inf
         if self._on_a_clock:
@@ -328,7 +328,7 @@ class Simulation:
     def _refuse_to_wait(self) -> None:
         waiting = list(self.cluster.active.values())
         raise DecisionError(
-            f"policy {self.name} at {self.now_s:.6f} s: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
+            f"{self._where}: {len(waiting)} jobs are pending, job {waiting[0].job_id} "
             "first, while none gets on and nothing will arrive; it must start one or ask to be woken"
         )
 
@@ -345,8 +345,7 @@ class Simulation:
         if decision.wake_s != inf:
             if not decision.wake_s > self.now_s:
                 raise DecisionError(
-                    f"policy {self.name} at {self.now_s:.6f} s: asks to be woken at {decision.wake_s:.6f} s, "
-                    "which is not later than now"
+                    f"{self._where}: asks to be woken at {decision.wake_s:.6f} s, which is not later than now"
                 )
             self._wake_s = decision.wake_s
 
@@ -391,8 +390,7 @@ class Simulation:
             return job
         if not 0 <= seq < len(self.jobs):
             raise DecisionError(
-                f"policy {self.name} at {self.now_s:.6f} s: cannot change job number {seq}: it is none of this run's "
-                "jobs, or not submitted yet"
+                f"{self._where}: cannot change job number {seq}: it is none of this run's jobs, or not submitted yet"
             )
         job = self.jobs[seq]
         late = job.submit_s > self.now_s
@@ -438,9 +436,13 @@ class Simulation:
         for cell in grant.cells:
             self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
 
+    @property
+    def _where(self) -> str:
+        return f"policy {self.name} at {self.now_s:.6f} s"
+
     def refusal(self, verb: str, job: Job, why: str) -> DecisionError:
         """Why a decision about a job cannot be carried out, in one line."""
-        return DecisionError(f"policy {self.name} at {self.now_s:.6f} s: cannot {verb} job {job.job_id}: {why}")
+        return DecisionError(f"{self._where}: cannot {verb} job {job.job_id}: {why}")
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
@@ -491,11 +493,6 @@ class Standing:
         return getattr(self._source, name)
 
 
-def by_start(milestone: Milestone) -> int:
-    """Number of the start of the job that a milestone is of."""
-    return milestone[1]
-
-
 def replay(
     workload: Workload,
     policy: Policy,
@@ -532,14 +529,14 @@ def replay(
     gc.freeze()  # the jobs stay until the end: the collector need not look at them again and again
     try:
         if progress is None:
-            run.run()
+            return run.run().log()
         while not run.over:
             run.step()
-            if progress is not None and run.completed >= told + PROGRESS_EVERY:
+            if run.completed >= told + PROGRESS_EVERY:
                 told = run.completed
                 progress(told, count)
     finally:
         gc.unfreeze()
-    if progress is not None and told < count:
+    if told < count:
         progress(count, count)
     return run.log()

@@ -1,6 +1,7 @@
 """What the engine asks of a law of progress: what jobs reach when, what a change costs, what may be known of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobcast.domain.jobs import Job
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 Milestone = tuple[float, int, int]
 """(instant in seconds from the epoch, number of the start, seq of the job): when and in which order things happen."""
+by_start = itemgetter(1)
+"""Orders milestones of one instant: by the number of the start."""
 
 
 class Law(Protocol):

@@ -23,11 +23,10 @@ from jobcast.domain.elastic_kernels import (
 )
 from jobcast.simulator.elastic.placing import place
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, Floats, State, World
+from jobcast.simulator.engine import SAME_S
 
 NOW, LEASE_AT, SEEN, ACTIVE_S = CLOCK
 ARRIVED, ACTIVE, EVENTS, CULPRIT, CHANGES = COUNT
-SAME_S = 5e-7
-"""Events so close are one instant: see `simulator.engine`."""
 DONE, OVER_CAPACITY, OVER_MOST, NEGATIVE, STARVED, FULL = range(6)
 """How a run may end: well, by what the rule did wrong, or, to be gone on with, for lack of room for changes."""
 NOBODY = -1

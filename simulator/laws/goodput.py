@@ -95,7 +95,7 @@ class Goodput(Separable):
     def reach(self, run: "Simulation", job: Job) -> bool:
         """Over, or at its next phase."""
         seq, works = job.seq, self.works[run.stream.row(job)]
-        self._note(run, job)
+        self._note(run, job, done=self.goal[seq] - self.work[seq])
         self.work[seq] = self.goal[seq]
         if self.phase[seq] + 1 == len(works.phases):
             return True
@@ -121,15 +121,15 @@ class Goodput(Separable):
             self.begin(seq)
             self.go_on(seq, run.now_s, self._phase(run, job).goodput[int(new.gpus) - 1], self.restart_s)
 
-    def _note(self, run: "Simulation", job: Job, held: Grant | None = None) -> None:
+    def _note(self, run: "Simulation", job: Job, held: Grant | None = None, done: float = 0.0) -> None:
         """Keep what a job ran since its GPUs or its phase changed."""
         seq = job.seq
         gpus = int((held or run.cluster.running[seq].grant).gpus)
         begin_s = self.since_s[seq] + self.lost_s[seq]
-        if run.now_s > begin_s:
-            done = min(self.done(seq, run.now_s), self.goal[seq]) - self.work[seq]
+        if run.now_s > begin_s or done:
+            done = done or min(self.done(seq, run.now_s), self.goal[seq]) - self.work[seq]
             size = self._phase(run, job).batch_size[gpus - 1]
-            self.ran[seq].append(Stretch(begin_s, run.now_s, gpus, size, done))
+            self.ran[seq].append(Stretch(min(begin_s, run.now_s), run.now_s, gpus, size, done))
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """Goodputs of the active jobs."""

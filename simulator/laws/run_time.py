@@ -45,5 +45,4 @@ class RunTime(Regimed):
         if new is not None:
             self.begin(seq)
             lost_s = self.restart_s + self.resume_s if self.stops[seq] else self.restart_s
-            self.since_s[seq], self.lost_s[seq], self.rate[seq] = now_s, lost_s, 1.0
-            self.expect(seq)
+            self.go_on(seq, now_s, 1.0, lost_s)

@@ -6,14 +6,13 @@ Progress is anchored: work at the last change + rate x time since, never a sum o
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import inf
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant, Service
-from jobcast.simulator.law import Milestone
+from jobcast.simulator.law import Milestone, by_start
 
 if TYPE_CHECKING:
     from jobcast.simulator.engine import Simulation
@@ -87,7 +86,7 @@ class Separable:
                 found.append(one)
         if most is None or len(found) <= most:
             return found
-        found.sort(key=itemgetter(1))
+        found.sort(key=by_start)
         for one in found[most:]:
             at_s[one[2]] = one[0]
             heappush(heap, one)

@@ -12,6 +12,8 @@ from random import Random
 
 import numpy as np
 
+from jobcast.simulator.engine import SAME_S
+
 EPOCHS_S = (0.0, 0.1, 1.7e9, -2e9, 7e9)
 """Where a run begins: 1906 to 2191."""
 GPUS = (1, 2, 3, 4, 8, 13, 16, 64)
@@ -93,8 +95,8 @@ def _mixed_gap(rng, at_s):
 
 
 def dust_s(*times):
-    """What rounding of so large instants may make of a difference of two, seconds."""
-    return 8.0 * float(np.spacing(max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in times))))
+    """What rounding of so large instants, and events that are one, may make of a difference of two, seconds."""
+    return 4.0 * SAME_S + 8.0 * float(np.spacing(max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in times))))
 
 
 def most_held(start_s, end_s, gpus):
@@ -132,10 +134,11 @@ def check_run(log, jobs, *, lost_s=0.0, resume_s=0.0, work_s=None):
 
 
 def spans_by_job(log):
-    """seq -> (start, end) of its spans in order of time, those on several nodes as one."""
-    found = defaultdict(set)
-    for seq, start_s, end_s in zip(log.spans.job.tolist(), log.spans.from_s, log.spans.until_s, strict=True):
-        found[seq].add((start_s, end_s))
+    """seq -> (start, end) of its spans in order of time, those side by side on several nodes as one."""
+    found, spans = defaultdict(list), log.spans
+    for seq, start_s, end_s, node in zip(spans.job.tolist(), spans.from_s, spans.until_s, spans.node, strict=True):
+        if node < 0 or (start_s, end_s) not in found[seq]:
+            found[seq].append((start_s, end_s))
     return {seq: sorted(mine) for seq, mine in found.items()}
 
 

@@ -1,0 +1,236 @@
+"""For whoever writes a policy: what every policy must keep to, tried on small random worlds of every law."""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from math import inf
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jobcast.domain import law as laws
+from jobcast.domain.elastic import ElasticJobs
+from jobcast.domain.energy import EnergyCluster, EpochTimes, Tariff
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.goodput import Phase
+from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
+from jobcast.domain.policy import Decision, Policy, View
+from jobcast.simulator.engine import Simulation
+from jobcast.simulator.forecasts import Conservative
+from jobcast.simulator.law import Law
+from jobcast.simulator.log import RunLog
+from jobcast.simulator.workload import Workload
+
+Make = Callable[[ForecastSource], Policy]
+"""From a source of forecasts to a policy that asks it."""
+JOBS, GPUS = 24, 8
+LATER = 3.0
+"""By how much longer what has not ended lasts in another future."""
+
+
+class World(NamedTuple):
+    """What is replayed, and what makes a law for a run of it."""
+
+    workload: Workload
+    law: Callable[[], Law | None]
+
+
+def check_policy(make: Make, law: str = laws.RUNTIME, seeds: Iterable[int] = range(4)) -> None:
+    """Try a policy on random worlds of a law.
+
+    It must end all jobs within the capacity that there is (the engine refuses what cannot be); decide the same
+    whenever it is asked the same, by what it sees and what it keeps; leave the view as it is; and not see the future:
+    where jobs to come are others, or those that run last longer, it decides until then as it did. Forecasts are
+    conservative.
+
+    Parameters
+    ----------
+    make : makes a policy
+    law : one of `jobcast.domain.law`
+    seeds : a world each
+
+    Raises
+    ------
+    AssertionError
+        It does not; what it did is told, with the seed.
+    DecisionError
+        It asks for what cannot be, or leaves jobs for ever.
+    """
+    for seed in seeds:
+        log, told = _run(make, world(law, seed), f"{law}, seed {seed}")
+        again, told_again = _run(make, world(law, seed), f"{law}, seed {seed}")
+        assert told == told_again, f"{law}, seed {seed}: two runs decide differently"
+        assert np.array_equal(log.end_s, again.end_s), f"{law}, seed {seed}: two runs end differently"
+        _check_capacity(log, seed)
+        cut_s = float(np.median(log.submit_s))
+        before = [one for one in told if one[0] < cut_s]
+        for what, other in (("jobs to come", {"later": 1}), ("what is left of jobs", {"ended_by": (log, cut_s)})):
+            _, others = _run(make, world(law, seed, cut_s=cut_s, **other), f"{law}, seed {seed}, another future")
+            seen = [one for one in others if one[0] < cut_s]
+            assert seen == before, f"{law}, seed {seed}: it decides by {what}, which nobody can know yet"
+
+
+def _run(make: Make, of: World, where: str) -> tuple[RunLog, list[tuple[float, Decision]]]:
+    """A run, and what was decided when; decisions are asked for twice."""
+    source = Conservative(of.workload)
+    policy = _Twice(make(source), source, where)
+    run = Simulation(of.workload, policy, source, law=of.law()).run()
+    log = run.log()
+    assert np.isfinite(log.end_s).all(), f"{where}: a job never ends"
+    return log, policy.told
+
+
+class _Twice:
+    """A policy and its copy, asked the same."""
+
+    def __init__(self, policy: Policy, source: ForecastSource, where: str) -> None:
+        self.told: list[tuple[float, Decision]] = []
+        self._policy, self._source, self._where = policy, source, where
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def decide(self, view: View) -> Decision:
+        """What the policy says."""
+        copy = deepcopy(self._policy, {id(self._source): self._source})
+        before = _seen(view)
+        decision, other = self._policy.decide(view), copy.decide(view)
+        where = f"{self._where}, at {view.now_s:.6f} s"
+        assert _plain(decision) == _plain(other), f"{where}: asked twice, it decides {decision}, then {other}"
+        assert _seen(view) == before, f"{where}: it changed what it was shown"
+        self.told.append((view.now_s, _plain(decision)))
+        return decision
+
+
+def _plain(decision: Decision) -> Decision:
+    """A decision that can be compared."""
+    return Decision(dict(decision.change), decision.wake_s, dict(decision.tasks), dict(decision.limit))
+
+
+def _seen(view: View) -> list[Any]:
+    """What a view shows of pools and jobs."""
+    pools = [(name, pool.allocated, pool.dedicated, pool.pending.gpus) for name, pool in view.pools.items()]
+    return [view.now_s, view.free_gpus, pools, list(view.running.items()), list(view.active)]
+
+
+def _check_capacity(log: RunLog, seed: int) -> None:
+    """Never more GPUs held than there are, on all nodes and in sum, from the log alone."""
+    spans = log.spans
+    at_s = np.concatenate([spans.until_s, spans.from_s])  # ends first
+    change = np.concatenate([-spans.gpus, spans.gpus])
+    held = np.cumsum(change[np.argsort(at_s, kind="stable")])
+    assert held.max(initial=0.0) <= log.total_gpus + 1e-6, f"seed {seed}: more GPUs are held than there are"
+
+
+def world(
+    law: str, seed: int, cut_s: float = inf, later: int = 0, ended_by: tuple[RunLog, float] | None = None
+) -> World:
+    """A small random world of a law; the same seed, the same world.
+
+    Parameters
+    ----------
+    law, seed : see `check_policy`
+    cut_s : from here on the future may be another, seconds
+    later : another number draws other jobs from `cut_s` on
+    ended_by : a log and an instant: jobs that have not ended there by then last longer
+    """
+    rows = _rows(Random(f"{law} {seed}"))
+    if later:
+        others = _rows(Random(f"{law} {seed} {later}"))
+        first = [row for row in rows if row.submit_s <= cut_s]
+        rows = first + [row for row in others if row.submit_s > cut_s][: len(rows) - len(first)]
+    longer = [1.0] * len(rows)
+    if ended_by is not None:
+        log, by_s = ended_by
+        longer = [1.0 if end_s <= by_s else LATER for end_s in log.end_s.tolist()]
+    return _WORLDS[law](rows, longer)
+
+
+class _Row(NamedTuple):
+    """A job: its pool, its submission, seconds on the GPUs that it asks for, these."""
+
+    pool: str
+    submit_s: float
+    run_s: float
+    gpus: int
+
+
+def _rows(rng: Random) -> list[_Row]:
+    """Jobs in bursts, equal ones among them."""
+    rows, at_s = [], 0.0
+    for _ in range(JOBS):
+        at_s += rng.choice((0.0, 0.0, 30.0, 300.0, 900.0))
+        rows.append(_Row(rng.choice("ab"), at_s, rng.choice((60.0, 200.0, 201.5, 1800.0)), rng.choice((1, 1, 2, 4))))
+    return rows
+
+
+def _jobs(rows: Sequence[_Row], flat: bool, **more: Any) -> list[Job]:
+    return [
+        Job(seq, f"{seq:03}", FLAT_POOL if flat else row.pool, row.submit_s, row.gpus, preemptible=True, **more)
+        for seq, row in enumerate(rows)
+    ]
+
+
+def _runtime(rows: Sequence[_Row], longer: Sequence[float]) -> World:
+    outcomes = [Outcome(row.run_s * factor) for row, factor in zip(rows, longer, strict=True)]
+    pools = [Pool("a", GPUS // 2), Pool("b", GPUS // 2)]
+    return World(Workload(_jobs(rows, flat=False), outcomes, pools, restart_s=5.0), lambda: None)
+
+
+def _speedup(rows: Sequence[_Row], longer: Sequence[float]) -> World:
+    from jobcast.simulator.elastic.run import ElasticCluster
+    from jobcast.simulator.laws.speedup import Speedup, elastic_workload
+
+    count, most = len(rows), np.array([float(row.gpus) for row in rows])
+    table = np.arange(GPUS + 1.0) ** 0.8
+    size_s = np.array([row.run_s * float(row.gpus) ** 0.8 for row in rows])
+    jobs = ElasticJobs(
+        submit_s=np.array([row.submit_s for row in rows]),
+        size_s=size_s,
+        least=np.zeros(count),
+        most=most,
+        model=np.zeros(count, dtype=np.int64),
+        stage_of=np.arange(count + 1),
+        stage_end=np.ones(count),
+        stage_most=most.copy(),
+        speedup=np.stack([table, table])[None],
+        speed=np.ones((1, 1)),
+    )
+    true_s = size_s * np.array(longer)
+    workload = elastic_workload(jobs, true_s, ElasticCluster(np.array([float(GPUS)])))
+    return World(workload, lambda: Speedup(jobs, true_s))
+
+
+def _epochs(rows: Sequence[_Row], _: Sequence[float]) -> World:
+    from jobcast.simulator.laws.epochs import Epochs
+
+    cluster = EnergyCluster(
+        kind_of=np.array([0, 0, 1]),
+        kind_gpus=np.array([4, 2]),
+        power_w=np.array([[0.0, 300.0, 500.0, 700.0, 900.0], [0.0, 200.0, 300.0, 300.0, 300.0]]),
+        pue=1.3,
+        tariff=Tariff(np.zeros(1), np.array([0.2])),
+    )
+    on = np.arange(1.0, 5.0) ** 0.8
+    one_s = np.array([row.run_s / 10.0 * row.gpus**0.8 for row in rows])
+    known_s = one_s[:, None, None] * (np.array([1.0, 1.5])[:, None] / on)
+    jobs = [replace(job, due_s=job.submit_s + 3600.0) for job in _jobs(rows, flat=True)]
+    workload = Workload(jobs, [Outcome(row.run_s) for row in rows], [Pool(FLAT_POOL, 10)], servers=(4, 4, 2))
+    times = EpochTimes(np.full(len(rows), 10.0), known_s)  # jobs declare their epochs: nothing of them is to come
+    return World(workload, lambda: Epochs(times, cluster, known_s, restart_s=5.0))
+
+
+def _goodput(rows: Sequence[_Row], longer: Sequence[float]) -> World:
+    from jobcast.simulator.laws.goodput import Goodput, ScalableWork
+
+    on = tuple(float(gpus) ** 0.8 for gpus in range(1, GPUS + 1))
+    works = [
+        ScalableWork(row.submit_s, row.gpus, (Phase(row.run_s * on[row.gpus - 1] * factor, on, (8,) * GPUS),))
+        for row, factor in zip(rows, longer, strict=True)
+    ]
+    outcomes = [Outcome(work.exclusive_s()) for work in works]
+    return World(Workload(_jobs(rows, flat=True), outcomes, [Pool(FLAT_POOL, GPUS)]), lambda: Goodput(works))
+
+
+_WORLDS = {laws.RUNTIME: _runtime, laws.SPEEDUP: _speedup, laws.EPOCHS: _epochs, laws.GOODPUT: _goodput}
