@@ -1,6 +1,8 @@
 """The environments that are registered."""
 
+import re
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -45,6 +47,16 @@ def test_an_episode_is_the_same_for_the_same_seed_and_ends(name, settings):
     assert data_equivalence(first, again, exact=True)
     assert not data_equivalence(first, other, exact=True)
     assert sum(step[1] for step in first[1:]) < 0.0
+
+
+def test_the_page_of_mlf_rl_runs_and_mlf_h_earns_its_own_share():
+    page = (Path(__file__).parents[1] / "docs" / "mlf-rl.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    told = {}
+    exec(block, told)
+    assert told["over"]
+    assert told["info"]["not_offered"] == 0
+    assert -1.5 < told["earned"] < -0.25  # -0.5 and -0.25 for MLF-H's own completion times and traffic, more for delays
 
 
 def test_a_law_in_which_no_gangs_run_is_refused():

@@ -14,12 +14,13 @@ try:
 except ImportError as error:
     raise ConfigError("learning needs Gymnasium, which the extra gym brings: pip install 'jobcast[gym]'") from error
 
+register = gymnasium.register
 LARGEST = 1e6
 """Numbers of an observation are cut to +- this; they are of about the size of one."""
 Seen = dict[str, Any]
 
 
-class Scheduling(gymnasium.Env[Seen, int]):
+class Scheduling(gymnasium.Env[Seen, Any]):
     """Courses pick by pick.
 
     An observation has `head` (what is picked, as a number), `rows` (most, columns; beyond what is read of each thing to

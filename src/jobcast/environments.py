@@ -14,7 +14,7 @@ from jobcast.domain.hardware import Cluster
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME
 from jobcast.models.scheduling.learner import BETAS
 from jobcast.pipelines.clusters import task_cluster
-from jobcast.pipelines.learning_to_schedule.environment import Scheduling, gymnasium
+from jobcast.pipelines.learning_to_schedule.environment import Scheduling, register
 from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.pipelines.learning_to_schedule.picking import FEATURES
 from jobcast.pipelines.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, Drawn, QueueCourse
@@ -93,5 +93,5 @@ def _generated() -> TaskWorkload:
     return task_workload(trace, trace.jobs["job_id"].to_list(), table, curves, cluster)
 
 
-gymnasium.register("jobcast/Tasks-v0", entry_point=f"{__name__}:tasks")
-gymnasium.register("jobcast/Queues-v0", entry_point=f"{__name__}:queues")
+register("jobcast/Tasks-v0", entry_point=f"{__name__}:tasks")
+register("jobcast/Queues-v0", entry_point=f"{__name__}:queues")
