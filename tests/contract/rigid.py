@@ -25,7 +25,7 @@ from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
-from tests.simulator.random_jobs import (
+from tests.contract.random_jobs import (
     GPUS,
     Recorder,
     check_capacity,
@@ -36,7 +36,6 @@ from tests.simulator.random_jobs import (
     rng_of,
     rows_of,
     spans_by_job,
-    told,
 )
 
 OVER_POOLS = (
@@ -49,7 +48,6 @@ NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
 """Policies under which, by these forecasts, no job starts later than under fcfs."""
 SERVER_GPUS = 8
-FEW, MANY = 1, {"over pools": 125, "by rounds": 70, "pollux": 150}
 MOST_ROUNDS = 60
 
 
@@ -145,19 +143,6 @@ def check_cells(log, workload, decisions):
         assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
 
 
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_a_few_workloads_over_pools(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_pools(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_many_workloads_over_pools(name):
-    for seed in range(FEW, MANY["over pools"]):
-        with told(name, seed):
-            check_pools(name, seed)
 
 
 def rounds_case(name, seed, draw=rows_of):
@@ -268,19 +253,6 @@ def check_counted(log, workload):
     assert len(spans) == len(workload.jobs)
 
 
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_a_few_workloads_by_rounds(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_rounds(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_many_workloads_by_rounds(name):
-    for seed in range(FEW, MANY["by rounds"]):
-        with told(name, seed):
-            check_rounds(name, seed)
 
 
 def scaling_case(name, seed, draw=rows_of):
@@ -328,17 +300,3 @@ def check_scaling(name, seed):
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
 
-
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_a_few_workloads_that_scale(name):
-    for seed in range(2):
-        with told(name, seed):
-            check_scaling(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_many_workloads_that_scale(name):
-    for seed in range(2, MANY["pollux"]):
-        with told(name, seed):
-            check_scaling(name, seed)
