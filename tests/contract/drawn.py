@@ -4,6 +4,7 @@ from typing import Literal, get_args, get_origin
 
 from jobcast.schedulers.registry import find_policy
 from jobcast.schedulers.settings import values_of
+from tests.contract.random_jobs import rng_of
 
 BY_KIND = {
     "true or false": (True, False),
@@ -25,7 +26,7 @@ BY_NAME = {
     "h_r": (0.9,),
     "move_at": (None,),
     "interval_s": (300.0, 3600.0),
-    "resume_s": (0.0, 30.0),
+    "resume_s": (None,),  # a cost, which the world tells
 }
 FIXED = {
     "milp": {"time_limit_s": 600.0, "search_tries": 200, "grid_s": 60.0},
@@ -35,10 +36,11 @@ FIXED = {
 """No solver is cut short; an exact schedule that need not use its nodes may leave what is never due waiting for ever."""
 
 
-def drawn(rng, name):
+def drawn(name, seed):
     """Settings of a policy, each drawn or left as it is; those that the world tells (files, scenarios) are left."""
-    fields = find_policy(name.split()[0]).settings.model_fields
-    found = {}
+    (bare, *how), rng, found = name.split(), rng_of(f"settings {name}", seed), {}
+    spec = find_policy(bare)
+    fields = (spec.local.settings if how == ["locality"] else spec.settings).model_fields
     for key, field in fields.items():
         values = BY_NAME.get(key) or (
             get_args(field.annotation)
@@ -47,7 +49,7 @@ def drawn(rng, name):
         )
         if values and rng.random() < 0.5 and (value := rng.choice(values)) is not None:
             found[key] = value
-    found |= {key: value for key, value in FIXED.get(name, {}).items() if key in fields}
+    found |= {key: value for key, value in FIXED.get(bare, {}).items() if key in fields}
     if found.get("thorough"):
         found["force_nodes"] = True
     return found

@@ -14,6 +14,7 @@ from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.metrics import tardiness_s
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
+from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
 
 MOST_PERIODS = 150
@@ -71,6 +72,7 @@ def settings_of(rng, name):
 
 def check_energy(name, seed):
     workload, times, settings = case_of(name, seed)
+    settings = {**drawn(name, seed), **settings}
     (log, meter), (again, _) = (metered(workload, make_policy(name, None, settings), **times) for _ in range(2))
     check_same(log, again, but=CLOCK_DEPENDENT)
     assert np.isfinite(log.end_s).all(), "a job never ended"

@@ -25,6 +25,7 @@ from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
+from tests.contract.drawn import drawn
 from tests.contract.random_jobs import (
     GPUS,
     Recorder,
@@ -114,8 +115,8 @@ def run_pools(name, case):
 
 
 def check_pools(name, seed):
-    case = pools_case(name, seed)
-    workload, _, forecasts, _ = case
+    workload, settings, forecasts, source_of = pools_case(name, seed)
+    case = workload, {**drawn(name, seed), **settings}, forecasts, source_of
     (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
     check_same(log, again)
     check_run(log, workload.jobs, resume_s=workload.resume_s)
@@ -198,7 +199,7 @@ def training_of(rng, work_s, round_s):
 
 def check_rounds(name, seed):
     workload, settings, nodes, rule, rates = rounds_case(name, seed)
-    policy = name.removesuffix(" gavel")
+    settings, policy = {**drawn(name, seed), **settings}, name.removesuffix(" gavel")
 
     def forecasts():
         return Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
@@ -280,7 +281,8 @@ def scaling_case(name, seed, draw=rows_of):
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
     pool = Pool("all", gpus)
-    runs = [replay_goodput(works, make_policy(name, None, times), pool, times["restart_s"]) for _ in range(2)]
+    settings = {**drawn(name, seed), **times}
+    runs = [replay_goodput(works, make_policy(name, None, settings), pool, times["restart_s"]) for _ in range(2)]
     (log, stretches), (again, others) = runs
     assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
     assert stretches == others

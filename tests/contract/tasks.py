@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY, TaskView
-from jobcast.schedulers.policies import TASKS
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import queued_s
+from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import COPIED
 from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 
-POLICIES = tuple(name for name in names_of(TASKS) if name not in ("mlf_rl", "device_rl"))
-"""All but those that need learned weights."""
+LEARNED = ("mlf_rl", "device_rl")
+"""Policies of networks, here of random weights, which may leave jobs in the queue for ever."""
 MOST_ROUNDS = 60
 CLOCK_DEPENDENT = ("decision_s",)
 
@@ -98,7 +100,8 @@ def task_job(rng, row):
 
 def check_tasks(name, seed):
     workload, times = case_of(name, seed)
-    policies = [Recorder(make_policy(name)) for _ in range(2)]
+    learned, settings = networks_of(arrays()) if name in LEARNED else None, drawn(name, seed)
+    policies = [Recorder(make_policy(name, learned, settings)) for _ in range(2)]
     log, again = (replay_tasks(workload, policy, last_seen, **times) for policy in policies)
     check_same(log, again, but=CLOCK_DEPENDENT)
     jobs, seen = workload.jobs, policies[0].seen

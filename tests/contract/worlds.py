@@ -162,7 +162,7 @@ def of_epochs(name, seed):
     ]
     workload = Workload(jobs, list(map(Outcome, alone_s)), pools, servers=base.workload.servers)
     round_s = times["period_s"] * (8.0 if name in SOLVED else 1.0)
-    restart_s, settings = min(times["restart_s"], 0.1 * round_s), drawn(rng, name)
+    restart_s, settings = min(times["restart_s"], 0.1 * round_s), drawn(name, seed)
     every = rng.choice((None, 1, 3)) if spec.kind == POOLS and not spec.preempts else None
     source = sources(rng, workload)["oracle" if spec.needs_every_job else rng.choice(("oracle", "conservative"))]
 
@@ -219,7 +219,7 @@ def of_tasks(name, seed):
     workload = Workload(jobs, whole.outcomes, pools)
     round_s = times.pop("round_s") * (3.0 if name in SOLVED else 1.0)
     times["restart_s"] = min(times["restart_s"], 0.1 * round_s)
-    settings = drawn(rng, name)
+    settings = drawn(name, seed)
     source = sources(rng, workload)["oracle" if spec.needs_every_job else rng.choice(("oracle", "conservative"))]
 
     def work(log):
