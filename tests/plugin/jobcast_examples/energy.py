@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyView
-from jobcast.schedulers.policies import ENERGY, PolicySpec
+from jobcast.schedulers.policies import ENERGY, TIMES, PolicySpec
 
 
 class Greenest:
@@ -31,5 +31,6 @@ policy = PolicySpec(
     kind=ENERGY,
     make=lambda given, settings: Greenest(),
     summary="the fewest joules an epoch",
+    asks=(TIMES,),
     preempts=False,
 )
