@@ -19,7 +19,7 @@ from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
 from jobcast.schedulers.policies import GOODPUT, ROUNDS
-from jobcast.schedulers.registry import make_local, make_policy, make_rule, names_of
+from jobcast.schedulers.registry import make_policy, make_rule, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
@@ -110,8 +110,7 @@ def pools_case(name, seed, draw=rows_of):
 def run_pools(name, case):
     workload, settings, _, source_of = case
     source, bare = source_of(), name.removesuffix(" locality")
-    make = make_local if workload.servers else make_policy
-    policy = Recorder(make(bare, source, settings))
+    policy = Recorder(make_policy(bare, source, settings, cells={} if workload.servers else None))
     return replay(workload, policy, source), policy
 
 
