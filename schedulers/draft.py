@@ -9,9 +9,14 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
 from jobcast.schedulers.tally import Tally, tally_of
+
+Floats = NDArray[np.float64]
 
 
 class Loads(dict[str, float]):
@@ -101,6 +106,14 @@ class Draft:
             gpus = loads[pool.name]
             reserved += gpus if gpus < room else room
         return self.free - reserved
+
+    def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
+        """GPUs that a pool asks for now, at most, and beside the former for each of some forecasts; see `left`."""
+        return self.pending_gpus(pool), self.unused_quota(pool), loads
+
+    def left(self) -> tuple[int, Sequence[int]]:
+        """GPUs that are left for `claims`, and by width (0, 1, ...) how many of them a job takes that borrows."""
+        return int(self.free), range(int(self.free) + 1)
 
     def roomy(self) -> Iterator[tuple[PoolView, float]]:
         """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""

@@ -102,8 +102,13 @@ class MilpSettings(Settings):
 class TurnSettings(Settings):
     """Of cells by turns."""
 
-    apart: Literal["cell", "buddy", "none"] = Field(default="buddy", description="what spare jobs keep away from")
     follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
+
+
+class PartSettings(TurnSettings):
+    """The same where parts of cells are lent that are in use."""
+
+    apart: Literal["cell", "buddy", "none"] = Field(default="buddy", description="what spare jobs keep away from")
 
 
 SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
@@ -116,7 +121,8 @@ def _spec(name: str, place: str, summary: str, settings: type[Settings] = Settin
 
 
 CELLS = Local("cells.placer:CellPlacer")
-TURNS = Local("cells.turns:TurnPlacer", TurnSettings)
+BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings)
+TURNS = Local("cells.turns:TurnPlacer", PartSettings)
 WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
     _spec("fcfs", "fcfs:Fcfs", "each pool in order of submission, nobody overtakes", local=CELLS, paper=""),
@@ -160,6 +166,7 @@ POOL_POLICIES = (
     _spec(
         *("sia_risk", "sia_risk:SiaRisk", "sia that prices what lending may cost the lender", SiaRiskSettings),
         asks=SIA_ASKS,
+        local=BLOCKS,
         paper="ours, after SIA",
     ),
     _spec(

@@ -141,14 +141,17 @@ class SiaRisk(Sia):
         if len(self._loads) != len(pools):
             self._loads = np.zeros((len(pools), len(self._horizons_s), len(LEVELS)))
             self._known.clear()
-        pending = np.array([draft.pending_gpus(pool) for pool in pools], np.float64)
-        unused = np.array([draft.unused_quota(pool) for pool in pools], np.float64)
-        for i in np.flatnonzero(pending < unused).tolist():
-            self._ask(i, pools[i].name, view.now_s)
+        free, costs = draft.left()
+        pending, unused, loads = np.zeros(len(pools)), np.zeros(len(pools)), np.zeros_like(self._loads)
+        for i, pool in enumerate(pools):
+            pending[i], unused[i], _ = draft.claims(pool, self._loads[i])
+            if pending[i] < unused[i]:
+                self._ask(i, pool.name, view.now_s)
+                loads[i] = draft.claims(pool, self._loads[i])[2]
         from jobcast.schedulers.sia_risk_kernels import overstays  # numba takes a second to import
 
-        table: Floats = overstays(pending, unused, self._loads, self._weights, int(draft.free), self._risks)
-        return table
+        table: Floats = overstays(pending, unused, loads, self._weights, free, self._risks)
+        return table if isinstance(costs, range) else table[costs]
 
     def _ask(self, number: int, pool: str, now_s: float) -> None:
         """Quantiles of a pool's loads; without bound where sharing is switched off."""

@@ -4,18 +4,20 @@ SIA, section 5.5, Figures 7 and 8: quotas in cells, reservations as cells given 
 and widths that are powers of two or whole servers, no job starts later than without sharing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
+
+import numpy as np
 
 from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
-from jobcast.schedulers.cells.buddy import Buddies, buddy_of
+from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
 from jobcast.schedulers.cells.floor import inside
 from jobcast.schedulers.cells.placer import CellDraft, CellPlacer, Held
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
-from jobcast.schedulers.cells.reservation import may_be_bound, out_of_reach
+from jobcast.schedulers.cells.reservation import Floats, Sizes, may_be_bound, out_of_reach, reserved, reserved_gpus
 from jobcast.schedulers.draft import Draft, Loads
 
 APART = ("cell", "buddy", "none")
@@ -140,12 +142,12 @@ class TurnDraft(CellDraft):
     def usable(self, loads: Loads, most: float = inf) -> float:
         """Width of the widest job that may be lent cells for a window, 0 where a reservation cannot be met."""
         floor = self._placer.floor
-        reserved = floor.reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
-        if reserved is None:
+        kept = floor.reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
+        if kept is None:
             return 0.0
-        self._reserved, self._parts = reserved, self._idle_parts(loads)
+        self._reserved, self._parts = kept, self._idle_parts(loads)
         room = floor.free.widest(self._placer.server_gpus)
-        floor.clear(reserved)
+        floor.clear(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
 
     def lend(self, job: Job) -> bool:
@@ -170,14 +172,38 @@ class TurnDraft(CellDraft):
 
     def _needs(self, pool: PoolView, loads: Loads) -> list[int]:
         """ReserveResourcesForFuture, Figure 8: GPUs of the cells of a quota that may have to be bound."""
-        placer, tree = self._placer, self._placer.own[pool.name].tree
-        unbound = [own for own in range(len(tree.roots)) if placer.floor.base(pool.name, own) is None]
-        if not unbound:
+        needed, sizes, queued_gpus = self._unbound(pool)
+        if not needed and not sizes:
             return []
         future_gpus = loads[pool.name]
+        return reserved(needed, sizes, queued_gpus + future_gpus, self.pending_gpus(pool) + future_gpus)
+
+    def _unbound(self, pool: PoolView) -> tuple[list[int], Sizes, int]:
+        """`may_be_bound`, and GPUs of the jobs whose turn is to come."""
+        placer, tree = self._placer, self._placer.own[pool.name].tree
+        unbound = [own for own in range(len(tree.roots)) if placer.floor.base(pool.name, own) is None]
         due = {cell.server for job, own in placer.due.values() if job.pool == pool.name for cell in own}
-        turns_gpus = placer.schedules[pool.name].queued_gpus + future_gpus
-        return may_be_bound(tree.roots, tree, unbound, due, turns_gpus, self.pending_gpus(pool) + future_gpus)
+        return *may_be_bound(tree, unbound, due), placer.schedules[pool.name].queued_gpus
+
+    def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
+        """See `Draft.claims`: in GPUs of cells that may have to be bound."""
+        needed, sizes, queued_gpus = self._unbound(pool)
+        pending = self.pending_gpus(pool)
+        most = float(sum(needed) + sum(gpus * count for gpus, count, _ in sizes))
+        now = reserved_gpus(needed, sizes, np.array(float(queued_gpus)), np.array(pending)).item()
+        return now, most, reserved_gpus(needed, sizes, queued_gpus + loads, pending + loads) - now
+
+    def left(self) -> tuple[int, Sequence[int]]:
+        """See `Draft.left`: in whole blocks, each as large as the largest cell that may have to be bound."""
+        floor, server_gpus = self._placer.floor, self._placer.server_gpus
+        unbound = (self._unbound(pool) for pool in self._view.pools.values())
+        block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)
+        free = [cell.gpus for cell in floor.free.blocks(1)]
+        pieces = max((gpus for gpus in free if gpus < block), default=0)
+        costs = [0] * (pieces + 1)
+        for width in range(pieces + 1, floor.free.widest(server_gpus) + 1):
+            costs.append(-(-sum(sizes_of(width, server_gpus)) // block) * block)
+        return sum(gpus for gpus in free if gpus >= block), costs
 
     def _idle_parts(self, loads: Loads) -> list[Part]:
         """Idle parts of bound cells that no turn comes to in the window, smaller ones first."""
