@@ -29,7 +29,7 @@ from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.pipelines.worlds import World
 from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
-from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
+from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import replay
 from jobcast.simulator.guard import Replaced
@@ -124,7 +124,7 @@ def simulate(
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     chosen = sources.make(spec) if rule_of.asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
-    rule = make_local(policy, source, read, scene.facts.cells) if on_cells else make_policy(policy, source, read)
+    rule = make_policy(policy, source, read, cells=scene.facts.cells if on_cells else None)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
