@@ -239,10 +239,11 @@ class ClusterState:
         pool = self._pools[job.pool]
         run = self._running.pop(job.seq)
         del self._filed[job.seq]
-        pool._hold(-run.grant.gpus, run.dedicated)
-        self._free_gpus += run.grant.gpus
-        if run.cells:
-            self._placements.take(run.cells)
+        gpus, cells, dedicated = run.grant
+        pool._hold(-gpus, dedicated)
+        self._free_gpus += gpus
+        if cells:
+            self._placements.take(cells)
         self._touched[job.pool] = pool
         return run
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jobcast.domain.jobs import Job
@@ -80,7 +81,7 @@ class Regimed(Separable):
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        super().leave(run, job, held)
+        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
         if job.training is not None:
             del self.regimes[job.seq]
 

@@ -50,7 +50,7 @@ class Separable:
         count = len(run.workload.jobs)
         for name in COLUMNS:
             setattr(self, name, column(count))
-        self.at_s = column(count, inf)
+        self.at_s, self.begun = column(count, inf), [0] * count
         self.heap: list[Milestone] = []
         self.begins = 0
 
@@ -60,7 +60,7 @@ class Separable:
     since_s: list[float]
     lost_s: list[float]
     at_s: list[float]
-    begun: list[float]
+    begun: list[int]
     starts: list[float]
     stops: list[float]
     moves: list[float]
@@ -113,7 +113,7 @@ class Separable:
             return
         when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
         self.at_s[seq] = when_s
-        heappush(self.heap, (when_s, int(self.begun[seq]), seq))
+        heappush(self.heap, (when_s, self.begun[seq], seq))
 
     def halt(self, seq: int, now_s: float) -> None:
         """A job holds nothing from now on."""
