@@ -143,7 +143,15 @@ class Goodput(Separable):
         return {**super().told(run), "duration_s": alone_s}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Jobs declare their work, and how well they do on each number of GPUs."""
+        """Jobs declare their work, and go on doing as well on each number of GPUs as they do in their phase."""
+        works = list(self.works)
+        for seq, job in run.cluster.active.items():
+            row, now = run.stream.row(job), self.phase[seq]
+            phases = works[row].phases
+            self.overdue(run, seq, phases[-1].until)
+            phase = replace(phases[now], until=self.goal[seq])
+            works[row] = replace(works[row], phases=(*phases[:now], phase))
+        self.works = works
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
