@@ -1,7 +1,7 @@
 """What a copy of a run costs: `Simulation.fork` of a cluster with so many active jobs, half of them running.
 
-Each run is taken to the instant at which all its jobs have been submitted, then copied again and again; the best and the
-median time of a copy in milliseconds of CPU are told, in truth and of what is believed.
+Each run is taken to the instant at which all its jobs have been submitted, then copied again and again; the best and
+the median time of a copy in milliseconds of CPU are told, in truth and of what is believed.
 
     python benchmarks/bench_forks.py [--jobs 2000] [--copies 40]
 """
@@ -16,7 +16,6 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.forecasts import Oracle
-from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
 from tests.simulator.energy import energy_cases
@@ -59,7 +58,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2000, help="active jobs")
     parser.add_argument("--copies", type=int, default=40, help="copies made of each run")
     options = parser.parse_args()
-    print(f"{'run':<20} {'active':>7} {'running':>8} {'truth, best':>12} {'median':>8} {'believed, best':>15} {'median':>8}")
+    print(
+        f"{'run':<20} {'active':>7} {'running':>8} {'truth, ms':>12} {'median':>8} {'believed, ms':>15} {'median':>8}"
+    )
     for name, make in RUNS.items():
         run = make(options.jobs).run(options.jobs - 1.0)
         truth = _copied(options.copies, run.fork)

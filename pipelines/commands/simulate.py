@@ -27,7 +27,7 @@ from jobcast.pipelines.forecast_specs import HELP
 )
 @options.loop_options
 @options.law_option
-@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission (elastic policies).")
+@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission.")
 @options.fit_options
 @options.overlap_option
 @options.degrade_option

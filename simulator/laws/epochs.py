@@ -212,7 +212,7 @@ class Epochs(Regimed):
         return {**super().told(run), "columns": columns}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes they have."""
+        """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes of now."""
         self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
         for seq in self.regimes:
             self.end_at(run, seq, float(self.true.epochs[run.stream.row(run.jobs[seq])]))

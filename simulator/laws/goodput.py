@@ -10,7 +10,7 @@ from jobcast.domain.goodput import Goodputs, Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import GOODPUT
 from jobcast.domain.policy import Grant, Policy
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.separable import Separable
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
@@ -167,6 +167,7 @@ def replay_goodput(
     pool: Pool,
     restart_s: float = RESTART_S,
     progress: Callable[[int, int], None] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> tuple[RunLog, list[list[Stretch]]]:
     """Run jobs that scale to completion in one pool; the log, and what each job ran. Raises as `engine.replay`.
 
@@ -176,7 +177,7 @@ def replay_goodput(
     policy : shares the GPUs out
     pool : whose GPUs they are
     restart_s : seconds that a change costs
-    progress : see `engine.replay`
+    progress, meters : see `engine.replay`
     """
     jobs = [
         Job(seq, f"{seq:09}", pool.name, work.submit_s, min(work.gpus, pool.quota), preemptible=True)
@@ -184,6 +185,6 @@ def replay_goodput(
     ]
     law = Goodput(works, restart_s)
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [pool])
-    log = replay(workload, policy, progress=progress, law=law)
+    log = replay(workload, policy, progress=progress, law=law, meters=meters)
     asked = np.array([work.gpus for work in works], dtype=np.int64)
     return replace(log, gpus=asked), [law.ran[seq] for seq in range(len(works))]
