@@ -397,8 +397,8 @@ class Tasks:
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
             metric[job, seen : epochs[job] + 1] = np.linspace(last, final, epochs[job] + 1 - seen)
-        believed = {"iterations": self.world.jobs.iterations, "epochs": epochs, "metric": metric, "fluctuation": 0.0}
-        self.world = self.world._replace(**believed)
+        iterations = self.world.jobs.iterations
+        self.world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric, fluctuation=0.0)
         self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
 
     def fork(self) -> Self:
