@@ -397,6 +397,7 @@ class Tasks:
             seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
             final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
             metric[job, seen : epochs[job] + 1] = np.linspace(last, final, epochs[job] + 1 - seen)
+        self._forecast = None  # forecasts stand as they are
         iterations = self.world.jobs.iterations
         self.world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric, fluctuation=0.0)
         self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
