@@ -216,8 +216,10 @@ class Epochs(Regimed):
         return {**super().told(run), "columns": columns}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Epochs take as long as they are believed to; jobs run as many as they declare."""
+        """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes of now."""
         self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
+        for seq in self.regimes:
+            self.end_at(run, seq, float(self.true.epochs[run.stream.row(run.jobs[seq])]))
         for seq, held in run.cluster.running.items():
             job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
             lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
