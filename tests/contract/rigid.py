@@ -18,8 +18,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.policies import GOODPUT, ROUNDS
-from jobcast.schedulers.registry import make_local, make_policy, make_rule, names_of
+from jobcast.schedulers.registry import make_local, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
@@ -43,7 +42,6 @@ OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
     *("fcfs locality", "hived locality", "sia locality"),
 )
-BY_ROUNDS = (*names_of(ROUNDS), *(f"{name} gavel" for name in names_of(ROUNDS)))
 NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
@@ -142,8 +140,6 @@ def check_cells(log, workload, decisions):
     for place, held in on_gpu.items():
         begins, ends = np.array(held).T
         assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
-
-
 
 
 def rounds_case(name, seed, draw=rows_of):
@@ -254,8 +250,6 @@ def check_counted(log, workload):
     assert len(spans) == len(workload.jobs)
 
 
-
-
 def scaling_case(name, seed, draw=rows_of):
     """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
     rng = rng_of(name, seed)
@@ -301,4 +295,3 @@ def check_scaling(name, seed):
             assert one.gpus in inside, "work without GPUs"
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
-
