@@ -18,7 +18,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.registry import make_local, make_policy, make_rule
+from jobcast.schedulers.registry import local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
@@ -40,9 +40,9 @@ from tests.contract.random_jobs import (
 
 OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
-    *("fcfs locality", "hived locality", "sia locality"),
+    *(f"{name} locality" for name in local_policies()),
 )
-NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
+NOT_LENT = tuple(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where in ("", " locality"))
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
 """Policies under which, by these forecasts, no job starts later than under fcfs."""
@@ -72,9 +72,12 @@ def settings_of(rng, name):
         "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
         "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
         "sia_preempt": {"resume_s": (0.0, 30.0)},
-        "sia locality": {"apart": ("cell", "buddy", "none"), "follow": (True, False)},
         "milp": {"time_limit_s": (600.0,), "search_tries": (200,)},
-    }.get(name, {})
+    }.get(name.removesuffix(" locality"), {})
+    if name.endswith("locality") and name.startswith("sia"):
+        options = {**options, "follow": (True, False)} | (
+            {"apart": ("cell", "buddy", "none")} if "_" not in name else {}
+        )
     return {key: rng.choice(values) for key, values in options.items() if name == "milp" or rng.random() < 0.5}
 
 
@@ -107,8 +110,7 @@ def pools_case(name, seed, draw=rows_of):
 def run_pools(name, case):
     workload, settings, _, source_of = case
     source, bare = source_of(), name.removesuffix(" locality")
-    make = make_local if workload.servers else make_policy
-    policy = Recorder(make(bare, source, settings))
+    policy = Recorder(make_policy(bare, source, settings, cells={} if workload.servers else None))
     return replay(workload, policy, source), policy
 
 

@@ -16,14 +16,14 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.pipelines.worlds import LIVING
 from jobcast.schedulers import policies as kinds
-from jobcast.schedulers.registry import BUILT_IN, names_of
+from jobcast.schedulers.registry import BUILT_IN, local_policies, names_of
 from tests.contract import elastic, energy, rigid, tasks, worlds
 
 RUNS = 10_000
 FEW, MANY = 1, 115
 SLOWER = {
     **dict.fromkeys(("shockwave", "ossp", "shockwave gavel", "ossp gavel"), 25),
-    **dict.fromkeys(("milp", "exact", "andreas", "sia_risk"), 25),
+    **dict.fromkeys(("milp", "exact", "andreas", "sia_risk", "sia_risk locality"), 25),
     **dict.fromkeys(names_of(kinds.TASKS), 40),
 }
 """Fewer experiments of policies that solve programmes, search, or are looked at task by task."""
@@ -48,7 +48,7 @@ CHECKS = {
         for name, spec in BUILT_IN.items()
         if spec.kind in living and (law == RUNTIME or name != NO_GRID)
     },
-    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in ("fcfs", "hived", "sia")},
+    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in local_policies()},
     **{(RUNTIME, f"{name} gavel"): rigid.check_rounds for name in names_of(kinds.ROUNDS)},
     **{
         (f"{SPEEDUP} by the engine", name): lambda name, seed: worlds.check(worlds.of_speedup(name, seed))
