@@ -105,7 +105,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(log: RunLog) -> dict[int, list[Stretch]]:
-    """By job, in order of time."""
+    """By job, in order of time; of those without any length, which one decision took back, one an instant."""
     found: defaultdict[int, dict[tuple[float, float], dict[int, float]]] = defaultdict(dict)
     spans = log.spans
     columns = (spans.job, spans.from_s, spans.until_s, spans.node, spans.gpus)
@@ -174,7 +174,8 @@ def of_epochs(name, seed):
         for row, held in stretches(log).items():
             job = workload.jobs[row]
             least = job.min_gpus or job.gpus if spec.kind == ELASTIC else job.gpus
-            assert all(least <= sum(one.on.values()) <= job.gpus for one in held), f"job {row}: {held}"
+            lasting = [one for one in held if one.until_s > one.from_s]
+            assert all(least <= sum(one.on.values()) <= job.gpus for one in lasting), f"job {row}: {lasting}"
             check_epochs(log, held, row, job, flat_s[row], cluster.kind_of, told["restart_s"])
 
     return Experiment(
@@ -208,6 +209,8 @@ def check_epochs(log, held, row, job, flat_s, kind_of, restart_s):
     """Time held over the time of an epoch is the job's epochs and those lost."""
     done, slack, dust = 0.0, 1e-6, EVENT_DUST_S + dust_s(log.end_s)
     for place, one in enumerate(held):
+        if one.until_s == one.from_s:
+            continue
         gpus, kinds = int(sum(one.on.values())), {int(kind_of[node]) for node in one.on}
         assert len(kinds) == 1, "a job is on nodes of two kinds"
         epoch_s = flat_s[kinds.pop(), gpus - 1]
