@@ -11,8 +11,8 @@ import pytest
 
 from jobcast.schedulers.policies import ENERGY
 from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.metrics import tardiness_s
+from papers.andreas.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 

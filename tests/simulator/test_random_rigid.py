@@ -22,7 +22,7 @@ from jobcast.schedulers.policies import GOODPUT, ROUNDS
 from jobcast.schedulers.registry import make_local, make_policy, make_rule, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
 from tests.simulator.random_jobs import (
