@@ -36,7 +36,10 @@ Progress = Callable[[int, int], None]
 
 
 class Meter(Protocol):
-    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`."""
+    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`.
+
+    One that watches has `watch(run)`, called when all of an instant has happened; it may fork the run.
+    """
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
@@ -104,6 +107,7 @@ class Simulation:
         self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
+        self._watching = [one.watch for one in self.meters if hasattr(one, "watch")]
         self._settle = getattr(self.law, "settle", None)
         self._place = getattr(self.law, "place", None)
 
@@ -116,6 +120,10 @@ class Simulation:
         """Seconds in which a job has held GPUs by now."""
         held = self.cluster.running.get(seq)
         return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
+
+    def start_s(self, seq: int) -> float:
+        """When a job was first given GPUs, seconds from the epoch; NaN before."""
+        return self._start_s[seq]
 
     def end_s(self, seq: int) -> float:
         """When a job ended, seconds from the epoch; NaN before."""
@@ -133,22 +141,23 @@ class Simulation:
         ----------
         believed_s : what is believed of run times alone, in seconds by job. With it the copy plays out what is
             believed now: run times, epoch times and sizes are as forecast or declared, forecasts stand still, and
-            nobody else arrives. Without it the copy goes on in truth.
+            nobody else arrives; meters that watch are left out. Without it the copy goes on in truth.
 
         Notes
         -----
         The policy is copied with all that it keeps, but for jobs, which do not change, and its source of forecasts.
         """
         fork = copy(self)
-        fork.stream, fork.law, fork.meters = self.stream.fork(), self.law.fork(), [one.fork() for one in self.meters]
+        fork.stream, fork.law = self.stream.fork(), self.law.fork()
+        fork.meters = [one.fork() for one in self.meters if believed_s is None or not hasattr(one, "watch")]
         fork.jobs = fork.stream.jobs
         for name in ("_start_s", "_end_s", "_held_s", "_dedicated", "_spans"):
             setattr(fork, name, getattr(self, name)[:])
-        fork.source, fork.history = self.source, deepcopy(self.history)
-        if believed_s is not None:
-            fork.source = None if self.source is None else Standing(self.source)
-            fork.history = None
-            fork.stream.next_s = inf
+        if believed_s is None:
+            fork.history = deepcopy(self.history)
+        else:
+            fork.source, fork.history = None if self.source is None else Standing(self.source), None
+            fork.stream.next_s, fork.stream.waits_for_ends = inf, False
         shared = {id(self.source): fork.source, id(self.history): fork.history}
         fork.policy = deepcopy(self.policy, shared)
         fork.cluster = self.cluster.fork(*fork._answers())
@@ -167,6 +176,8 @@ class Simulation:
         """
         if self._advance():
             self.carry_out(self.policy.decide(self.cluster))
+        for watch in self._watching:
+            watch(self)
 
     def look(self) -> ClusterState | None:
         """Go to the next instant at which the policy is asked, and see what it sees; None where all is over.
@@ -183,6 +194,16 @@ class Simulation:
         active, stream = self.cluster.active, self.stream
         while (active or stream.next_s < inf) and (until_s == inf or self.peek() <= until_s):
             self.step()
+        return self
+
+    def wait(self, until_s: float) -> "Simulation":
+        """Go on as `run`, then let the time up to an instant pass in which nothing happens; raises as `step`."""
+        self.run(until_s)
+        if self.now_s < until_s < inf:
+            before_s, self.now_s = self.now_s, until_s
+            self._pass_time(before_s)
+            if self.source is not None:
+                self.source.advance(until_s)
         return self
 
     def _advance(self) -> bool:
@@ -474,10 +495,10 @@ class Simulation:
 
 
 class Standing:
-    """Forecasts as of one instant, whatever time goes by."""
+    """Forecasts as of one instant, whatever time goes by; who keeps what is asked does not hear of it."""
 
     def __init__(self, source: ForecastSource) -> None:
-        self._source = source
+        self._source = getattr(source, "unheard", source)
 
     def advance(self, now_s: float) -> None:
         """They stand still."""

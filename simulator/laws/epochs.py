@@ -216,8 +216,10 @@ class Epochs(Regimed):
         return {**super().told(run), "columns": columns}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Epochs take as long as they are believed to; jobs run as many as they declare."""
+        """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes of now."""
         self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
+        for seq in self.regimes:
+            self.end_at(run, seq, float(self.true.epochs[run.stream.row(run.jobs[seq])]))
         for seq, held in run.cluster.running.items():
             job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
             lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
@@ -253,11 +255,13 @@ def elastic_jobs(jobs: Sequence[Job], times: EpochTimes, reference: NDArray[np.b
     to be as many times as fast as that.
     """
     here, gpus = np.arange(len(jobs)), np.array([job.gpus for job in jobs])
+    times = times._replace(epoch_s=_flat(times.epoch_s))
     least = np.array([job.min_gpus for job in jobs], dtype=np.float64)
     of_type = np.where(reference[:, None], times.epoch_s, np.inf).min(axis=1)
     epoch_s = np.where(np.isfinite(of_type).any(axis=1)[:, None], of_type, times.epoch_s.min(axis=1))
     counts = np.arange(1, epoch_s.shape[1] + 1)
-    able = np.isfinite(epoch_s) & (counts >= np.where(least > 0.0, least, gpus)[:, None])
+    fewest_of = np.minimum(np.where(least > 0.0, least, gpus), len(counts))  # no time is known on more
+    able = np.isfinite(epoch_s) & (counts >= fewest_of[:, None])
     fewest = able.argmax(axis=1)
     one_s = np.where(np.isfinite(epoch_s[:, 0]), epoch_s[:, 0], epoch_s[here, fewest] * (fewest + 1))
     up = np.maximum.accumulate(np.where(able, one_s[:, None] / epoch_s, 0.0), axis=1)

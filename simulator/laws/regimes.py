@@ -90,12 +90,17 @@ class Regimed(Separable):
         """Run times as believed; training jobs go on at the batch sizes that they have."""
         for seq, job in run.cluster.active.items():
             regimes = self.regimes.get(seq)
-            self.overdue(run, seq, believed_s(job) / (regimes.unit_s if regimes is not None else 1.0))
-            if regimes is not None:
-                shown = len(regimes.shown)
-                self.regimes[seq] = regimes._replace(
-                    true=regimes.true[: shown + 1], ends=(*regimes.ends[:shown], self.goal[seq])
-                )
+            self.end_at(run, seq, believed_s(job) / (regimes.unit_s if regimes is not None else 1.0))
+
+    def end_at(self, run: "Simulation", seq: int, work: float) -> None:
+        """So much work is believed to be all of a job's, and no other batch size to come."""
+        regimes = self.regimes.get(seq)
+        self.overdue(run, seq, work)
+        if regimes is not None:
+            shown = len(regimes.shown)
+            self.regimes[seq] = regimes._replace(
+                true=regimes.true[: shown + 1], ends=(*regimes.ends[:shown], self.goal[seq])
+            )
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
