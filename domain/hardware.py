@@ -115,7 +115,6 @@ class PoolsTable:
         return newest
 
 
-
 NO_QUOTAS = PoolsTable()
 
 
