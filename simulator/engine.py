@@ -23,7 +23,7 @@ from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
-from jobcast.simulator.log import RunLog, Spans, in_trace_order
+from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
@@ -470,8 +470,6 @@ class Simulation:
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
-        jobs, pools = self.jobs, tuple(self.workload.pools)
-        index = {pool.name: position for position, pool in enumerate(pools)}
         told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
         fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
         fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
@@ -479,15 +477,11 @@ class Simulation:
         log = RunLog(
             **{
                 "policy": self.name,
-                "pools": pools,
-                "submit_s": np.array([job.submit_s for job in jobs], dtype=np.float64),
+                **facts_of(self.jobs, self.stream.outcomes, self.workload.pools),
                 "start_s": np.array(self._start_s),
                 "end_s": np.array(self._end_s),
-                "duration_s": np.array([outcome.duration_s for outcome in self.stream.outcomes], dtype=np.float64),
-                "gpus": np.array([job.gpus for job in jobs], dtype=np.int64),
-                "pool": np.array([index[job.pool] for job in jobs], dtype=np.int64),
                 "dedicated": np.frombuffer(self._dedicated, dtype=np.bool_).copy(),
-                "spans": self._held(),
+                "spans": spans_of(self._spans),
                 "events": self.events,
                 "law": self.law.name,
                 **fields,
@@ -497,11 +491,6 @@ class Simulation:
             return log
         trace_submit_s = np.array([job.submit_s for job in self.workload.jobs], dtype=np.float64)
         return in_trace_order(log, np.array(self.stream.places, dtype=np.int64), trace_submit_s)
-
-    def _held(self) -> Spans:
-        """Spans in order of their ends."""
-        job, from_s, until_s, gpus, node = np.array(self._spans).reshape(-1, 5).T.copy()
-        return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
 
 
 class Standing:

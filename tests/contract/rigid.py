@@ -21,7 +21,7 @@ from jobcast.schedulers.cells.quotas import default_cells
 from jobcast.schedulers.registry import local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
 from tests.contract.drawn import drawn

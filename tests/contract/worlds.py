@@ -18,7 +18,6 @@ from jobcast.pipelines.worlds import CONCAVE
 from jobcast.schedulers.elastic.whole import WholeWidths
 from jobcast.schedulers.policies import ELASTIC, POOL, POOLS, ROUNDS
 from jobcast.schedulers.registry import find_policy, make_policy
-from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
@@ -26,6 +25,7 @@ from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
+from papers.andreas.accounting import cost_of_spans
 from tests.contract import elastic, energy, tasks
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
