@@ -163,7 +163,7 @@ def _by_rounds(
         raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
     workload, chosen = scene.workload if world is not None else round_workload(scene, mechanism), work.chosen
     asks = bool(find_of_kind(policy, ROUNDS).asks)
-    source = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
+    source: Any = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
     forecasts = source if asks else None
     rule: Any = (
         make_rule(policy, forecasts, settings)
