@@ -28,7 +28,7 @@ from jobcast.schedulers.registry import SHORT, find_policy
 from jobcast.simulator.workload import Workload
 
 DEFAULT_BASELINE = "fcfs"
-FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
+FACTS, DECIDE = ("files", "site"), ("own", "cells", "mechanism")
 """Parts of settings: what is replayed, and what a policy decides by."""
 
 

@@ -30,7 +30,7 @@ from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.pipelines.worlds import World
 from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
-from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
+from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
@@ -128,7 +128,7 @@ def simulate(
     chosen = sources.make(spec) if asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
     given = source if rule_of.asks else None
-    rule = make_local(policy, given, read, scene.facts.cells) if on_cells else make_policy(policy, given, read)
+    rule = make_policy(policy, given, read, cells=scene.facts.cells if on_cells else None)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()

@@ -6,6 +6,7 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan, ulp
@@ -111,7 +112,7 @@ class Simulation:
         self._start_s, self._end_s = [nan] * count, [nan] * count
         self._held_s = [0.0] * count
         self._dedicated = bytearray(count)
-        self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
+        self._spans = array("d")  # job, from, until, GPUs, node; one after the other
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
@@ -268,8 +269,7 @@ class Simulation:
         if come_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
-        before_s, self.now_s = self.now_s, max(now_s, self.now_s)
-        self._pass_time(before_s)
+        self._go_to(now_s)
         while due:
             due = law.due(now_s) if self._reach(due) and not alone else ()
         if arrivals:
@@ -281,8 +281,10 @@ class Simulation:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0
 
-    def _pass_time(self, before_s: float) -> None:
-        now_s = self.now_s
+    def _go_to(self, now_s: float) -> None:
+        """Time passes."""
+        before_s, now_s = self.now_s, max(now_s, self.now_s)
+        self.now_s = now_s
         self.cluster.advance(now_s)
         for pass_time in self._passing:
             pass_time(self, before_s, now_s)
@@ -329,7 +331,9 @@ class Simulation:
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
         seq = job.seq
-        self._count()
+        self.events += 1
+        for count in self._counting:
+            count(self)
         held = self.cluster.finish(job)
         if held is not None:
             self._hold_until_now(held)
@@ -413,9 +417,9 @@ class Simulation:
     def _apply(self, change: Mapping[int, Grant | None]) -> None:
         starts: list[tuple[Job, Grant]] = []
         moved: dict[int, Grant] = {}  # by seq, what jobs held that hold something else from now on
-        running = self.cluster.running
+        running, active = self.cluster.running, self.cluster.active
         for seq, grant in change.items():
-            job, held = self.known(seq), running.get(seq)
+            job, held = active.get(seq) or self.known(seq), running.get(seq)
             if held is None and grant is not None:
                 starts.append((job, grant))
             elif held is None:
@@ -493,9 +497,9 @@ class Simulation:
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
         if not grant.cells:
-            self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
+            self._spans.extend((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
-            self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
+            self._spans.extend((job.seq, start_s, now_s, cell.gpus, cell.server))
 
     @property
     def _where(self) -> str:
@@ -537,7 +541,7 @@ class Simulation:
 
     def _held(self) -> Spans:
         """Spans in order of their ends."""
-        job, from_s, until_s, gpus, node = np.array(self._spans, dtype=np.float64).reshape(-1, 5).T.copy()
+        job, from_s, until_s, gpus, node = np.array(self._spans).reshape(-1, 5).T.copy()
         return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
 
 

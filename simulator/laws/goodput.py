@@ -128,7 +128,7 @@ class Goodput(Separable):
         if old is not None:
             self._note(run, job, old)
             self.halt(seq, run.now_s)
-            self.stops[seq] += 1.0
+            self.stops[seq] += 1
         if new is not None:
             self.begin(seq)
             self.go_on(seq, run.now_s, self._phase(run, job).goodput[int(new.gpus) - 1], self.restart_s)
