@@ -194,8 +194,7 @@ class Simulation:
 
         Raises DecisionError for what cannot be held, or jobs that are not there.
         """
-        self.now_s = at_s
-        self._pass_time(at_s)
+        self._go_to(at_s)
         self._admit(self.stream.due(at_s))
         for seq, stand in known.items():
             job = self.known(seq)
@@ -240,8 +239,7 @@ class Simulation:
         """Go on as `run`, then let the time up to an instant pass in which nothing happens; raises as `step`."""
         self.run(until_s)
         if self.now_s < until_s < inf:
-            before_s, self.now_s = self.now_s, until_s
-            self._pass_time(before_s)
+            self._go_to(until_s)
             if self.source is not None:
                 self.source.advance(until_s)
         return self
