@@ -94,7 +94,7 @@ def test_completions_of_whole_jobs_by_registered_run_times(shell, run):
     words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--limit", "40")
     told = shell.json(*words, "--policy", "fcfs", "--predict", "--out", "told.csv")
     bare = shell.json(*words, "--policy", "fcfs")
-    rows = pl.read_csv("told.csv")
+    rows = pl.read_csv("told.csv", schema_overrides={"job_id": pl.String})
     assert (told["forecasts"], told["future"]) == ("registry", False)
     assert told["models"].keys() >= {"job-duration"}
     assert (bare["forecasts"], bare["models"]) == (None, {})
@@ -103,6 +103,6 @@ def test_completions_of_whole_jobs_by_registered_run_times(shell, run):
     alone = rows.filter(pl.col("waited_s") == 0.0)["predicted_jct_s"]
     assert alone.n_unique() > 1
     at, job = rows["submit_time"][20], rows["job_id"][20]
-    words = ("predict", "jct", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policy", "fcfs")
-    answer = shell.json(*words, "--at", f"{at:.6f}", "--job", job, "--futures", "10")
+    asked = ("predict", "jct", *words[1:-2], "--policy", "fcfs")
+    answer = shell.json(*asked, "--at", f"{at:.6f}", "--job", job, "--futures", "10")
     assert answer["answers"][0]["point_h"] * 3600 == pytest.approx(rows["predicted_jct_s"][20], abs=1.0)
