@@ -7,7 +7,6 @@ from typing import Protocol
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress
 
-
 LEAST_WEIGHT = 1e-6
 """Of jobs that nobody gives any weight: policies divide by it, and such a job comes after all others."""
 

@@ -94,7 +94,7 @@ def _check_futures(make: Make, law: str, seed: int, jobs: int, log: RunLog, told
     cut_s = float(np.median(log.submit_s))
     before = [one for one in told if one[0] < cut_s]
     for what, other in (("jobs to come", {"later": 1}), ("what is left of jobs", {"ended_by": (log, cut_s)})):
-        elsewhere = world(law, seed, jobs, cut_s=cut_s, **other)  # type: ignore[arg-type]
+        elsewhere = world(law, seed, jobs, cut_s=cut_s, **other)
         _, others = _run(make, elsewhere, f"{law}, seed {seed}, another future")
         seen = [one for one in others if one[0] < cut_s]
         assert seen == before, f"{law}, seed {seed}: it decides by {what}, which nobody can know yet"
@@ -280,7 +280,7 @@ def _tasks(rows: Sequence[_Row], longer: Sequence[float]) -> World:
     jobs = TaskJobs(
         submit_s=np.array([row.submit_s for row in rows]),
         deadline_s=np.array([row.submit_s + 2.0 * row.run_s for row in rows]),
-        urgency=1.0 + np.arange(count) % 10.0,
+        urgency=1.0 + (np.arange(count) % 10).astype(np.float64),
         target=np.full(count, 0.5),
         iterations=np.full(count, 100.0 * LATER),
         epoch_iterations=np.full(count, 50.0),

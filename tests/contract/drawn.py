@@ -33,7 +33,7 @@ FIXED = {
     "exact": {"time_limit_s": 600.0, "force_nodes": True},
     "shockwave": {"time_limit_s": 600.0},
 }
-"""No solver is cut short; an exact schedule that need not use its nodes may leave what is never due waiting for ever."""
+"""No solver is cut short; exact schedules use their nodes, or what is never due might wait for ever."""
 
 
 def drawn(name, seed):

@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
 from jobcast.simulator.engine import SAME_S
-from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
 from tests.contract.random_jobs import check_same, dust_s, rng_of, rows_of
+from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
 
 SPEED = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0], [1.0, 0.9]])
 MOST_LOOKS = 400
@@ -172,4 +171,3 @@ class Walk:
         top = np.maximum(rates, self.jobs.speedup.max())  # what a job may get done within the dust of the clock
         dust = top * dust_s(np.array([now_s + passed_s])) + 1e-9 * self.size_s[active]
         assert (np.abs(gained - rates * gets_on_s) <= dust).all(), "work done is not speed over time"
-

@@ -9,13 +9,12 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.schedulers.policies import ENERGY
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.metrics import tardiness_s
-from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
 
 MOST_PERIODS = 150
 EVENT_DUST_S = 2e-6
@@ -114,4 +113,3 @@ def check_job(log, workload, job, restart_s):
     owed = workload.jobs.epochs[job] + log.columns["lost_epochs"][job]
     assert abs(done - owed) <= dust * len(rows), "epochs done are not those owed"
     assert spans.until_s[rows[-1]] == log.end_s[job]
-

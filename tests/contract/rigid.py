@@ -18,7 +18,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.policies import GOODPUT, ROUNDS
+from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import local_policies, make_policy, make_rule, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
@@ -146,8 +146,6 @@ def check_cells(log, workload, decisions):
         assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
 
 
-
-
 def rounds_case(name, seed, draw=rows_of):
     """Workload, settings, nodes and forecasts of one run by rounds; some jobs train and change their batch size."""
     rng, counted = rng_of(name, seed), name.endswith(" gavel")
@@ -256,8 +254,6 @@ def check_counted(log, workload):
     assert len(spans) == len(workload.jobs)
 
 
-
-
 def scaling_case(name, seed, draw=rows_of):
     """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
     rng = rng_of(name, seed)
@@ -303,4 +299,3 @@ def check_scaling(name, seed):
             assert one.gpus in inside, "work without GPUs"
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
-

@@ -152,4 +152,3 @@ def check_rates(log, seen, round_s):
             else:
                 most = (round_s + dust_s(log.end_s)) / seconds_of(view, gpu_of, job)
                 assert gained <= most * (1 + 1e-9) + 1e-9
-

@@ -155,7 +155,8 @@ def of_epochs(name, seed):
     concave = True if name in CONCAVE else False if spec.kind == ELASTIC else None
     flat, total = spec.scope != POOL, int(there.sum())
     jobs, pools = in_pools(rng, base.workload, total, (able * there).max(axis=1).tolist(), flat=flat, elastic=concave)
-    flat_s = np.stack([true_s[:, kind, np.minimum(np.arange(total), gpus - 1)] for kind, gpus in enumerate(cluster.kind_gpus)], axis=1)  # fmt: skip
+    reach = [np.minimum(np.arange(total), gpus - 1) for gpus in cluster.kind_gpus]
+    flat_s = np.stack([true_s[:, kind, there_at] for kind, there_at in enumerate(reach)], axis=1)
     alone_s = [
         float(base.jobs.epochs[row] * flat_s[row, 0 if able[row, 0] else able[row].argmax(), job.gpus - 1])
         for row, job in enumerate(jobs)

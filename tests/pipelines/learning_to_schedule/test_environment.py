@@ -1,10 +1,14 @@
 """The environment around courses."""
 
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+
 import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.pipelines.learning_to_schedule import environment
 from jobcast.pipelines.learning_to_schedule.environment import LARGEST, Scheduling, offered
 from jobcast.pipelines.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, QueueCourse
 from jobcast.pipelines.learning_to_schedule.task_courses import AFTER_S, UNSCALED, TaskCourse
@@ -82,3 +86,10 @@ def test_what_is_seen_tells_the_choice():
 def test_options_are_refused():
     with pytest.raises(ConfigError, match="reset knows no option jobs"):
         env_of(ROWS).reset(options={"jobs": 3})
+
+
+def test_without_gymnasium_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    spec = spec_from_file_location("apart", environment.__file__)
+    with pytest.raises(ConfigError, match=r"needs Gymnasium, which the extra gym brings: pip install 'jobcast\[gym\]'"):
+        spec.loader.exec_module(module_from_spec(spec))
