@@ -21,6 +21,7 @@ from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.test_enriched import typed
 
+pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
   - {count: 3, gpus: 4, gpu_type: v100}
   - {count: 1, gpus: 2, gpu_type: v100}
