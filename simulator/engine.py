@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan, ulp
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,8 +54,25 @@ class Meter(Protocol):
         ...
 
 
+class Stand(NamedTuple):
+    """Where a job stands when a run begins amid things.
+
+    Attributes
+    ----------
+    done : work done, in the units of its law
+    grant : what it holds, None where it waits
+    since_s : since when, seconds from the epoch; NaN: from the beginning on
+    """
+
+    done: float = 0.0
+    grant: Grant | None = None
+    since_s: float = nan
+
+
 class Simulation:
-    """A workload that runs under a policy, from an empty cluster on; see `replay` for the parameters.
+    """A workload that runs under a policy, from an empty cluster on, or from where jobs stand: see `begin`.
+
+    For the parameters see `replay`.
 
     Attributes
     ----------
@@ -165,6 +182,28 @@ class Simulation:
         if believed_s is not None:
             fork.law.believe(fork, believed_s)
         return fork
+
+    def begin(self, at_s: float, known: Mapping[int, Stand]) -> "Simulation":
+        """Begin amid things, where the policy is asked next.
+
+        Parameters
+        ----------
+        at_s : the instant, seconds from the epoch; who is submitted by then is there
+        known : by seq, where such jobs stand, running ones in the order in which they started; others wait from their
+            submission on. Jobs that ended before are no part of the workload
+
+        Raises DecisionError for what cannot be held, or jobs that are not there.
+        """
+        self._go_to(at_s)
+        self._admit(self.stream.due(at_s))
+        for seq, stand in known.items():
+            job = self.known(seq)
+            if stand.grant is not None:
+                self._start(job, None, stand.grant)
+                self.cluster.since(job, at_s if isnan(stand.since_s) else stand.since_s)
+            self.law.stand(self, job, stand.done)
+        self._wake_s = at_s
+        return self
 
     def step(self) -> None:
         """Go to the next instant, and ask the policy there where it wants to be.
