@@ -222,7 +222,8 @@ class Tasks:
         self._stopped, self._put, self._spots, self._asked_s = [], {}, {}, None
         self._stale = self._measured = False
         self._turn(run)
-        self._end_at_once(run)
+        if limit:  # who ends for another reason is an event, after which the policy is asked
+            self._end_at_once(run)
 
     def _turn(self, run: "Simulation") -> None:
         """Tell the cluster of jobs that run whole from now on, or no more."""
