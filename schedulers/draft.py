@@ -191,8 +191,12 @@ class Draft:
             self._begin(job, Grant(job.gpus))
         return there
 
-    def lend(self, job: Job) -> bool:
-        """Start a pending job on spare GPUs, anybody's, if there is room; whether there was."""
+    def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
+        """Start a pending job on spare GPUs, anybody's, if there is room; whether there was.
+
+        `windows`: what others may need, the worst first; where jobs are placed, this one keeps out of the way of the
+        first that leaves it room, and has none if none does. Without, it is that of which `usable` was asked last.
+        """
         return self.start(job, dedicated=False)
 
     def start(self, job: Job, dedicated: bool = True) -> bool:

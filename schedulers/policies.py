@@ -136,7 +136,7 @@ class EnergyMechanism(Settings):
 class LocalitySite(Settings):
     """Where whole jobs are placed."""
 
-    locality: Flag = Field(default=False, description="place jobs in cells of servers")
+    locality: Flag = Field(default=False, description="place jobs in cells of servers; docs/locality.md tells who can")
 
 
 class PowerSite(Settings):
