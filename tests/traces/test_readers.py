@@ -36,8 +36,10 @@ def plugin(monkeypatch):
         entry = EntryPoint(name, value, "jobcast.readers")
         monkeypatch.setattr(readers, "entry_points", lambda *, group: [*installed, entry])
         monkeypatch.setattr(EntryPoint, "load", lambda self: globals()[value] if self == entry else load(self))
+        readers._entries.cache_clear()
 
-    return install
+    yield install
+    readers._entries.cache_clear()
 
 
 def test_the_canonical_form_is_tried_first():

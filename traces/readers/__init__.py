@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
@@ -186,6 +187,7 @@ def _read(reader: Reader, sources: Sequence[PathLike], timezone: str | None, str
         raise TraceError(f"{shown}: {who} fails ({_why(error)}); mend it or convert the file by hand") from error
 
 
+@cache
 def _entries() -> dict[str, EntryPoint]:
     found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     return {name: found[name] for name in sorted(found, key=lambda name: (name != FIRST, name))}

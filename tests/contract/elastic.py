@@ -10,15 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
+from jobcast.simulator.engine import SAME_S
+from tests.contract.random_jobs import check_same, dust_s, rng_of, rows_of
 from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
-from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
 
 SPEED = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0], [1.0, 0.9]])
-FEW, MANY = 2, 125
 MOST_LOOKS = 400
 
 
@@ -103,7 +102,7 @@ class Walk:
         self.run, self.state, self.jobs, self.size_s = run, run.state, run.jobs, size_s
 
     def go(self):
-        vain, dust = 0, 0.0
+        vain = 0
         while True:
             now_s, active = float(self.state.clock[CLOCK.now]), self._active()
             rates, done = self._look(active), self.state.done_s.copy()
@@ -115,11 +114,11 @@ class Walk:
             if submits:
                 self.run.submit(int(before[COUNT.arrived]) + 1)
             else:
-                self.run.advance(max(at_s, now_s) + dust)
+                self.run.advance(at_s if at_s > now_s else now_s + SAME_S)  # who is late comes with another's event
             passed_s = float(self.state.clock[CLOCK.now]) - now_s
             moved = passed_s > 0.0 or (self.state.count != before).any()
-            vain, dust = (0, 0.0) if moved else (vain + 1, 2.0**vain * np.spacing(now_s + 1.0))
-            assert vain < 60, "the run stands still"
+            vain = 0 if moved else vain + 1
+            assert vain < 9, "the run stands still"
             self._worked(active, rates, done, stalled_s, now_s, passed_s)
         assert self.state.count[COUNT.arrived] == len(self.size_s)
         assert np.isfinite(self.state.end_s).all()
@@ -172,18 +171,3 @@ class Walk:
         top = np.maximum(rates, self.jobs.speedup.max())  # what a job may get done within the dust of the clock
         dust = top * dust_s(np.array([now_s + passed_s])) + 1e-9 * self.size_s[active]
         assert (np.abs(gained - rates * gets_on_s) <= dust).all(), "work done is not speed over time"
-
-
-@pytest.mark.parametrize("name", names_of(ELASTIC))
-def test_a_few_elastic_workloads(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_elastic(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(ELASTIC))
-def test_many_elastic_workloads(name):
-    for seed in range(FEW, MANY):
-        with told(name, seed):
-            check_elastic(name, seed)

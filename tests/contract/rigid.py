@@ -18,14 +18,15 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.policies import GOODPUT, ROUNDS
+from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import local_policies, make_policy, make_rule, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
-from tests.simulator.random_jobs import (
+from tests.contract.drawn import drawn
+from tests.contract.random_jobs import (
     GPUS,
     Recorder,
     check_capacity,
@@ -36,7 +37,6 @@ from tests.simulator.random_jobs import (
     rng_of,
     rows_of,
     spans_by_job,
-    told,
 )
 
 OVER_POOLS = (
@@ -49,7 +49,6 @@ NOT_LENT = tuple(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where i
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
 """Policies under which, by these forecasts, no job starts later than under fcfs."""
 SERVER_GPUS = 8
-FEW, MANY = 1, {"over pools": 125, "by rounds": 70, "pollux": 150}
 MOST_ROUNDS = 60
 
 
@@ -118,8 +117,8 @@ def run_pools(name, case):
 
 
 def check_pools(name, seed):
-    case = pools_case(name, seed)
-    workload, _, forecasts, _ = case
+    workload, settings, forecasts, source_of = pools_case(name, seed)
+    case = workload, {**drawn(name, seed), **settings}, forecasts, source_of
     (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
     check_same(log, again)
     check_run(log, workload.jobs, resume_s=workload.resume_s)
@@ -145,21 +144,6 @@ def check_cells(log, workload, decisions):
     for place, held in on_gpu.items():
         begins, ends = np.array(held).T
         assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
-
-
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_a_few_workloads_over_pools(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_pools(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_many_workloads_over_pools(name):
-    for seed in range(FEW, MANY["over pools"]):
-        with told(name, seed):
-            check_pools(name, seed)
 
 
 def rounds_case(name, seed, draw=rows_of):
@@ -215,7 +199,7 @@ def training_of(rng, work_s, round_s):
 
 def check_rounds(name, seed):
     workload, settings, nodes, rule, rates = rounds_case(name, seed)
-    policy = name.removesuffix(" gavel")
+    settings, policy = {**drawn(name, seed), **settings}, name.removesuffix(" gavel")
 
     def forecasts():
         return Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
@@ -270,21 +254,6 @@ def check_counted(log, workload):
     assert len(spans) == len(workload.jobs)
 
 
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_a_few_workloads_by_rounds(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_rounds(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_many_workloads_by_rounds(name):
-    for seed in range(FEW, MANY["by rounds"]):
-        with told(name, seed):
-            check_rounds(name, seed)
-
-
 def scaling_case(name, seed, draw=rows_of):
     """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
     rng = rng_of(name, seed)
@@ -310,7 +279,8 @@ def scaling_case(name, seed, draw=rows_of):
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
     pool = Pool("all", gpus)
-    runs = [replay_goodput(works, make_policy(name, None, times), pool, times["restart_s"]) for _ in range(2)]
+    settings = {**drawn(name, seed), **times}
+    runs = [replay_goodput(works, make_policy(name, None, settings), pool, times["restart_s"]) for _ in range(2)]
     (log, stretches), (again, others) = runs
     assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
     assert stretches == others
@@ -329,18 +299,3 @@ def check_scaling(name, seed):
             assert one.gpus in inside, "work without GPUs"
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_a_few_workloads_that_scale(name):
-    for seed in range(2):
-        with told(name, seed):
-            check_scaling(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_many_workloads_that_scale(name):
-    for seed in range(2, MANY["pollux"]):
-        with told(name, seed):
-            check_scaling(name, seed)
