@@ -160,7 +160,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        POOLS: Kind("over pools", laws.RUNTIME, TrainingFiles, site=LocalitySite, methods=("lane", "key", "decide")),
+        POOLS: Kind("over pools", laws.RUNTIME, TrainingFiles, site=LocalitySite),
         ROUNDS: Kind("by rounds", laws.RUNTIME, TrainingFiles, RoundMechanism, LocalitySite, methods=()),
         GOODPUT: Kind("of jobs that scale", laws.GOODPUT, TrainingFiles, site=LocalitySite, methods=()),
         ELASTIC: Kind("of elastic jobs", laws.SPEEDUP, SizeFiles, ElasticMechanism, methods=()),

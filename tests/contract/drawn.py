@@ -40,7 +40,8 @@ def drawn(name, seed):
     """Settings of a policy, each drawn or left as it is; those that the world tells (files, scenarios) are left."""
     (bare, *how), rng, found = name.split(), rng_of(f"settings {name}", seed), {}
     spec = find_policy(bare)
-    fields = (spec.local.settings if how == ["locality"] else spec.settings).model_fields
+    cells = spec.local.settings.model_fields if how == ["locality"] else {}
+    fields = {**spec.settings.model_fields, **cells}
     for key, field in fields.items():
         values = BY_NAME.get(key) or (
             get_args(field.annotation)

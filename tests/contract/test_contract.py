@@ -15,7 +15,7 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.pipelines.worlds import LIVING
 from jobcast.schedulers import policies as kinds
-from jobcast.schedulers.registry import BUILT_IN, names_of
+from jobcast.schedulers.registry import BUILT_IN, local_policies, names_of
 from tests.contract import elastic, energy, rigid, tasks, worlds
 
 RUNS = 10_000
@@ -46,7 +46,7 @@ CHECKS = {
         for name, spec in BUILT_IN.items()
         if spec.kind in living and (law == RUNTIME or name != NO_GRID)
     },
-    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in ("fcfs", "hived", "sia")},
+    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in local_policies()},
     **{(RUNTIME, f"{name} gavel"): rigid.check_rounds for name in names_of(kinds.ROUNDS)},
     **{
         (f"{SPEEDUP} by the engine", name): lambda name, seed: worlds.check(worlds.of_speedup(name, seed))
