@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 class Loads(dict[str, float]):
     """GPUs that pools will ask for within a window beside what is pending: by pool, each asked when it is needed."""
 
+    __slots__ = ("_ask", "horizon_s")
+
     def __init__(self, horizon_s: float, ask: Callable[[str, float], float]) -> None:
         self.horizon_s, self._ask = horizon_s, ask
 
@@ -38,7 +40,10 @@ class Draft:
     free : idle GPUs left
     """
 
-    __slots__ = ("_allocated", "_changes", "_dedicated", "_pending", "_started", "_tally", "_view", "_waiting", "free")
+    __slots__ = (
+        *("_allocated", "_changes", "_dedicated", "_narrowest", "_pending", "_started", "_tally", "_view", "_waiting"),
+        "free",
+    )
 
     def __init__(self, view: View) -> None:
         self.free = view.free_gpus
@@ -48,6 +53,7 @@ class Draft:
         self._allocated: dict[str, float] = {}  # changes by pool
         self._dedicated: dict[str, float] = {}
         self._pending: dict[str, float] = {}
+        self._narrowest: dict[float, float] = {}  # by lane
         self._waiting: Sequence[PoolView] | None = None
         self._tally: Tally | None = None
 
@@ -80,7 +86,8 @@ class Draft:
 
     def due(self) -> Iterable[tuple[PoolView, Job]]:
         """Jobs whose pool's quota is theirs now, the first of each pool, that fit the idle GPUs; in any order."""
-        return [(pool, job) for pool, job in self.ready() if job.gpus <= self.free] if self.free > 0 else ()
+        free = self.free
+        return [row for row in self.ready() if row[1].gpus <= free] if free > 0 else ()
 
     def pledged(self, slack: float = 0.0) -> float:
         """GPUs that cannot be lent, whatever is forecast: what pending jobs claim of unused quota.
@@ -132,7 +139,10 @@ class Draft:
 
         Jobs started in this decision count as pending still: at least one pending job is that wide or was.
         """
-        return self.tally.narrowest(max_lane)
+        width = self._narrowest.get(max_lane)
+        if width is None:
+            width = self._narrowest[max_lane] = self.tally.narrowest(max_lane)
+        return width
 
     def firsts(self, max_gpus: float, max_lane: float) -> Iterator[tuple[PoolView, Job]]:
         """First pending job, of each pool that has one, that is narrow enough, in lanes up to `max_lane`; any order."""
@@ -144,7 +154,7 @@ class Draft:
     def anybody(self, max_gpus: float, max_lane: float) -> bool:
         """Whether any pending job is narrow enough, in lanes up to `max_lane`."""
         if not self._started:
-            return self.tally.narrowest(max_lane) <= max_gpus
+            return self.narrowest(max_lane) <= max_gpus
         return next(self.firsts(max_gpus, max_lane), None) is not None
 
     def head(self, pool: PoolView) -> Job | None:
@@ -186,13 +196,17 @@ class Draft:
 
     def dedicate(self, job: Job) -> bool:
         """Start a pending job in its pool's quota if there is room; whether there was."""
-        there = job.gpus <= self.own_room(self._view.pools[job.pool])
+        there = job.gpus <= self.unused_quota(self._view.pools[job.pool])
         if there:
             self._begin(job, Grant(job.gpus))
         return there
 
-    def lend(self, job: Job) -> bool:
-        """Start a pending job on spare GPUs, anybody's, if there is room; whether there was."""
+    def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
+        """Start a pending job on spare GPUs, anybody's, if there is room; whether there was.
+
+        `windows`: what others may need, the worst first; where jobs are placed, this one keeps out of the way of the
+        first that leaves it room, and has none if none does. Without, it is that of which `usable` was asked last.
+        """
         return self.start(job, dedicated=False)
 
     def start(self, job: Job, dedicated: bool = True) -> bool:

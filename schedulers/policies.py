@@ -136,7 +136,7 @@ class EnergyMechanism(Settings):
 class LocalitySite(Settings):
     """Where whole jobs are placed."""
 
-    locality: Flag = Field(default=False, description="place jobs in cells of servers")
+    locality: Flag = Field(default=False, description="place jobs in cells of servers; docs/locality.md tells who can")
 
 
 class PowerSite(Settings):
@@ -160,7 +160,7 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        POOLS: Kind("over pools", laws.RUNTIME, TrainingFiles, site=LocalitySite, methods=("lane", "key", "decide")),
+        POOLS: Kind("over pools", laws.RUNTIME, TrainingFiles, site=LocalitySite),
         ROUNDS: Kind("by rounds", laws.RUNTIME, TrainingFiles, RoundMechanism, LocalitySite, methods=()),
         GOODPUT: Kind("of jobs that scale", laws.GOODPUT, TrainingFiles, site=LocalitySite, methods=()),
         ELASTIC: Kind("of elastic jobs", laws.SPEEDUP, SizeFiles, ElasticMechanism, methods=()),

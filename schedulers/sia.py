@@ -99,8 +99,9 @@ class Sia(Placed):
         last = self._windows[-1][0]
         if draft.narrowest(last) > draft.free or not draft.anybody(draft.free - draft.pledged(self._slack), last):
             return
+        ask = partial(self._future_gpus, view)
         for lane, horizon_s in self._windows:
-            loads = Loads(horizon_s, partial(self._future_gpus, view))
+            loads = Loads(horizon_s, ask)
             while (job := self._next_spare(draft, lane, loads)) is not None:
                 draft.lend(job)
 
@@ -118,7 +119,7 @@ class Sia(Placed):
             return inf
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
         future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
-        return future + self._slack * view.pools[pool].quota
+        return future + self._slack * view.pools[pool].quota if self._slack > 0 else future
 
 
 def _windows(

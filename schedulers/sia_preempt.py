@@ -115,10 +115,6 @@ class SiaPreempt:
         self._errors.arrived(job)
         return STOPPABLE if job.preemptible else 1 + self._forecasts.duration_bin(job)
 
-    def key(self, job: Job) -> float:
-        """All alike: ties go by submission."""
-        return 0.0
-
     def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7."""
         draft = RecallDraft(view)

@@ -20,7 +20,8 @@ With exact forecasts and a budget of 0 it lends exactly what SIA lends, and slow
 expect the worst it equals `fcfs` at any budget below the relief (or the run times of the last bin, if shorter).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import inf
 
@@ -32,7 +33,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.candidates import Candidates
-from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.draft import Draft, Loads
 from jobcast.schedulers.sia import Sia
 
 BUDGET_MIN = 6.0
@@ -113,11 +114,21 @@ class SiaRisk(Sia):
         overstay = self._overstay(draft, view)
         for lane in range(len(self._horizons_s)):
             while (job := self._next_borrower(draft, lane, overstay)) is not None:
-                draft.lend(job)
+                if not draft.lend(job, self._expected(lane, view.now_s)):
+                    break
                 self._started(job)
                 if not self._anybody(draft):
                     return
                 overstay = self._overstay(draft, view)
+
+    def _expected(self, lane: int, now_s: float) -> Iterator[Loads]:
+        """Loads of a window, from the highest level down."""
+        for level in reversed(range(len(LEVELS))):
+            yield Loads(self._horizons_s[lane], partial(self._load, level, now_s))
+
+    def _load(self, level: int, now_s: float, pool: str, horizon_s: float) -> float:
+        shares = self._switches.shares(pool, horizon_s, now_s)
+        return self._uncertain.load_quantiles(pool, horizon_s, LEVELS)[level] if shares else inf
 
     def _anybody(self, draft: Draft) -> bool:
         """Whether any job could borrow what is idle if nobody came for it."""

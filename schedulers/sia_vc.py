@@ -50,10 +50,6 @@ class SiaVc:
             )
         return 0
 
-    def key(self, job: Job) -> float:
-        """All alike: ties go by submission."""
-        return 0.0
-
     def decide(self, view: View) -> Decision:
         """One pass of Figure 6."""
         if self._plan is None:

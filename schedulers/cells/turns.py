@@ -150,9 +150,11 @@ class TurnDraft(CellDraft):
         floor.clear(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
 
-    def lend(self, job: Job) -> bool:
+    def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
         """Start a job of at most the width that is usable: in the smallest part that holds it, else on free blocks."""
         floor, sizes = self._placer.floor, self._sizes(job)
+        if windows and not any(self.usable(loads) >= job.gpus for loads in windows):
+            return False
         part = next((part for part in self._parts if part[0] >= sum(sizes)), None)
         if part is None:
             floor.hold(self._reserved)

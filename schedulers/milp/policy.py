@@ -49,14 +49,6 @@ class Milp:
         self._order: list[int] = []
         self._next = 0
 
-    def lane(self, job: Job) -> int:
-        """One lane."""
-        return 0
-
-    def key(self, job: Job) -> float:
-        """All alike: ties go by submission."""
-        return 0.0
-
     def decide(self, view: View) -> Decision:
         """Start what is due, and be woken for the next."""
         if self._plan is None:

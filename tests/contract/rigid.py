@@ -74,10 +74,6 @@ def settings_of(rng, name):
         "sia_preempt": {"resume_s": (0.0, 30.0)},
         "milp": {"time_limit_s": (600.0,), "search_tries": (200,)},
     }.get(name.removesuffix(" locality"), {})
-    if name.endswith("locality") and name.startswith("sia"):
-        options = {**options, "follow": (True, False)} | (
-            {"apart": ("cell", "buddy", "none")} if "_" not in name else {}
-        )
     return {key: rng.choice(values) for key, values in options.items() if name == "milp" or rng.random() < 0.5}
 
 

@@ -56,15 +56,20 @@ def test_odd_quotas_are_cells(scene):
 
 def test_policies_and_baselines_without_locality_are_refused_before_anything_is_read(shell):
     asked = ("--trace", "none.csv", "--set", "locality=true")
-    line = shell.refuses("simulate", *asked, "--policy", "fcfs", "--baseline", "mmfs")
-    assert line == "--baseline mmfs knows no locality; choose from fcfs, hived, sia, none"
-    assert "policy ssf knows no locality" in shell.refuses("simulate", *asked, "--policy", "ssf")
+    line = shell.refuses("simulate", *asked, "--policy", "fcfs", "--baseline", "las")
+    assert line.startswith("--baseline: policy las knows no locality; choose from fcfs, ssf, sjf, ")
+    assert line.endswith(", or none")
+    line = shell.refuses("simulate", *asked, "--policy", "sia_vc", "--forecasts", "oracle")
+    assert "sia_vc knows no locality (it plans GPUs ahead by number, and cells may be in pieces then)" in line
 
 
-def test_settings_that_a_policy_has_without_locality_alone_are_told_apart(shell, csv):
+def test_settings_of_cells_are_refused_where_nothing_is_placed_in_them(shell, csv):
     trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
-    line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "locality=true", "--set", "slack=.1")
-    assert line == "policy sia with locality: setting slack: not known; known: apart, follow, switches, tick_s"
+    line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "apart=none")
+    assert line.startswith("policy sia: setting apart: not known; known: order, slack, switches, tick_s, windows_min")
+    asked = ("--trace", trace, "--set", "locality=true")
+    line = shell.refuses("simulate", *asked, "--policy", "mmfs", "--set", "apart=none")
+    assert line == "policy mmfs with locality: setting apart: not known; known: strict"
 
 
 @pytest.fixture
@@ -95,9 +100,9 @@ def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--policies", "mmfs"), "policy mmfs knows no locality; choose from fcfs, hived, sia"),
-        (("--policies", "sia", "--baseline", "ssf"), "--baseline ssf knows no locality"),
-        (("--policies", "sia", "--set", "slack=.1"), "setting slack: no policy of sia knows it with locality"),
+        (("--policies", "las"), "policy las knows no locality; choose from fcfs, ssf"),
+        (("--policies", "sia", "--baseline", "las"), "--baseline: policy las knows no locality"),
+        (("--policies", "mmfs", "--set", "apart=none"), "setting apart: no policy of mmfs knows it with locality"),
     ],
 )
 def test_backtests_on_servers_refuse_what_knows_none(shell, apart, words, message):

@@ -332,7 +332,7 @@ raising = PolicyFactory(Raising, uses_forecasts=False)
     [
         ("nothing", "is None and makes no policy", 2),
         ("gone", "does not load (AttributeError", 2),
-        ("empty", "makes object, which has no lane, key, decide", 2),
+        ("empty", "makes object, which has no decide", 2),
         ("torn", "cannot be made (KeyError: 'quota')", 2),
         ("raising", "raised ZeroDivisionError: division by zero", 1),
     ],
