@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import means
-from jobcast.pipelines.commands.table_predictors import promote_curves
+from jobcast.pipelines.commands.predictor_options import name_of, promote_curves
 from jobcast.pipelines.forecast_specs import CURVES
 
 
@@ -121,8 +120,8 @@ def promote_model(
     if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
         raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
     options.check_places(json_to, (trace_path, pools_path))
-    if trace_path is not None and means(name, CURVES):
-        promote_curves(ctx, (model, ref), trace_path, alias, force, allow_overlap, json_to)
+    if trace_path is not None and name_of(name) == CURVES:
+        promote_curves(ctx, model, ref)
         return
     if trace_path is not None:
         check_known("models promote --trace", model, PREDICTORS)

@@ -7,10 +7,8 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import means, tell, training
-from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
-from jobcast.pipelines.commands.table_predictors import train_curves, train_epoch_time
-from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
+from jobcast.pipelines.commands.predictor_options import TRAIN, name_of, tell, training
+from jobcast.pipelines.forecast_specs import REGIME
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.retraining import Schedule
@@ -128,15 +126,8 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
-    window = (from_s, until_s)
-    if means(predictor, CURVES):
-        train_curves(ctx, trace_path, window, algorithm, pairs, asked["seed"], json_to)
-        return
-    if means(predictor, EPOCH_TIME):
-        train_epoch_time(ctx, trace_path, window, pairs, asked["seed"], json_to)
-        return
-    if predictor in SCHEDULERS:
-        train_scheduler(ctx, predictor, trace_path, window, asked["tune"], pairs, asked["seed"], json_to)
+    if act := TRAIN.get(name_of(predictor)):
+        act(ctx)
         return
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
     from jobcast.traces.readers import read_trace
@@ -147,7 +138,8 @@ def command(
     given = options.settings_for(predictor, REGIME, pairs)
     settings = TrainSettings(horizons_min=parse_horizons(horizons), given=given, **asked)
     check_tune(predictor, algorithm, settings.tune)
-    with training(ctx, predictor, (trace_path,), json_to) as (home, step):
+    window = (from_s, until_s)
+    with training(ctx) as (home, step):
         trace = read_trace(trace_path)
         if schedule is None:
             from jobcast.pipelines.model_tables import training_table as table
@@ -159,7 +151,7 @@ def command(
             from jobcast.pipelines.lifecycle.tables import retraining_table as table
 
             result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
-    tell(ctx, result, json_to, table(result))
+    tell(ctx, result, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
