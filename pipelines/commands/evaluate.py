@@ -6,13 +6,7 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import (
-    EVALUATE,
-    name_of,
-    place_options,
-    refuse_others,
-    score_options,
-)
+from jobcast.pipelines.commands import predictor_options as predictors
 from jobcast.pipelines.forecast_specs import REGIME
 
 DRAWS = 400
@@ -26,8 +20,8 @@ DRAWS = 400
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
-@place_options
-@score_options
+@predictors.place_options
+@predictors.score_options
 @options.set_option
 @options.seed_option
 @click.option("--out", metavar="DIR", type=options.FILE, help="Write tables and plots into this folder.")
@@ -65,10 +59,10 @@ def command(
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
-    if act := EVALUATE.get(name_of(predictor)):
+    if act := predictors.EVALUATE.get(predictors.name_of(predictor)):
         act(ctx)
         return
-    refuse_others(ctx, predictor)
+    predictors.refuse_others(ctx, predictor)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_version

@@ -6,14 +6,7 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import (
-    PREDICT,
-    name_of,
-    needed_instant,
-    place_options,
-    question_options,
-    refuse_others,
-)
+from jobcast.pipelines.commands import predictor_options as predictors
 
 
 @click.command(name="predict")
@@ -21,8 +14,8 @@ from jobcast.pipelines.commands.predictor_options import (
 @options.trace_option()
 @click.option("--at", "at_s", type=options.Instant(), help="The instant; nothing after it is read. Of traces.")
 @click.option("--from", "from_s", type=options.Instant(), help="jct: the replay's beginning; earlier jobs are history.")
-@place_options
-@question_options
+@predictors.place_options
+@predictors.question_options
 @options.set_option
 @options.seed_option
 @options.json_option
@@ -48,11 +41,11 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
       jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
-    if act := PREDICT.get(name_of(predictor)):
+    if act := predictors.PREDICT.get(predictors.name_of(predictor)):
         act(ctx)
         return
-    refuse_others(ctx, predictor, ("at_s", "seed"))
-    at_s = needed_instant(ctx)
+    predictors.refuse_others(ctx, predictor, ("at_s", "seed"))
+    at_s = predictors.needed_instant(ctx)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.predicting import predict_at, prediction_table

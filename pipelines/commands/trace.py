@@ -175,15 +175,9 @@ def generate_trace(
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
+    from jobcast.traces import generators
     from jobcast.traces.canonical import write_trace
     from jobcast.traces.cluster_file import write_cluster
-    from jobcast.traces.generators import (
-        generate,
-        generate_courses,
-        generate_nodes,
-        generate_profiles,
-        generate_tasks,
-    )
     from jobcast.traces.job_curves import write_job_curves
     from jobcast.traces.pools import write_pools
     from jobcast.traces.profiles import write_profiles
@@ -193,15 +187,15 @@ def generate_trace(
     files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
     options.check_places(None, files={"--out": out, **files})
     settings = options.settings_of(pairs)
-    trace, pools = generate(kind, seed, settings)
-    tasks = generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    trace, pools = generators.generate(kind, seed, settings)
+    tasks = generators.generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
     makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
         "pools_out": (lambda: pools, write_pools),
-        "regimes_out": (lambda: generate_courses(kind, trace, seed, settings), write_courses),
+        "regimes_out": (lambda: generators.generate_courses(kind, trace, seed, settings), write_courses),
         "tasks_out": (lambda: tasks and tasks[0], write_tasks),
         "curves_out": (lambda: tasks and tasks[1], write_job_curves),
-        "profiles_out": (lambda: generate_profiles(kind, settings), write_profiles),
-        "cluster_out": (lambda: generate_nodes(kind, settings), write_cluster),
+        "profiles_out": (lambda: generators.generate_profiles(kind, settings), write_profiles),
+        "cluster_out": (lambda: generators.generate_nodes(kind, settings), write_cluster),
     }
     made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
