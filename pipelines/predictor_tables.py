@@ -102,7 +102,12 @@ def _figure(*path: str, show: Callable[[Any], str] = number) -> Show:
 
 def _ends(figure: str, show: Shown = number) -> Show:
     """A cell that shows the interval of a figure."""
-    return lambda block: between(*((block.get("intervals") or {}).get(figure) or (None, None)), show)
+
+    def cell(block: Block) -> str:
+        low, high = (block.get("intervals") or {}).get(figure) or (None, None)
+        return between(low, high, show)
+
+    return cell
 
 
 def _table(

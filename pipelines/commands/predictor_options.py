@@ -6,6 +6,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ OF_JOBS = ("from_s", "until_s", "pairs")
 """Parameters that go with a predictor of other tables, too, where these are of a trace's jobs."""
 WHY: Mapping[str, Mapping[str, str]] = {
     CURVES: {
-        "pools_path": "nothing is replayed",
+        "pools": "nothing is replayed",
         "from_s": "curves have no calendar",
         "until_s": "curves have no calendar",
         "at_s": "curves have no calendar, a running job's file holds what was seen of it",
@@ -211,21 +212,14 @@ def _predict_curves(ctx: click.Context) -> None:
     tell(ctx, result, prediction_table(result))
 
 
-def promote_curves(ctx: click.Context, name: str, number: int) -> None:
-    """Compare a version with the one it would replace on a file of curves, and promote it."""
-    asked = ctx.params
+def curves_comparison(ctx: click.Context) -> Callable[..., dict[str, Any]]:
+    """How `jobcast models promote` compares versions on a file of curves."""
     refuse_others(ctx, CURVES, ("name", "alias", "force", "allow_overlap"))
-    from jobcast.pipelines.learning_curves.promoting import promote_curves, promotion_table, refuse
-    from jobcast.pipelines.tidying import tidy_home
+    from jobcast.pipelines.learning_curves.promoting import compare
     from jobcast.traces.learning_curves import read_learning_curves
 
-    table, console = read_learning_curves(asked["trace_path"]), options.console_of(ctx)
-    how = {"force": asked["force"], "allow_overlap": asked["allow_overlap"], "home": tidy_home(console)}
-    told = promote_curves(name, number, asked["alias"], table, **how)
-    if not told["compared"]:
-        console.note(f"nothing was compared: it is {asked['alias']} already")
-    options.table_or_json(told, asked["json_to"], promotion_table(told), console)
-    refuse(told)
+    table = read_learning_curves(ctx.params["trace_path"])
+    return partial(compare, table=table, allow_overlap=ctx.params["allow_overlap"])
 
 
 def _train_epoch_time(ctx: click.Context) -> None:

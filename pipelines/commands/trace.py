@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
 
 
@@ -92,14 +91,7 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
 @options.json_option
 @click.pass_context
 def speedups(
-    ctx: click.Context,
-    step_times: Path,
-    out: Path,
-    fit: str,
-    most_gpus: int,
-    gpus_per_node: int,
-    pairs: tuple[str, ...],
-    json_to: str | None,
+    ctx: click.Context, /, step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str | None, **asked: Any
 ) -> None:
     """Make a table of speedups from a CSV of measured step times.
 
@@ -114,15 +106,10 @@ def speedups(
     from jobcast.pipelines.speedups import make_speedups, speedups_text
 
     options.check_places(json_to, (step_times,), {"--out": out})
-    sizes = {}
-    for pair in pairs:
-        app, equals, size = pair.partition("=")
-        if not equals or not app:
-            raise ConfigError(f"--batch-size {pair}: write --batch-size APP=N")
-        sizes[app] = size
-    result = make_speedups(step_times, out, fit, most_gpus, gpus_per_node, sizes)
+    sizes = options.settings_of(pairs, "--batch-size", "APP=N")
+    result = make_speedups(step_times, out, batch_sizes=sizes, **asked)
     console = options.console_of(ctx)
-    console.note(f"{out}: {len(result['apps'])} models, 1 to {most_gpus} GPUs")
+    console.note(f"{out}: {len(result['apps'])} models, 1 to {asked['most_gpus']} GPUs")
     options.table_or_json(result, json_to, speedups_text(result), console)
 
 
@@ -221,13 +208,7 @@ def generate_trace(
 @options.strict_option
 @click.pass_context
 def convert_trace(
-    ctx: click.Context,
-    format_name: str,
-    sources: tuple[Path, ...],
-    out: Path,
-    pools_out: Path | None,
-    timezone: str | None,
-    strict: bool,
+    ctx: click.Context, /, format_name: str, sources: tuple[Path, ...], out: Path, pools_out: Path | None, **asked: Any
 ) -> None:
     """Convert a trace of FORMAT to the canonical form; auto looks at what the sources hold.
 
@@ -254,7 +235,7 @@ def convert_trace(
     from jobcast.pipelines.conversion import AUTO, convert
 
     options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    done = convert(format_name, sources, out, pools_out, timezone, strict)
+    done = convert(format_name, sources, out, pools_out, **asked)
     trace, console = done.trace, options.console_of(ctx)
     read_as = f", read as {done.format_name}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")
