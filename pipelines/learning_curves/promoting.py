@@ -1,19 +1,19 @@
 """`jobcast models promote accuracy-curve:N --trace FILE`: both versions on curves that neither saw."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation.curves import curve_errors, pooled
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
+from jobcast.pipelines.finished_jobs import of_file
 from jobcast.pipelines.learning_curves.evaluating import refuse_trained
 from jobcast.pipelines.learning_curves.training import PREFIXES
 from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.wording import brief
-from jobcast.traces.learning_curves import CurveTable, LearningCurve
+from jobcast.traces.learning_curves import CurveTable
 
 DRAWS = 2000
 ENDS = (0.025, 0.975)
@@ -47,7 +47,8 @@ def compared(candidate: Any, held: Any, table: CurveTable) -> dict[str, dict[str
     """By share of the epochs seen: figures of both, and the interval of the mean difference of their errors."""
     found = {}
     for prefix in PREFIXES:
-        ours, theirs = (_errors(model, table, table.curves, prefix) for model in (candidate, held))
+        with of_file(table.path):
+            ours, theirs = (curve_errors(model, table.curves, prefix) for model in (candidate, held))
         difference = np.asarray(ours["mae"]) - np.asarray(theirs["mae"])
         drawn = difference[np.random.default_rng(0).integers(difference.size, size=(DRAWS, difference.size))]
         found[f"{prefix:g}"] = {
@@ -73,10 +74,3 @@ def comparison_lines(told: Mapping[str, Any]) -> list[str]:
 def _pair(both: Mapping[str, Any], between: str) -> str:
     """The candidate's error and the other's."""
     return between.join(brief(both[name]["mae"]) for name in (CANDIDATE, HELD))
-
-
-def _errors(model: Any, table: CurveTable, curves: Sequence[LearningCurve], prefix: float) -> dict[str, Any]:
-    try:
-        return curve_errors(model, curves, prefix)
-    except TrainingError as error:
-        raise TrainingError(f"{table.path}: {error}") from error

@@ -18,7 +18,7 @@ from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools
 from jobcast.pipelines.forecast_specs import check_known
 from jobcast.pipelines.lifecycle import drift_rules as rules
-from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
+from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
 from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
@@ -126,8 +126,7 @@ def _observed(
         columns.append(rules.input_columns(model, trace, begin, end, pools))
         if progress:
             progress(number + 1, len(weeks) + 1)
-    kinds: dict[str, type[Rows]] = {name: type(rows) for name, rows in parts[0].items()}
-    return {name: kind.joined([part[name] for part in parts]) for name, kind in kinds.items()}, columns
+    return joined(parts), columns
 
 
 def _training(
