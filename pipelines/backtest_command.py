@@ -122,7 +122,7 @@ def run_backtest(
         "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
-        "inputs": _provenance(experiments, results),
+        "inputs": [scene.provenance() for scene in _scenes_of(experiments, results)],
         "configuration": {
             "settings": dict(request.settings),
             **({} if request.law is None else {"law": request.law}),
@@ -214,10 +214,6 @@ def _scenes_of(experiments: Sequence[Experiment], results: Sequence[backtest.Cel
     met = dict.fromkeys((window, rule.kind, rule.scope) for window, rule in rules)
     scenes = [experiments[window].scene(kind, scope) for window, kind, scope in met]
     return list({id(scene): scene for scene in scenes}.values())
-
-
-def _provenance(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[dict[str, Any]]:
-    return [scene.provenance() for scene in _scenes_of(experiments, results)]
 
 
 def _notes(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[str]:

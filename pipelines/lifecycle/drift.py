@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switch
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import Registry, open_registry
@@ -15,7 +14,7 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.forecast_specs import check_known
 from jobcast.pipelines.lifecycle import drift_rules as rules
 from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
@@ -86,7 +85,8 @@ def drift(
     check_known("drift", reference[0], rules.LIMITS)
     registry = open_registry(home)
     version, trace = registry.resolve(*reference), gpu_jobs(trace)
-    span = _span(version, trace, from_s, until_s)
+    why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
+    span = Span(*stretch_of(trace, from_s, until_s, version.train_until_s, "look at", why))
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
     check_tests(trace, span.from_s, span.until_s)
     known = trace.between(None, span.until_s)
@@ -102,17 +102,6 @@ def drift(
     return Drift(
         _told(version, trace, span, weeks, nominal, switches, rule or rules.SwitchRule(), pools, overlap), switches
     )
-
-
-def _span(version: ModelVersion, trace: Trace, from_s: float | None, until_s: float | None) -> Span:
-    begin = version.train_until_s if from_s is None else from_s
-    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
-    if begin >= end:
-        raise ConfigError(
-            f"{trace.source.path}: nothing to look at from {iso(begin)} until {iso(end)}; {version} was trained until "
-            f"{iso(version.train_until_s)}, --from must lie before --until"
-        )
-    return Span(begin, end)
 
 
 def _observed(

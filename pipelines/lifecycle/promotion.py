@@ -11,7 +11,7 @@ from typing import Any
 import joblib
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, PromotionError, RegistryError
+from jobcast.domain.errors import PromotionError, RegistryError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
@@ -21,7 +21,7 @@ from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import to_json, write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
@@ -158,13 +158,8 @@ def compare(
     that cannot be compared.
     """
     trace, contest = gpu_jobs(window.trace), Contest.of(registry, candidate, champion)
-    begin = contest.unseen_from_s if window.from_s is None else window.from_s
-    end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
-    if begin >= end:
-        raise ConfigError(
-            f"{trace.source.path}: nothing to compare on from {iso(begin)} until {iso(end)}; --from (the latest end "
-            "of a training, where it is not given) must lie before --until (the end of the trace)"
-        )
+    why = "--from (the latest end of a training, where it is not given) must lie before --until (the end of the trace)"
+    begin, end = stretch_of(trace, window.from_s, window.until_s, contest.unseen_from_s, "compare on", why)
     overlap = [refuse_overlap(version, begin, end, window.allow_overlap) for version in (candidate, champion)]
     check_tests(trace, begin, end)
     known = trace.between(None, end)
