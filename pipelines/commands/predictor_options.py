@@ -63,7 +63,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 
 
 place_options = options.several(
-    _of(JCT, "--policy", metavar="NAME", help="elastic policy that is replayed."),
+    _of(JCT, "--policy", metavar="NAME", help="policy that is replayed, any of `jobcast policies`."),
+    _of(JCT, "--pools", type=options.FILE, help="quotas, CSV pool,gpus[,from]."),
+    _of(JCT, "--forecasts", metavar="KIND", help="of run times, as of simulate; not of elastic policies."),
     _of(JCT, "--gpus", type=click.IntRange(min=1), help="a flat cluster of N GPUs."),
     _of(JCT, "--cluster", "cluster_path", type=options.FILE, help="a cluster file."),
     _of(JCT, "--futures", type=click.IntRange(min=2), help="futures drawn for a job; default 200."),
@@ -82,7 +84,8 @@ score_options = options.several(
 )
 question_options = options.several(
     _of(JCT, "--job", metavar="ID|new", help="a job of the trace, or new for one submitted then."),
-    _of(JCT, "--ask-gpus", metavar="N,N", help="most GPUs of the new job, one answer each."),
+    _of(JCT, "--pool", metavar="NAME", help="the new job's pool."),
+    _of(JCT, "--ask-gpus", metavar="N,N", help="GPUs of the new job, one answer each."),
     _of(JCT, "--size-s", type=options.Finite(min=0, min_open=True), help="its work, seconds on one GPU."),
     _of(JCT, "--model", metavar="NAME", help="its model."),
     _of(JCT, "--by", metavar="TIME", help="the chance that it has finished by then."),
