@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 COVERAGE = 0.95
 """Share of the windows whose load the estimate shall reach, where nothing else is asked for."""
-FIRST_WEEKS = 3.0
 
 
 ALGORITHMS = (
@@ -150,12 +149,13 @@ def command(
             from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
             from jobcast.pipelines.lifecycle.tables import retraining_table as table
 
-            result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
+            asked = {"predictor": predictor, "algorithm": algorithm, "schedule": schedule, "settings": settings}
+            result = walk_forward(Walk.of(trace, *window, home=home, **asked), step)
     tell(ctx, result, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
-    from jobcast.pipelines.lifecycle.retraining import Schedule, parse_every
+    from jobcast.pipelines.lifecycle.retraining import FIRST_WEEKS, Schedule, parse_every
 
     if retrain is None:
         for option, value in (("--first", first_weeks), ("--window-days", window_days)):

@@ -116,22 +116,12 @@ class Walk:
     home: Path
 
     @classmethod
-    def of(
-        cls,
-        predictor: str,
-        algorithm: str | None,
-        trace: Trace,
-        from_s: float | None,
-        until_s: float | None,
-        schedule: Schedule,
-        settings: TrainSettings,
-        home: Path,
-    ) -> "Walk":
+    def of(cls, trace: Trace, from_s: float | None, until_s: float | None, **rest: Any) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
         trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
-        return cls(predictor, algorithm, trace.between(None, end_s), begin_s, end_s, schedule, settings, home)
+        return cls(trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
     def stretches(self) -> list[Stretch]:
         """Trainings in order of time. Raises TrainingError where there is none."""
