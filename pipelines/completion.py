@@ -43,6 +43,8 @@ def believed_now(run: Simulation) -> Believed:
     times = RunTimes(source)  # type: ignore[arg-type]
 
     def seconds(job: Job) -> float:
+        if job.training is None:
+            return float(source.duration_s(job))  # type: ignore[union-attr]
         told = run.law.service(run, job)
         return times.total_s(ActiveJob(job, told.held_s, told.run_s, job.seq in run.cluster.running, told.progress))
 

@@ -26,6 +26,7 @@ from jobcast.pipelines.job_forecasts import (
     keep_sizes,
     keeping_accuracies,
 )
+from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, needs_run_times, simulate
 from jobcast.pipelines.sources import seen_by, trust
@@ -54,7 +55,6 @@ from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
 from jobcast.simulator.engine import Meter
 from jobcast.simulator.log import Floats
-from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

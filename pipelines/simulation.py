@@ -24,6 +24,7 @@ from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
+from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
@@ -35,7 +36,6 @@ from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
-from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"

@@ -182,7 +182,7 @@ class Draft:
 
     def own_room(self, pool: PoolView) -> float:
         """Width of the widest job that there is room for in a pool's quota."""
-        return self.unused_quota(pool)
+        return pool.quota - self.dedicated(pool)
 
     def dedicate(self, job: Job) -> bool:
         """Start a pending job in its pool's quota if there is room; whether there was."""

@@ -211,6 +211,10 @@ class ClusterState:
         if grant.cells:
             self._placements.give(job, grant.cells)
 
+    def since(self, job: Job, start_s: float) -> None:
+        """A job has held what it holds since an instant."""
+        self._running[job.seq] = self._running[job.seq]._replace(start_s=start_s)
+
     def promote(self, job: Job, grant: Grant) -> None:
         """Count a job that runs on spare GPUs against its pool's quota from now on."""
         self._running[job.seq] = self._running[job.seq]._replace(grant=grant)

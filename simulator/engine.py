@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan, ulp
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
-from jobcast.simulator.log import RunLog, Spans, in_trace_order
+from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
@@ -54,8 +54,25 @@ class Meter(Protocol):
         ...
 
 
+class Stand(NamedTuple):
+    """Where a job stands when a run begins amid things.
+
+    Attributes
+    ----------
+    done : work done, in the units of its law
+    grant : what it holds, None where it waits
+    since_s : since when, seconds from the epoch; NaN: from the beginning on
+    """
+
+    done: float = 0.0
+    grant: Grant | None = None
+    since_s: float = nan
+
+
 class Simulation:
-    """A workload that runs under a policy, from an empty cluster on; see `replay` for the parameters.
+    """A workload that runs under a policy, from an empty cluster on, or from where jobs stand: see `begin`.
+
+    For the parameters see `replay`.
 
     Attributes
     ----------
@@ -165,6 +182,28 @@ class Simulation:
         if believed_s is not None:
             fork.law.believe(fork, believed_s)
         return fork
+
+    def begin(self, at_s: float, known: Mapping[int, Stand]) -> "Simulation":
+        """Begin amid things, where the policy is asked next.
+
+        Parameters
+        ----------
+        at_s : the instant, seconds from the epoch; who is submitted by then is there
+        known : by seq, where such jobs stand, running ones in the order in which they started; others wait from their
+            submission on. Jobs that ended before are no part of the workload
+
+        Raises DecisionError for what cannot be held, or jobs that are not there.
+        """
+        self._go_to(at_s)
+        self._admit(self.stream.due(at_s))
+        for seq, stand in known.items():
+            job = self.known(seq)
+            if stand.grant is not None:
+                self._start(job, None, stand.grant)
+                self.cluster.since(job, at_s if isnan(stand.since_s) else stand.since_s)
+            self.law.stand(self, job, stand.done)
+        self._wake_s = at_s
+        return self
 
     def step(self) -> None:
         """Go to the next instant, and ask the policy there where it wants to be.
@@ -470,8 +509,6 @@ class Simulation:
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
-        jobs, pools = self.jobs, tuple(self.workload.pools)
-        index = {pool.name: position for position, pool in enumerate(pools)}
         told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
         fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
         fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
@@ -479,15 +516,11 @@ class Simulation:
         log = RunLog(
             **{
                 "policy": self.name,
-                "pools": pools,
-                "submit_s": np.array([job.submit_s for job in jobs], dtype=np.float64),
+                **facts_of(self.jobs, self.stream.outcomes, self.workload.pools),
                 "start_s": np.array(self._start_s),
                 "end_s": np.array(self._end_s),
-                "duration_s": np.array([outcome.duration_s for outcome in self.stream.outcomes], dtype=np.float64),
-                "gpus": np.array([job.gpus for job in jobs], dtype=np.int64),
-                "pool": np.array([index[job.pool] for job in jobs], dtype=np.int64),
                 "dedicated": np.frombuffer(self._dedicated, dtype=np.bool_).copy(),
-                "spans": self._held(),
+                "spans": spans_of(self._spans),
                 "events": self.events,
                 "law": self.law.name,
                 **fields,
@@ -497,11 +530,6 @@ class Simulation:
             return log
         trace_submit_s = np.array([job.submit_s for job in self.workload.jobs], dtype=np.float64)
         return in_trace_order(log, np.array(self.stream.places, dtype=np.int64), trace_submit_s)
-
-    def _held(self) -> Spans:
-        """Spans in order of their ends."""
-        job, from_s, until_s, gpus, node = np.array(self._spans).reshape(-1, 5).T.copy()
-        return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
 
 
 class Standing:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -104,6 +105,17 @@ class Goodput(Separable):
         self.goal[seq] = phase.until
         self.go_on(seq, run.now_s, phase.goodput[int(run.cluster.running[seq].grant.gpus) - 1])
         return False
+
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """A job has done so much where the run begins, and is in the phase of that."""
+        phases = self.works[run.stream.row(job)].phases
+        self.phase[job.seq] = min(sum(phase.until <= done for phase in phases), len(phases) - 1)
+        self.goal[job.seq] = inf
+        super().stand(run, job, done)
+        phase, held = self._phase(run, job), run.cluster.running.get(job.seq)
+        self.goal[job.seq] = phase.until
+        if held is not None:
+            self.go_on(job.seq, run.now_s, phase.goodput[int(held.grant.gpus) - 1])
 
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """A job uses whole GPUs, and no more than its goodput is known for."""

@@ -89,18 +89,18 @@ class Regimed(Separable):
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Run times as believed; training jobs go on at the batch sizes that they have."""
         for seq, job in run.cluster.active.items():
-            regimes = self.regimes.get(seq)
-            self.end_at(run, seq, believed_s(job) / (regimes.unit_s if regimes is not None else 1.0))
+            if job.training is None:
+                self.overdue(run, seq, believed_s(job))
+            else:
+                self.end_at(run, seq, believed_s(job) / self.regimes[seq].unit_s)
 
     def end_at(self, run: "Simulation", seq: int, work: float) -> None:
-        """So much work is believed to be all of a job's, and no other batch size to come."""
-        regimes = self.regimes.get(seq)
+        """So much work is believed to be all of a training job's, and no other batch size to come."""
         self.overdue(run, seq, work)
-        if regimes is not None:
-            shown = len(regimes.shown)
-            self.regimes[seq] = regimes._replace(
-                true=regimes.true[: shown + 1], ends=(*regimes.ends[:shown], self.goal[seq])
-            )
+        regimes = self.regimes[seq]
+        shown = len(regimes.shown)
+        ends = (*regimes.ends[:shown], self.goal[seq])
+        self.regimes[seq] = regimes._replace(true=regimes.true[: shown + 1], ends=ends)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

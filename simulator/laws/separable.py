@@ -130,6 +130,21 @@ class Separable:
         self.begins += 1
         self.starts[seq] += 1
 
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """A job has done so much where the run begins, and what it holds it has held before."""
+        seq = job.seq
+        while self.goal[seq] <= done and not self.reach(run, job):
+            pass
+        self.work[seq] = done
+        if seq in run.cluster.running:
+            self.go_on(seq, run.now_s, self.rate[seq])
+        elif done > 0.0:
+            self.starts[seq] = self.stops[seq] = 1
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """A job is at its milestone; each law says what comes then."""
+        raise NotImplementedError
+
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
         self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
@@ -158,8 +173,10 @@ class Separable:
 
     def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
         """A job's work ends there from now on, or any moment where it has done more."""
-        self.goal[seq] = max(goal, self.done(seq, run.now_s) + OVERDUE)
-        self.expect(seq)
+        done = (self.done(seq, run.now_s) if self.rate[seq] else self.work[seq]) + OVERDUE
+        self.goal[seq] = goal if goal > done else done
+        if self.rate[seq]:
+            self.expect(seq)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

@@ -196,6 +196,10 @@ class Tasks:
             self._kernels.stop(self.world, self.state, seq, self._now_s)
             self._stopped.append(seq)
 
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """Refused: what tasks did to one another before is not told by what they have done."""
+        raise ConfigError(f"job {job.job_id}: jobs of tasks begin in an empty cluster; let the run begin before them")
+
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """Its GPUs are free since it reached its end."""
 

@@ -33,14 +33,14 @@ FIXED = {
     "exact": {"time_limit_s": 600.0, "force_nodes": True},
     "shockwave": {"time_limit_s": 600.0},
 }
-"""No solver is cut short; exact schedules use their nodes, or what is never due might wait for ever."""
+"""No solver is cut short; an exact schedule that need not use its nodes may leave for ever what is never due."""
 
 
 def drawn(name, seed):
     """Settings of a policy, each drawn or left as it is; those that the world tells (files, scenarios) are left."""
     (bare, *how), rng, found = name.split(), rng_of(f"settings {name}", seed), {}
     spec = find_policy(bare)
-    fields = (spec.local.settings if how == ["locality"] else spec.settings).model_fields
+    fields = spec.settings.model_fields | (spec.local.settings.model_fields if how == ["locality"] else {})
     for key, field in fields.items():
         values = BY_NAME.get(key) or (
             get_args(field.annotation)

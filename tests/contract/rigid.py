@@ -18,11 +18,10 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.policies import ROUNDS
-from jobcast.schedulers.registry import local_policies, make_policy, make_rule, names_of
+from jobcast.schedulers.registry import local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
 from tests.contract.drawn import drawn
@@ -43,7 +42,6 @@ OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
     *(f"{name} locality" for name in local_policies()),
 )
-BY_ROUNDS = (*names_of(ROUNDS), *(f"{name} gavel" for name in names_of(ROUNDS)))
 NOT_LENT = tuple(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where in ("", " locality"))
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}

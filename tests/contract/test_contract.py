@@ -8,6 +8,7 @@ kinds share, `rigid`, `elastic`, `energy` and `tasks` those of one kind, with wh
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -15,16 +16,17 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.pipelines.worlds import LIVING
 from jobcast.schedulers import policies as kinds
-from jobcast.schedulers.registry import BUILT_IN, names_of
+from jobcast.schedulers.registry import BUILT_IN, local_policies, names_of
 from tests.contract import elastic, energy, rigid, tasks, worlds
 
 RUNS = 10_000
-FEW, MANY = 2, 140
+FEW, MANY = 1, 115
 SLOWER = {
     **dict.fromkeys(("shockwave", "ossp", "shockwave gavel", "ossp gavel"), 25),
-    **dict.fromkeys(("milp", "exact", "andreas"), 25),
+    **dict.fromkeys(("milp", "exact", "andreas", "sia_risk", "sia_risk locality"), 25),
+    **dict.fromkeys(names_of(kinds.TASKS), 40),
 }
-"""Of policies that solve programmes or search: fewer experiments."""
+"""Fewer experiments of policies that solve programmes, search, or are looked at task by task."""
 NO_GRID = "milp"
 """Plans on a grid on which all run times must lie; those of epochs and tasks do not."""
 OWN = {
@@ -46,7 +48,7 @@ CHECKS = {
         for name, spec in BUILT_IN.items()
         if spec.kind in living and (law == RUNTIME or name != NO_GRID)
     },
-    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in ("fcfs", "hived", "sia")},
+    **{(RUNTIME, f"{name} locality"): rigid.check_pools for name in local_policies()},
     **{(RUNTIME, f"{name} gavel"): rigid.check_rounds for name in names_of(kinds.ROUNDS)},
     **{
         (f"{SPEEDUP} by the engine", name): lambda name, seed: worlds.check(worlds.of_speedup(name, seed))
@@ -80,6 +82,21 @@ def test_a_few_experiments(law, name):
 @pytest.mark.parametrize(("law", "name"), CHECKS)
 def test_many_experiments(law, name):
     check_many(law, name, many(law, name))
+
+
+@pytest.mark.parametrize(
+    ("made", "name"), [(worlds.of_epochs, "las"), (worlds.of_tasks, "las"), (worlds.of_speedup, "srsf")]
+)
+def test_what_does_not_hold_is_found(made, name):
+    """Half of the time held, or so many GPUs as there are not, in an otherwise sound log."""
+    experiment = made(name, 3)
+    log = experiment.run()
+    spans = log.spans
+    short = replace(spans, until_s=spans.from_s + 0.5 * (spans.until_s - spans.from_s))
+    with pytest.raises(AssertionError):
+        experiment.work(replace(log, spans=short))
+    with pytest.raises(AssertionError, match="more GPUs than there are"):
+        worlds.check_held(replace(log, spans=replace(spans, gpus=spans.gpus + log.total_gpus)), experiment)
 
 
 def test_they_are_as_many_as_they_should_be():

@@ -18,7 +18,6 @@ from jobcast.pipelines.worlds import CONCAVE
 from jobcast.schedulers.elastic.whole import WholeWidths
 from jobcast.schedulers.policies import ELASTIC, POOL, POOLS, ROUNDS
 from jobcast.schedulers.registry import find_policy, make_policy
-from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
@@ -26,6 +25,7 @@ from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
+from papers.andreas.accounting import cost_of_spans
 from tests.contract import elastic, energy, tasks
 from tests.contract.drawn import drawn
 from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
@@ -105,7 +105,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(log: RunLog) -> dict[int, list[Stretch]]:
-    """By job, in order of time."""
+    """By job, in order of time; of those without any length, which one decision took back, one an instant."""
     found: defaultdict[int, dict[tuple[float, float], dict[int, float]]] = defaultdict(dict)
     spans = log.spans
     columns = (spans.job, spans.from_s, spans.until_s, spans.node, spans.gpus)
@@ -130,7 +130,7 @@ def in_pools(rng, workload, total, widest, *, flat, elastic=None):
     return jobs, pools
 
 
-def made_in(rng, spec, source, *, round_s, restart_s, settings):
+def made_in(spec, source, settings, *, round_s, restart_s):
     """A policy as it is asked in a law that it shares with others."""
     if spec.kind == ROUNDS:
         return make_policy(spec.name, source, {**settings, "round_s": round_s, "restart_s": restart_s})
@@ -146,42 +146,43 @@ def few_rows(name):
     return lambda rng, widest, **how: rows_of(rng, widest, **{**how, "most_jobs": most, "least_s": 1e-3})[:most]
 
 
+def on_unlike_nodes(rng, spec, base):
+    """Jobs of epochs as gangs or elastic jobs, and (n_jobs, n_kinds, n_gpus) seconds an epoch on any number of GPUs."""
+    cluster, true_s = base.cluster, base.true_s
+    there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+    able, total = np.isfinite(true_s[:, :, 0]), int(there.sum())
+    shrink = spec.name in CONCAVE if spec.kind == ELASTIC else None
+    widest = (able * there).max(axis=1).tolist()
+    jobs, pools = in_pools(rng, base.workload, total, widest, flat=spec.scope != POOL, elastic=shrink)
+    columns = [np.minimum(np.arange(total), gpus - 1) for gpus in cluster.kind_gpus]
+    flat_s = np.stack([true_s[:, kind, column] for kind, column in enumerate(columns)], axis=1)
+    alone_s = base.jobs.epochs * [flat_s[row, _first(flat_s[row]), job.gpus - 1] for row, job in enumerate(jobs)]
+    return Workload(jobs, [Outcome(one) for one in alone_s.tolist()], pools, servers=base.workload.servers), flat_s
+
+
 def of_epochs(name, seed):
     """Gangs and elastic jobs on unlike nodes."""
     spec, (base, times, _) = find_policy(name), energy.case_of(f"{laws.EPOCHS} {name}", seed, few_rows(name))
-    rng, cluster, true_s = rng_of(f"{laws.EPOCHS} {name} here", seed), base.cluster, base.true_s
-    there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
-    able = np.isfinite(true_s[:, :, 0])
-    concave = True if name in CONCAVE else False if spec.kind == ELASTIC else None
-    flat, total = spec.scope != POOL, int(there.sum())
-    jobs, pools = in_pools(rng, base.workload, total, (able * there).max(axis=1).tolist(), flat=flat, elastic=concave)
-    reach = [np.minimum(np.arange(total), gpus - 1) for gpus in cluster.kind_gpus]
-    flat_s = np.stack([true_s[:, kind, there_at] for kind, there_at in enumerate(reach)], axis=1)
-    alone_s = [
-        float(base.jobs.epochs[row] * flat_s[row, 0 if able[row, 0] else able[row].argmax(), job.gpus - 1])
-        for row, job in enumerate(jobs)
-    ]
-    workload = Workload(jobs, list(map(Outcome, alone_s)), pools, servers=base.workload.servers)
+    rng, cluster = rng_of(f"{laws.EPOCHS} {name} here", seed), base.cluster
+    workload, flat_s = on_unlike_nodes(rng, spec, base)
     round_s = times["period_s"] * (8.0 if name in SOLVED else 1.0)
-    restart_s, settings = min(times["restart_s"], 0.1 * round_s), drawn(name, seed)
+    told = {"round_s": round_s, "restart_s": min(times["restart_s"], 0.1 * round_s)}
     every = rng.choice((None, 1, 3)) if spec.kind == POOLS and not spec.preempts else None
-    source = sources(rng, workload)["oracle" if spec.needs_every_job else rng.choice(("oracle", "conservative"))]
 
     def work(log):
-        ended = log.columns["energy_kwh"].sum(), log.columns["energy_eur"].sum()
-        drawn_kwh = cost_of_spans(log.spans, cluster, log.submit_s.min(), log.end_s.max())
-        assert log.totals["energy_kwh"] == pytest.approx(drawn_kwh.kwh.sum(), rel=1e-6, abs=1e-9)
-        assert log.totals["energy_eur"] == pytest.approx(drawn_kwh.eur.sum(), rel=1e-6, abs=1e-9)
-        busy = cost_of_spans(log.spans, cluster)
-        assert ended[0] == pytest.approx(busy.kwh.sum(), rel=1e-6, abs=1e-9), "jobs' energy is not what nodes drew"
+        check_energy(log, cluster)
         for row, held in stretches(log).items():
-            check_epochs(log, row, held, workload.jobs[row], flat_s[row], cluster.kind_of, restart_s, spec.kind)
+            job = workload.jobs[row]
+            least = job.min_gpus or job.gpus if spec.kind == ELASTIC else job.gpus
+            lasting = [one for one in held if one.until_s > one.from_s]
+            assert all(least <= sum(one.on.values()) <= job.gpus for one in lasting), f"job {row}: {lasting}"
+            check_epochs(log, held, row, job, flat_s[row], cluster.kind_of, told["restart_s"])
 
     return Experiment(
         workload,
-        lambda: base.law(snapshot_epochs=every, restart_s=restart_s),
-        lambda source: made_in(rng, spec, source, round_s=round_s, restart_s=restart_s, settings=settings),
-        source,
+        lambda: base.law(snapshot_epochs=every, restart_s=told["restart_s"]),
+        lambda source: made_in(spec, source, drawn(name, seed), **told),
+        source_of(rng, spec, workload),
         work,
         sizes=base.workload.servers,
         quotas=workload.quotas() if name in NOT_LENT else {},
@@ -189,14 +190,29 @@ def of_epochs(name, seed):
     )
 
 
-def check_epochs(log, row, held, job, flat_s, kind_of, restart_s, kind):
+def source_of(rng, spec, workload):
+    """What makes a source of forecasts."""
+    return sources(rng, workload)["oracle" if spec.needs_every_job else rng.choice(("oracle", "conservative"))]
+
+
+def check_energy(log, cluster):
+    """Energy and its cost, as metered, are what spans and tariff add up to: of all nodes, and of jobs."""
+    everywhere = cost_of_spans(log.spans, cluster, log.submit_s.min(), log.end_s.max())
+    assert log.totals["energy_kwh"] == pytest.approx(everywhere.kwh.sum(), rel=1e-6, abs=1e-9)
+    assert log.totals["energy_eur"] == pytest.approx(everywhere.eur.sum(), rel=1e-6, abs=1e-9)
+    busy = cost_of_spans(log.spans, cluster)
+    assert log.columns["energy_kwh"].sum() == pytest.approx(busy.kwh.sum(), rel=1e-6, abs=1e-9)
+    assert log.columns["energy_eur"].sum() == pytest.approx(busy.eur.sum(), rel=1e-6, abs=1e-9)
+
+
+def check_epochs(log, held, row, job, flat_s, kind_of, restart_s):
     """Time held over the time of an epoch is the job's epochs and those lost."""
-    done, dust = 0.0, EVENT_DUST_S + dust_s(log.end_s)
-    owed, slack = None, 1e-6
+    done, slack, dust = 0.0, 1e-6, EVENT_DUST_S + dust_s(log.end_s)
     for place, one in enumerate(held):
+        if one.until_s == one.from_s:
+            continue
         gpus, kinds = int(sum(one.on.values())), {int(kind_of[node]) for node in one.on}
         assert len(kinds) == 1, "a job is on nodes of two kinds"
-        assert gpus == job.gpus or (kind == ELASTIC and (job.min_gpus or job.gpus) <= gpus <= job.gpus)
         epoch_s = flat_s[kinds.pop(), gpus - 1]
         done += max(0.0, one.until_s - one.from_s - restart_s * (place > 0)) / epoch_s
         slack += dust / epoch_s
@@ -205,6 +221,7 @@ def check_epochs(log, row, held, job, flat_s, kind_of, restart_s, kind):
 
 
 def _first(flat_s):
+    """The first kind of nodes that a job runs on."""
     return int(np.isfinite(flat_s[:, 0]).argmax())
 
 
@@ -212,62 +229,64 @@ def of_tasks(name, seed):
     """Gangs whose workers are put on servers, a GPU each."""
     spec = find_policy(name)
     base, times = tasks.case_of(f"{laws.TASKS} {name}", seed, few_rows(name), gangs=True)
-    rng, total = rng_of(f"{laws.TASKS} {name} here", seed), len(base.cluster.server_of)
-    flat = spec.scope != POOL or int(base.jobs.gpus.max()) * 2 > total
-    whole, half = base.whole(), total // 2
-    pools = [Pool(FLAT_POOL, total)] if flat else [Pool("p0", total - half), Pool("p1", half)]
+    rng, sizes = rng_of(f"{laws.TASKS} {name} here", seed), np.bincount(base.cluster.server_of).tolist()
+    whole, total = base.whole(), sum(sizes)
+    flat = spec.scope != POOL or 2 * int(base.jobs.gpus.max()) > total
+    pools = [Pool(FLAT_POOL, total)] if flat else [Pool("p0", total - total // 2), Pool("p1", total // 2)]
     jobs = [replace(job, pool=rng.choice(pools).name, preemptible=rng.random() < 0.7) for job in whole.jobs]
     workload = Workload(jobs, whole.outcomes, pools)
     round_s = times.pop("round_s") * (3.0 if name in SOLVED else 1.0)
-    times["restart_s"] = min(times["restart_s"], 0.1 * round_s)
-    settings = drawn(name, seed)
-    source = sources(rng, workload)["oracle" if spec.needs_every_job else rng.choice(("oracle", "conservative"))]
-
-    def work(log):
-        slowest_s = np.maximum.reduceat(base.jobs.compute_s, base.jobs.task_of[:-1])
-        assert log.columns["done"] == pytest.approx(base.iterations, rel=1e-9), "iterations done are not those owed"
-        dust = dust_s(log.end_s, log.submit_s)
-        assert (log.columns["ran_s"] + dust >= base.iterations * slowest_s * (1 - 1e-9)).all(), "more than tasks can do"
-        held_s = np.bincount(log.spans.job, log.spans.gpu_s, minlength=len(log))
-        assert held_s == pytest.approx(log.columns["ran_s"] * log.gpus, rel=1e-6, abs=dust * 64 * (1 + len(log.spans)))
-        assert (log.columns["used_gpu_s"] <= held_s * (1 + 1e-9) + 64 * dust).all()
-
+    told = {"round_s": round_s, "restart_s": min(times["restart_s"], 0.1 * round_s)}
     return Experiment(
         workload,
-        lambda: Tasks(base, last_seen, **times),
-        lambda source: made_in(rng, spec, source, round_s=round_s, restart_s=times["restart_s"], settings=settings),
-        source,
-        work,
-        sizes=np.bincount(base.cluster.server_of, minlength=len(base.cluster.capacity)).tolist(),
+        lambda: Tasks(base, last_seen, **{**times, "restart_s": told["restart_s"]}),
+        lambda source: made_in(spec, source, drawn(name, seed), **told),
+        source_of(rng, spec, workload),
+        lambda log: check_iterations(log, base),
+        sizes=sizes,
         quotas=workload.quotas() if name in NOT_LENT else {},
     )
+
+
+def check_iterations(log, base):
+    """All iterations are done, in no less time than the slowest task takes, each worker on a GPU of its own."""
+    slowest_s = np.maximum.reduceat(base.jobs.compute_s, base.jobs.task_of[:-1])
+    dust = dust_s(log.end_s, log.submit_s)
+    assert log.columns["done"] == pytest.approx(base.iterations, rel=1e-9), "iterations done are not those owed"
+    assert (log.columns["ran_s"] + dust >= base.iterations * slowest_s * (1 - 1e-9)).all(), "more than tasks can do"
+    held_s = np.bincount(log.spans.job, log.spans.gpu_s, minlength=len(log))
+    assert held_s == pytest.approx(log.columns["ran_s"] * log.gpus, rel=1e-6, abs=dust * 64 * (1 + len(log.spans)))
+    assert (log.columns["used_gpu_s"] <= held_s * (1 + 1e-9) + 64 * dust).all()
 
 
 def of_speedup(name, seed):
     """Elastic jobs in the engine's own loop; GPU types stand for nodes."""
     case, size_s, policy = elastic.case_of(name, seed)
+    size_s = np.asarray(size_s)
     jobs, cluster = case.jobs, ElasticCluster(np.rint(case.cluster.capacity), preempt_s=case.cluster.preempt_s)
 
-    def work(log):
-        held = stretches(log)
-        for row in range(len(log)):
-            table, speed = jobs.speedup[jobs.model[row], 0], jobs.speed[jobs.model[row]]
-            rates, lasted_s = [], []
-            for one in held.get(row, []):
-                gpus = sum(one.on.values())
-                mean = sum(each * speed[kind] for kind, each in one.on.items()) / gpus
-                rates.append(float(np.interp(gpus, np.arange(len(table)), table)) * mean)
-                lasted_s.append(one.until_s - one.from_s)
-            most = np.dot(rates, lasted_s)
-            least = np.dot(rates, np.maximum(0.0, np.array(lasted_s) - cluster.preempt_s * (len(rates) > 1)))
-            slack = dust_s(log.end_s) * table.max() * (1 + len(rates)) + 1e-9 * size_s[row]
-            assert least - slack <= size_s[row] <= most + slack, f"job {row}: {least} to {most} of {size_s[row]} done"
-
     return Experiment(
-        elastic_workload(jobs, np.asarray(size_s), cluster),
-        lambda: Speedup(jobs, np.asarray(size_s), cluster.preempt_s),
+        elastic_workload(jobs, size_s, cluster),
+        lambda: Speedup(jobs, size_s, cluster.preempt_s),
         lambda _: policy,
         lambda: None,
-        work,
+        lambda log: check_sizes(log, jobs, size_s, cluster.preempt_s),
         sizes=cluster.capacity.tolist(),
     )
+
+
+def check_sizes(log, jobs, size_s, preempt_s):
+    """Speed by the tables over the time held is the job's size, but for what changes may have cost."""
+    held = stretches(log)
+    for row in range(len(log)):
+        table, speed = jobs.speedup[jobs.model[row], 0], jobs.speed[jobs.model[row]]
+        rates, lasted_s = np.zeros((2, len(held.get(row, []))))
+        for place, one in enumerate(held.get(row, [])):
+            gpus = sum(one.on.values())
+            mean = sum(each * speed[kind] for kind, each in one.on.items()) / gpus
+            rates[place] = float(np.interp(gpus, np.arange(len(table)), table)) * mean
+            lasted_s[place] = one.until_s - one.from_s
+        most = rates @ lasted_s
+        least = rates @ np.maximum(0.0, lasted_s - preempt_s * (len(rates) > 1))
+        slack = dust_s(log.end_s) * table.max() * (1 + len(rates)) + 1e-9 * size_s[row]
+        assert least - slack <= size_s[row] <= most + slack, f"job {row}: {least} to {most} of {size_s[row]} done"

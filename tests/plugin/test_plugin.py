@@ -110,12 +110,14 @@ def test_it_is_simulated_by_its_name(shell, trace, name):
     ],
 )
 def test_kinds_are_compared_under_one_law(shell, trace, law, names):
-    words = ("--policies", ",".join(names), "--forecasts", "oracle", "--law", law)
+    words = ("--policies", ",".join(names), "--forecasts", "oracle", "--law", law, "--jobs", 1)
     rows = shell.json("backtest", *trace, *words)["rows"]
     assert {row["policy"] for row in rows} == {*names, "fcfs"}
     assert {row["law"] for row in rows} == {law}
 
 
 def test_each_is_backtested_under_its_own_law(shell, trace):
-    rows = shell.json("backtest", *trace, "--policies", ",".join(POLICIES), "--forecasts", "oracle")["rows"]
+    rows = shell.json("backtest", *trace, "--policies", ",".join(POLICIES), "--forecasts", "oracle", "--jobs", 1)[
+        "rows"
+    ]
     assert {row["policy"] for row in rows} >= set(POLICIES)

@@ -11,6 +11,7 @@ from jobcast.domain.policy import Trigger
 from jobcast.domain.successions import Succession
 from jobcast.domain.training import Regime, Training
 from jobcast.pipelines.completion import Watcher, believed_now, completions
+from jobcast.pipelines.recording import Recording
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
@@ -20,7 +21,6 @@ from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.laws.tasks import Tasks
 from jobcast.simulator.meters import EnergyMeter
-from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
 from tests.simulator.elastic import elastic_cases
 from tests.simulator.energy import energy_cases

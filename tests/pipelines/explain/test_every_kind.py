@@ -196,4 +196,6 @@ def test_completions_are_forecast_and_nothing_else_is_another(shell, words, poli
 
 
 def test_a_mechanism_that_cannot_be_copied_says_so(shell, words):
-    assert "no completions are forecast under mechanism=gavel" in shell.refuses(*words("allox"), "--predict")
+    answer = shell(*words("allox"), "--predict")
+    assert answer.code == 2
+    assert "no completions are forecast under mechanism=gavel; leave it out" in answer.err
