@@ -11,18 +11,7 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest import (
-    Cell,
-    CellResult,
-    Lacking,
-    baselines_of,
-    label_of,
-    matrix,
-    run_matrix,
-    windows_of,
-    with_baseline,
-    with_settings,
-)
+from jobcast.pipelines import backtest
 from jobcast.pipelines.backtest_results import remarks, results_of, write_results
 from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
@@ -96,16 +85,16 @@ def run_backtest(
     skipped: list[dict[str, str]] = []
     able = _quick(rules[:-1], asked_by_name, experiments, skipped)
     pairs = _pairs(request, able, experiments[0], skipped)
-    wanted = with_settings(matrix(pairs, len(experiments), request.seeds), own, local)
+    wanted = backtest.with_settings(backtest.matrix(pairs, len(experiments), request.seeds), own, local)
     if not wanted:
         lacks = "; ".join(f"{one['policy']}: {one['lacks']}" for one in skipped)
         raise ConfigError(lacks or "--policies: nothing named; write --policies mmfs,sia")
-    bases = baselines_of(wanted, request.baseline, experiments[0], request.forecasts)
-    cells = with_baseline(wanted, bases)
+    bases = backtest.baselines_of(wanted, request.baseline, experiments[0], request.forecasts)
+    cells = backtest.with_baseline(wanted, bases)
     against = _against(request.against, cells)
-    lacking: list[Lacking] = []
+    lacking: list[backtest.Lacking] = []
     with console.progress("backtest") as step:
-        results = run_matrix(
+        results = backtest.run_matrix(
             experiments,
             cells,
             home=home,
@@ -133,7 +122,7 @@ def run_backtest(
         "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
         "overlap_allowed": any(one.run.overlap for one in results),
         "simulated": True,
-        "inputs": _provenance(experiments, results),
+        "inputs": [scene.provenance() for scene in _scenes_of(experiments, results)],
         "configuration": {
             "settings": dict(request.settings),
             **({} if request.law is None else {"law": request.law}),
@@ -208,18 +197,18 @@ def _pairs(
         specs = sources_for(experiment, rule, request.forecasts)
         if not specs:
             skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts)})
-        found += [(rule.name, spec, label_of(rule.name, spec)) for spec in specs]
+        found += [(rule.name, spec, backtest.label_of(rule.name, spec)) for spec in specs]
     return found
 
 
-def _full_row(one: CellResult, experiment: Experiment) -> dict[str, Any]:
+def _full_row(one: backtest.CellResult, experiment: Experiment) -> dict[str, Any]:
     row = one.full_row()
     if experiment.max_think_s is None:
         return row
     return {**row, "figures": row["figures"] | told_of_loop(experiment.scene(POOLS).workload, one.log)}
 
 
-def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[Scene[Any, Any]]:
+def _scenes_of(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[Scene[Any, Any]]:
     """What was replayed, a scene a window and kind, in the order in which policies met them."""
     rules = [(one.cell.window, find_policy(one.cell.policy)) for one in results]
     met = dict.fromkeys((window, rule.kind, rule.scope) for window, rule in rules)
@@ -227,11 +216,7 @@ def _scenes_of(experiments: Sequence[Experiment], results: Sequence[CellResult])
     return list({id(scene): scene for scene in scenes}.values())
 
 
-def _provenance(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[dict[str, Any]]:
-    return [scene.provenance() for scene in _scenes_of(experiments, results)]
-
-
-def _notes(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> list[str]:
+def _notes(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[str]:
     scenes = _scenes_of(experiments, results)
     dropped = [
         f"dropped {count:,}: {reason} (window from {scene.provenance()['window']['from']})"
@@ -241,7 +226,7 @@ def _notes(experiments: Sequence[Experiment], results: Sequence[CellResult]) -> 
     return [note for scene in scenes for note in scene.notes] + dropped
 
 
-def _against(asked: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+def _against(asked: Sequence[str], cells: Sequence[backtest.Cell]) -> list[str]:
     """Labels of the rows that `--against` means: one, or all of a policy. Raises ConfigError where there is none."""
     labels = list(dict.fromkeys(cell.label for cell in cells))
     policies = {cell.label: cell.policy for cell in cells}
@@ -271,7 +256,7 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
             max_think_s=request.max_think_s,
             law=request.law,
         )
-        for since, until in windows_of(begin, end, request.windows)
+        for since, until in backtest.windows_of(begin, end, request.windows)
     ]
 
 

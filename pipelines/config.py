@@ -109,11 +109,13 @@ class Params(_Section):
     promote: Promote = Promote()
 
 
-def load_params(path: Path | None) -> Params:
-    """Parameters of a file; the defaults where there is none.
+def load_params(path: Path | None, home: Path | None = None) -> Params:
+    """Parameters of a file, else of `params.yaml` in a home; the defaults where there is none.
 
     Raises ConfigError naming the file and the first key that does not fit.
     """
+    if path is None and home is not None and (home / "params.yaml").is_file():
+        path = home / "params.yaml"
     if path is None:
         return Params()
     try:

@@ -266,7 +266,8 @@ def _shares(description: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _share_table(name: str, its: Mapping[str, Any], total: Mapping[str, Any]) -> Table:
     """Those with most work, the others together, and what part of all that is."""
-    shown = [*its["top"], *([its["others"] | {"name": _others(its)}] if its.get("others") else [])]
+    others = f"({number(its['count'] - len(its['top']))} others)"
+    shown = [*its["top"], *([its["others"] | {"name": others}] if its.get("others") else [])]
     rows = [
         [
             one["name"],
@@ -278,10 +279,6 @@ def _share_table(name: str, its: Mapping[str, Any], total: Mapping[str, Any]) ->
         for one in shown
     ]
     return Table(SHARE_CAPTIONS.get(name, name), (name.replace("_", " "), *SHARE_HEAD), rows)
-
-
-def _others(its: Mapping[str, Any]) -> str:
-    return f"({number(its['count'] - len(its['top']))} others)"
 
 
 def _quota_note(description: Mapping[str, Any]) -> str:

@@ -42,6 +42,17 @@ def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tup
         return tuple(trace.pools)
 
 
+def stretch_of(
+    trace: Trace, from_s: float | None, until_s: float | None, begin_s: float, doing: str, why: str
+) -> tuple[float, float]:
+    """[from, until) of a trace, by default from `begin_s` to its end. Raises ConfigError where it is empty."""
+    begin = begin_s if from_s is None else from_s
+    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+    if begin >= end:
+        raise ConfigError(f"{trace.source.path}: nothing to {doing} from {iso(begin)} until {iso(end)}; {why}")
+    return begin, end
+
+
 def evaluate_version(
     reference: tuple[str, Ref],
     trace: Trace,
@@ -65,13 +76,10 @@ def evaluate_version(
     version, trace = registry.resolve(*reference), gpu_jobs(trace)
     sha256 = trace.source.sha256
     other = apart_in_time(version, float(trace.submit_s[0]), sha256)
-    begin = (float(trace.submit_s[0]) if other else version.train_until_s) if from_s is None else from_s
-    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
-    if begin >= end:
-        raise ConfigError(
-            f"{trace.source.path}: nothing to score from {iso(begin)} until {iso(end)}; {version.name} version "
-            f"{version.version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
-        )
+    default_s = float(trace.submit_s[0]) if other else version.train_until_s
+    trained = f"{version.name} version {version.version} was trained until {iso(version.train_until_s)}"
+    why = f"{trained}, --from must lie before --until"
+    begin, end = stretch_of(trace, from_s, until_s, default_s, "score", why)
     overlap = refuse_overlap(version, begin, end, allow_overlap, sha256)
     check_tests(trace, begin, end)
     known = trace.between(None, end)

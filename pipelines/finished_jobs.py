@@ -1,8 +1,11 @@
 """What the jobs of a window teach beside their times: training curves and profiles, from tables of a trace's jobs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from jobcast.domain.errors import TrainingError
 from jobcast.traces.job_curves import read_job_curves
 from jobcast.traces.learning_curves import CurveTable, curves_of_jobs, read_learning_curves
 from jobcast.traces.profiles import ProfileTable, read_profiles
@@ -35,3 +38,12 @@ def profiles_of(path: Path, profiles: Path | None, window: Window = (None, None)
     frame = read_profiles(profiles).of_jobs(jobs.values("model"), jobs.values("batch_size"))
     source = jobs.source
     return ProfileTable(source.path, source.sha256, frame, jobs.notes, from_s, until_s)
+
+
+@contextmanager
+def of_file(path: str) -> Iterator[None]:
+    """A TrainingError in here names the file that the training went by."""
+    try:
+        yield
+    except TrainingError as error:
+        raise TrainingError(f"{path}: {error}") from error

@@ -7,16 +7,8 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.simulator import metrics
 from jobcast.simulator.log import RunLog
-from jobcast.simulator.metrics import (
-    fair_finish_s,
-    in_time,
-    is_slowed,
-    queued_s,
-    same_jobs,
-    tardiness_eur,
-    tardiness_s,
-)
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import write_parquet
@@ -28,14 +20,14 @@ DURATION_BIN = "duration_bin"
 LISTED = ("job_id", "pool", "user", "tag", "duration")
 """What a table takes from the trace."""
 TOLD: Mapping[str, tuple[tuple[str, ...], Callable[[RunLog], np.ndarray]]] = {
-    "fair_finish_s": (("contention_events",), fair_finish_s),
-    "fair_finish_over_time_s": (("contention_events",), lambda log: fair_finish_s(log, over_time=True)),
+    "fair_finish_s": (("contention_events",), metrics.fair_finish_s),
+    "fair_finish_over_time_s": (("contention_events",), lambda log: metrics.fair_finish_s(log, over_time=True)),
     "predicted_end_time": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"]),
     "predicted_jct_s": (("predicted_end_s",), lambda log: log.columns["predicted_end_s"] - log.submit_s),
     "deadline": (("due_s",), lambda log: np.where(np.isfinite(log.columns["due_s"]), log.columns["due_s"], np.nan)),
-    "deadline_met": (("due_s",), in_time),
-    "tardiness_s": (("due_s",), tardiness_s),
-    "tardiness_eur": (("due_s", "weight", "energy_eur"), tardiness_eur),
+    "deadline_met": (("due_s",), metrics.in_time),
+    "tardiness_s": (("due_s",), metrics.tardiness_s),
+    "tardiness_eur": (("due_s", "weight", "energy_eur"), metrics.tardiness_eur),
     "accuracy_by_deadline": (("deadline_accuracy",), lambda log: log.columns["deadline_accuracy"]),
     "iterations_done": (("done", "iterations"), lambda log: log.columns["done"] / log.columns["iterations"]),
     "bandwidth_mb": (("edge_mb", "moved_mb"), lambda log: log.columns["edge_mb"] + log.columns["moved_mb"]),
@@ -101,12 +93,12 @@ def job_table(
     for name in ("user", "tag"):
         if name in jobs.columns and (jobs[name].fill_null("") != "").any():
             columns[name] = jobs[name]
-    columns["waited_s"] = queued_s(log)
+    columns["waited_s"] = metrics.queued_s(log)
     told = {name: of(log) for name, (needed, of) in TOLD.items() if all(one in log.columns for one in needed)}
     own = {name: column for name, column in log.columns.items() if name not in RENAMED}
     table = pl.DataFrame(columns | told | {name: column for name, column in own.items() if name not in told})
     if base is not None:
-        known, slowed = pl.Series(same_jobs(log, base)), pl.Series(is_slowed(log.jct_s, base.jct_s))
+        known, slowed = pl.Series(metrics.same_jobs(log, base)), pl.Series(metrics.is_slowed(log.jct_s, base.jct_s))
         table = table.with_columns(slowed=pl.when(known).then(slowed), baseline_end_time=base.end_s)
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 

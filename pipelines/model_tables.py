@@ -1,6 +1,7 @@
 """Registered versions as rows of figures and as text."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +59,33 @@ def made_from(source: Any, notes: Iterable[str] = (), dropped: Mapping[str, int]
     }
 
 
-def save_and_register(
-    home: Path, model: Any, card: ModelCard, more: Callable[[Path], None] | None = None
-) -> ModelVersion:
-    """A fitted predictor becomes a new version; `more` writes what else belongs among its files.
-
-    Raises RegistryError for a store that cannot be used.
-    """
+@contextmanager
+def saved(model: Any) -> Iterator[Path]:
+    """The folder that a fitted predictor was saved into, while it is registered."""
     with scratch_room("model") as room:
         folder = room / model.name
         model.save(folder)
-        if more is not None:
-            more(folder)
+        yield folder
+
+
+def save_and_register(home: Path, model: Any, card: ModelCard) -> ModelVersion:
+    """A fitted predictor becomes a new version. Raises RegistryError for a store that cannot be used."""
+    with saved(model) as folder:
         return open_registry(home).register(folder, card)
+
+
+def card_of_table(table: Any, model: Any, seed: int, **told: Any) -> ModelCard:
+    """What the registry is told of a predictor that learnt from a table, which has `path`, `sha256` and `rows`."""
+    return ModelCard(
+        name=model.name,
+        seed=seed,
+        trace_name=Path(table.path).stem,
+        trace_sha256=table.sha256,
+        trace_rows=table.rows,
+        train_from_s=model.trained_from_s_,
+        train_until_s=model.trained_until_s_,
+        **told,
+    )
 
 
 def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:

@@ -7,21 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jobcast.domain.arrays import Floats
-from jobcast.pipelines.plots import (
-    INK,
-    MOST_POINTS,
-    PALETTE,
-    WIDE,
-    Style,
-    date_ticks,
-    draw,
-    legend_beside,
-    percent_ticks,
-    plain_ticks,
-    styles,
-    thin_cdf,
-    wrapped,
-)
+from jobcast.pipelines import plots
 from jobcast.pipelines.wording import number
 
 if TYPE_CHECKING:
@@ -31,35 +17,35 @@ PANEL_IN = 0.85
 
 
 def speedup_cdf(
-    speedups: Mapping[str, ArrayLike], looks: Mapping[str, Style] | None = None, baseline: str = "the baseline"
+    speedups: Mapping[str, ArrayLike], looks: Mapping[str, plots.Style] | None = None, baseline: str = "the baseline"
 ) -> str:
     """Distribution of the jobs' speedups (JCT of the baseline / JCT), a curve a configuration. SIA, Figure 11."""
-    looks = looks or styles(list(speedups))
+    looks = looks or plots.styles(list(speedups))
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
+        axes.axvline(1.0, color=plots.INK, linewidth=0.9, alpha=0.6)
         for label, values in speedups.items():
-            axes.step(*thin_cdf(values), where="post", label=label, **looks[label].line)
+            axes.step(*plots.thin_cdf(values), where="post", label=label, **looks[label].line)
         axes.set_xscale("log")
         axes.set_ylim(-0.01, 1.02)
-        plain_ticks(axes.xaxis)
-        percent_ticks(axes.yaxis)
+        plots.plain_ticks(axes.xaxis)
+        plots.percent_ticks(axes.yaxis)
         axes.set_xlabel(f"speedup: JCT under {baseline} / JCT (log scale; left of 1 = slowed)")
         axes.set_ylabel("jobs at or below")
-        legend_beside(axes)
+        plots.legend_beside(axes)
 
-    return draw(f"Distribution of job speedups against {baseline}", paint)
+    return plots.draw(f"Distribution of job speedups against {baseline}", paint)
 
 
-def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, Style] | None = None) -> str:
+def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, plots.Style] | None = None) -> str:
     """Share of all jobs that are slowed by more than so many minutes, a curve a configuration. SIA, Figure 13.
 
     Parameters
     ----------
     slowdowns_min : minutes by which each job ends later than under the baseline; 0 or less = not slowed
     """
-    looks = looks or styles(list(slowdowns_min))
+    looks = looks or plots.styles(list(slowdowns_min))
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -67,26 +53,26 @@ def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, S
             minutes = np.asarray(values, dtype=np.float64)
             late = minutes[minutes > 0]
             if len(late):
-                x, below = thin_cdf(late)
+                x, below = plots.thin_cdf(late)
                 above = (1 - below + 1 / len(late)) * len(late) / len(minutes)
                 axes.step(x, above, where="pre", label=label, **looks[label].line)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        plain_ticks(axes.xaxis, axes.yaxis)
-        percent_ticks(axes.yaxis)
+        plots.plain_ticks(axes.xaxis, axes.yaxis)
+        plots.percent_ticks(axes.yaxis)
         axes.set_xlabel("minutes later than under the baseline (log scale)")
         axes.set_ylabel("jobs slowed by at least that (log scale)")
         if axes.lines:
-            legend_beside(axes)
+            plots.legend_beside(axes)
         else:
             axes.text(0.5, 0.5, "no job is slowed", transform=axes.transAxes, ha="center")
 
-    return draw("Share of jobs slowed by at least so many minutes", paint)
+    return plots.draw("Share of jobs slowed by at least so many minutes", paint)
 
 
 def utilisation(
     series: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    looks: Mapping[str, Style] | None = None,
+    looks: Mapping[str, plots.Style] | None = None,
     title: str = "Utilisation over time by configuration",
 ) -> str:
     """Share of the cluster's GPUs at work over time, a panel a configuration.
@@ -95,7 +81,7 @@ def utilisation(
     ----------
     series : label -> (times in seconds from the epoch, ascending and evenly spaced; shares of 1)
     """
-    looks = looks or styles(list(series))
+    looks = looks or plots.styles(list(series))
     curves = {label: _coarser(*pair) for label, pair in series.items()}
     steps_h = max((step for *_, step in curves.values()), default=1.0)
 
@@ -106,19 +92,19 @@ def utilisation(
             axes.set_ylim(0, 1.02)
             axes.margins(x=0)
             axes.set_yticks([0, 0.5, 1])
-            percent_ticks(axes.yaxis)
+            plots.percent_ticks(axes.yaxis)
             mean = float(np.mean(shares)) if len(shares) else 0.0
             axes.set_title(f"{label} (mean {100 * mean:.0f} %)", loc="left", fontsize=9, pad=3)
-        date_ticks(panels[-1])
+        plots.date_ticks(panels[-1])
         panels[-1].set_xlabel(f"UTC; GPUs at work as a share of all, means over {steps_h:g} h")
 
-    return draw(title, paint, (WIDE[0], 1.0 + PANEL_IN * max(1, len(curves))))
+    return plots.draw(title, paint, (plots.WIDE[0], 1.0 + PANEL_IN * max(1, len(curves))))
 
 
 def _coarser(times_s: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, float]:
     """At most `MOST_POINTS` means of neighbours, and the hours that each covers."""
     times, values = np.asarray(times_s, dtype=np.float64), np.asarray(shares, dtype=np.float64)
-    group = max(1, -(-len(times) // MOST_POINTS))
+    group = max(1, -(-len(times) // plots.MOST_POINTS))
     starts = np.arange(0, len(times), group)
     step_h = group * (times[1] - times[0]) / 3600 if len(times) > 1 else 1.0
     if not len(times):
@@ -135,24 +121,24 @@ def gains_forest(gains: Sequence[Mapping[str, Any]]) -> str:
     gains : each `label`, `against`, `ratio`, `low`, `high` (see `backtest_results.gains_between`)
     """
     rows = [gain for gain in gains if gain["ratio"]]
-    names = [f"{wrapped(gain['label'])}\nover {wrapped(gain['against'])}" for gain in rows]
+    names = [f"{plots.wrapped(gain['label'])}\nover {plots.wrapped(gain['against'])}" for gain in rows]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.axvline(1.0, color=INK, linewidth=0.9, alpha=0.6)
+        axes.axvline(1.0, color=plots.INK, linewidth=0.9, alpha=0.6)
         for row, gain in enumerate(rows):
             value = gain["ratio"]
             low, high = gain["low"] or value, gain["high"] or value
             clear = low > 1 or high < 1
-            axes.plot([low, high], [row, row], color=PALETTE[0] if clear else INK, linewidth=2.4, alpha=0.8)
-            axes.plot([value], [row], "o", color=PALETTE[0] if clear else INK, markersize=6)
+            axes.plot([low, high], [row, row], color=plots.PALETTE[0] if clear else plots.INK, linewidth=2.4, alpha=0.8)
+            axes.plot([value], [row], "o", color=plots.PALETTE[0] if clear else plots.INK, markersize=6)
             axes.annotate(number(value), (value, row), xytext=(0, 7), textcoords="offset points", ha="center",
                           fontsize=9)  # fmt: skip
         axes.set_xscale("log")
-        plain_ticks(axes.xaxis)
+        plots.plain_ticks(axes.xaxis)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.75)
         axes.set_xlabel("times as fast (geometric mean, log scale; right of 1 = the first is faster)")
         axes.grid(axis="y", visible=False)
 
-    return draw("Paired gains with confidence intervals", paint, (WIDE[0], 1.3 + 0.6 * max(1, len(rows))))
+    return plots.draw("Paired gains with confidence intervals", paint, (plots.WIDE[0], 1.3 + 0.6 * max(1, len(rows))))

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.plots import (
-    INK,
-    MOST_POINTS,
-    NARROW,
-    PALETTE,
-    WIDE,
-    draw,
-    legend_beside,
-    percent_ticks,
-    styles,
-    wrapped,
-)
+from jobcast.pipelines import plots
 from jobcast.pipelines.wording import number
 
 if TYPE_CHECKING:
@@ -50,7 +39,7 @@ def recall_by_pool(curves: Mapping[str, Points]) -> str:
 
 
 def _cdf(curves: Mapping[str, Points], title: str, of_what: str) -> str:
-    looks = styles(list(curves))
+    looks = plots.styles(list(curves))
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -60,11 +49,11 @@ def _cdf(curves: Mapping[str, Points], title: str, of_what: str) -> str:
                 y = [0.0, *(point["share"] for point in points), 1.0]
                 axes.step(x, y, where="post", label=horizon, **looks[horizon].line)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="recall of windows with arrivals")
-        percent_ticks(axes.yaxis)
+        plots.percent_ticks(axes.yaxis)
         axes.set_ylabel(of_what)
-        legend_beside(axes)
+        plots.legend_beside(axes)
 
-    return draw(title, paint, CDF_SIZE)
+    return plots.draw(title, paint, CDF_SIZE)
 
 
 def ablation(by_horizon: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
@@ -75,7 +64,7 @@ def ablation(by_horizon: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     by_horizon : horizon -> set of features -> `pr_auc` and `pr_auc_interval`
     """
     labels = list(dict.fromkeys(label for sets in by_horizon.values() for label in sets))
-    names = ["paper's recipe" if label == PAPER_RECIPE else wrapped(label) for label in labels]
+    names = ["paper's recipe" if label == PAPER_RECIPE else plots.wrapped(label) for label in labels]
 
     def paint(figure: "Figure") -> None:
         panels = figure.subplots(1, len(by_horizon), sharey=True, squeeze=False)[0]
@@ -87,14 +76,16 @@ def ablation(by_horizon: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
             axes.set_ylim(len(names) - 0.5, -0.8)
             axes.grid(axis="y", visible=False)
 
-    return draw("PR-AUC by features that the model may look at", paint, (WIDE[0], 1.5 + BAR_IN * 1.4 * len(labels)))
+    return plots.draw(
+        "PR-AUC by features that the model may look at", paint, (plots.WIDE[0], 1.5 + BAR_IN * 1.4 * len(labels))
+    )
 
 
 def _dots(axes: "Axes", rows: Mapping[int, Mapping[str, Any]], pale: Collection[int]) -> None:
     """PR-AUC of each row as a dot on the bar of its interval, its number above it."""
     edges: list[float] = []
     for row, block in rows.items():
-        value, color = block["pr_auc"], INK if row in pale else PALETTE[0]
+        value, color = block["pr_auc"], plots.INK if row in pale else plots.PALETTE[0]
         ends = block.get("pr_auc_interval") or [value, value]
         edges += ends
         axes.plot(ends, [row, row], color=color, linewidth=2.2, alpha=0.55)
@@ -116,11 +107,11 @@ def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     ----------
     curves : horizon -> a bin each: `forecast`, `observed` (shares of 1) and `n`, the rows in it
     """
-    looks = styles(list(curves))
+    looks = plots.styles(list(curves))
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.plot([0, 1], [0, 1], color=INK, linewidth=0.9, alpha=0.6)
+        axes.plot([0, 1], [0, 1], color=plots.INK, linewidth=0.9, alpha=0.6)
         for marker, (horizon, curve) in zip(MARKERS * len(curves), curves.items(), strict=False):
             x, y, n = _columns([one for one in curve if one["n"]], "forecast", "observed", "n")
             axes.plot(x, y, label=horizon, color=looks[horizon].color, linewidth=1.4, marker=marker, ms=3)
@@ -128,9 +119,9 @@ def reliability(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         axes.set_xlabel("predicted probability that jobs arrive")
         axes.set_ylabel("share of windows with arrivals")
-        legend_beside(axes)
+        plots.legend_beside(axes)
 
-    return draw("Reliability of arrival probabilities by horizon", paint, (6.4, 4.9))
+    return plots.draw("Reliability of arrival probabilities by horizon", paint, (6.4, 4.9))
 
 
 def _columns(rows: Sequence[Mapping[str, float]], *names: str) -> list[Any]:
@@ -152,21 +143,21 @@ def precision_recall(
     def paint(figure: "Figure") -> None:
         panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
         for axes, (horizon, curve) in zip(panels, curves.items(), strict=True):
-            recall, precision = _columns(curve[:: -(-len(curve) // MOST_POINTS) or 1], "recall", "precision")
-            axes.plot(recall, precision, color=PALETTE[0], label="predictor")
+            recall, precision = _columns(curve[:: -(-len(curve) // plots.MOST_POINTS) or 1], "recall", "precision")
+            axes.plot(recall, precision, color=plots.PALETTE[0], label="predictor")
             _mark(axes, (points or {}).get(horizon, {}))
             axes.set(xlim=(-0.02, 1.04), ylim=(-0.02, 1.04), xlabel="recall", xticks=(0, 0.5, 1), title=horizon)
         panels[0].set_ylabel("precision")
-        legend_beside(panels[-1])
+        plots.legend_beside(panels[-1])
 
-    return draw("Precision and recall by horizon, beside baselines", paint, (1.7 + 2.9 * len(curves), 3.7))
+    return plots.draw("Precision and recall by horizon, beside baselines", paint, (1.7 + 2.9 * len(curves), 3.7))
 
 
 def _mark(axes: "Axes", points: Mapping[str, Mapping[str, float | None]]) -> None:
     for i, (name, point) in enumerate(points.items()):
         precision, recall = point.get("precision"), point.get("recall")
         if precision is not None and recall is not None:
-            color, marker = PALETTE[(i + 1) % len(PALETTE)], MARKERS[i % len(MARKERS)]
+            color, marker = plots.PALETTE[(i + 1) % len(plots.PALETTE)], MARKERS[i % len(MARKERS)]
             axes.scatter([recall], [precision], s=46, label=name, zorder=3, color=color, marker=marker)
 
 
@@ -179,10 +170,15 @@ def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str,
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         axes.barh(
-            [wrapped(name) for name, _ in best], [100 * gain / whole for _, gain in best], color=PALETTE[0], height=0.66
+            [plots.wrapped(name) for name, _ in best],
+            [100 * gain / whole for _, gain in best],
+            color=plots.PALETTE[0],
+            height=0.66,
         )
         axes.invert_yaxis()
         axes.set_xlabel("share of the gain of all features (%)")
         axes.grid(axis="y", visible=False)
 
-    return draw(f"Most important features, {horizon} ahead", paint, (NARROW[0], 1.1 + 0.24 * max(3, len(best))))
+    return plots.draw(
+        f"Most important features, {horizon} ahead", paint, (plots.NARROW[0], 1.1 + 0.24 * max(3, len(best)))
+    )

@@ -5,11 +5,11 @@ How well regimes are forecast, as text and as tables. Shockwave, section 5.
 Tables of where arrival forecasts are right: idle windows, groups of pools, hours, pools, sets of features.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobcast.pipelines.page import Table
-from jobcast.pipelines.wording import UNKNOWN, between, listed, number, share, signed
+from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, share, signed
 
 COLUMNS = {
     "regime_error": "regime error %",
@@ -60,8 +60,13 @@ def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-Blocks = Mapping[str, Mapping[str, Any]]
-DETECTION = ("precision", "recall", "f1")
+Block = Mapping[str, Any]
+Evaluation = Mapping[str, Any]
+Blocks = Mapping[str, Block]
+Show = Callable[[Block], str]
+Columns = Mapping[str, Show]
+"""How a block's figure is shown, by the column's head."""
+Row = tuple[tuple[str, ...], Block]
 PAPER_RECIPE = "paper_recipe"
 IDLE_NOTE = (
     "What a scheduler lives on: idle windows. The gate is the threshold that schedulers use; a missed window is one in "
@@ -70,49 +75,124 @@ IDLE_NOTE = (
     "so that empty follows empty, while most windows have arrivals and the threshold of the F1 above suits "
     "those; the PR AUC of idle windows knows no threshold."
 )
+RULES_IN_WORDS = {
+    "trailing_rate": "7-day rate",
+    "paper_recipe": "paper's recipe",
+    "max_of_10": "largest of 10 windows",
+    "max_of_n": "largest of n windows, n from training",
+    "max_of_week": "largest window of a week",
+    "majority": "most frequent bin in training",
+    "last_finished": "the pool's last finished job",
+    "tag_pool_width": "tag, else pool and width",
+    "last_20_pool_width": "last 20 jobs of pool and width",
+}
 
 
-def idle_table(name: str, blocks: Blocks, in_words: Mapping[str, str]) -> Table:
-    """Idle windows by horizon and rule, and what the gate misses and frees."""
-    head = ("horizon", "rule", "idle: precision", "idle: recall", "idle: F1", "idle: PR AUC",
-            "gate: windows with arrivals missed", "missed, 95 %", "gate: idle windows freed")  # fmt: skip
-    rows = []
+def _figure(*path: str, show: Callable[[Any], str] = number) -> Show:
+    """A cell that shows a block's figure, by the names that lead to it; what is not there is unknown."""
+
+    def cell(block: Block) -> str:
+        value: Any = block
+        for name in path:
+            value = (value or {}).get(name)
+        return show(value)
+
+    return cell
+
+
+def _ends(figure: str, show: Shown = number) -> Show:
+    """A cell that shows the interval of a figure."""
+
+    def cell(block: Block) -> str:
+        low, high = (block.get("intervals") or {}).get(figure) or (None, None)
+        return between(low, high, show)
+
+    return cell
+
+
+def _table(
+    caption: str, lead: tuple[str, ...], columns: Columns, rows: Iterable[Row], note: str, words: int | None = None
+) -> Table:
+    """Rows of labels, which fill the columns that lead, and of a block whose figures fill the others."""
+    cells = [(*labels, *(show(block) for show in columns.values())) for labels, block in rows]
+    return Table(caption, (*lead, *columns), cells, len(lead) if words is None else words, note)
+
+
+def _with_rules(name: str, blocks: Blocks) -> Iterator[Row]:
+    """Each horizon's block under the predictor's name, and those of the rules to beat under theirs."""
     for horizon, block in blocks.items():
-        gate = block.get("gate", {})
-        low, high = (block.get("intervals") or {}).get("miss_rate") or (None, None)
-        shown = (share(gate.get("miss_rate")), between(low, high, share), share(gate.get("freed_idle_share")))
-        rows.append((horizon, name, *_idle(block), *shown))
-        for rule, figures in block.get("baselines", {}).items():
-            if figures.get("idle"):
-                rows.append((horizon, in_words.get(rule, rule), *_idle(figures), UNKNOWN, UNKNOWN, UNKNOWN))
-    return Table(f"Idle windows and the gate ({name})", head, rows, words=2, note=IDLE_NOTE)
+        yield (horizon, name), block
+        yield from (
+            ((horizon, RULES_IN_WORDS.get(rule, rule)), its) for rule, its in block.get("baselines", {}).items()
+        )
 
 
-def _idle(block: Mapping[str, Any]) -> list[str]:
-    return [number(block.get("idle", {}).get(key)) for key in (*DETECTION, "pr_auc")]
+DETECTED: Columns = {
+    "precision": _figure("precision"),
+    "recall": _figure("recall"),
+    "F1": _figure("f1"),
+    "PR AUC": _figure("pr_auc"),
+}
+ARRIVALS: Columns = {
+    **{head: DETECTED[head] for head in ("precision", "recall", "F1")},
+    "F1, 95 %": _ends("f1"),
+    "PR AUC": DETECTED["PR AUC"],
+    "PR AUC, 95 %": _ends("pr_auc"),
+    "ROC AUC": _figure("roc_auc"),
+    "ECE": _figure("ece"),
+    "with arrivals": _figure("base_rate", show=share),
+}
+IDLE: Columns = {
+    "idle: precision": _figure("idle", "precision"),
+    "idle: recall": _figure("idle", "recall"),
+    "idle: F1": _figure("idle", "f1"),
+    "idle: PR AUC": _figure("idle", "pr_auc"),
+    "gate: windows with arrivals missed": _figure("gate", "miss_rate", show=share),
+    "missed, 95 %": _ends("miss_rate", share),
+    "gate: idle windows freed": _figure("gate", "freed_idle_share", show=share),
+}
+GROUPED: Columns = {
+    "pools": lambda block: number(len(block["pools"])),
+    "windows": _figure("n"),
+    "with arrivals": _figure("base_rate", show=share),
+    **DETECTED,
+    "gate: missed": IDLE["gate: windows with arrivals missed"],
+    "gate: freed": IDLE["gate: idle windows freed"],
+}
+BY_POOL: Columns = {"F1": DETECTED["F1"], "PR AUC": DETECTED["PR AUC"], "missed": GROUPED["gate: missed"]}
+LOADS: Columns = {
+    "worst pool": lambda block: str(block.get("worst_pool_name") or UNKNOWN),
+    "its windows covered": _figure("worst_pool", show=share),
+    "windows covered": _figure("coverage", show=share),
+    "covered, where jobs arrive": _figure("coverage_nonzero", show=share),
+    "estimate / load (×)": _figure("over"),
+    "load missed": _figure("missed", show=share),
+}
+BINS: Columns = {
+    "accuracy": _figure("accuracy"),
+    "macro F1": _figure("macro_f1"),
+    "log loss": _figure("log_loss"),
+    "calibration error": _figure("ece"),
+    "judged too short": _figure("under_predicted", show=share),
+}
+
+
+def idle_table(name: str, blocks: Blocks) -> Table:
+    """Idle windows by horizon and rule, and what the gate misses and frees."""
+    rows = [(labels, block) for labels, block in _with_rules(name, blocks) if labels[1] == name or block.get("idle")]
+    return _table(f"Idle windows and the gate ({name})", ("horizon", "rule"), IDLE, rows, IDLE_NOTE)
 
 
 def group_table(name: str, blocks: Blocks) -> Table | None:
     """Pools grouped by the mean duration of their jobs. SIA, Table 23."""
-    head = ("horizon", "mean duration", "pools", "windows", "with arrivals", "precision", "recall", "F1", "PR AUC",
-            "gate: missed", "gate: freed")  # fmt: skip
     rows = [
-        (
-            horizon,
-            label,
-            number(len(figures["pools"])),
-            number(figures["n"]),
-            share(figures["base_rate"]),
-            *(number(figures[key]) for key in (*DETECTION, "pr_auc")),
-            share(figures["gate"]["miss_rate"]),
-            share(figures["gate"]["freed_idle_share"]),
-        )
+        ((horizon, label), figures)
         for horizon, block in blocks.items()
         for label, figures in (block.get("by_duration_group") or {}).items()
     ]
     note = "Pools of long jobs have few arrivals; SIA finds them the hardest to foresee."
     caption = f"By the mean duration of the pools' jobs ({name})"
-    return Table(caption, head, rows, words=2, note=note) if rows else None
+    return _table(caption, ("horizon", "mean duration"), GROUPED, rows, note) if rows else None
 
 
 def hour_table(name: str, blocks: Blocks) -> Table | None:
@@ -137,18 +217,14 @@ def hour_table(name: str, blocks: Blocks) -> Table | None:
 def pool_table(name: str, blocks: Blocks) -> Table | None:
     """Pool by pool, horizons side by side."""
     pools = list(dict.fromkeys(pool for block in blocks.values() for pool in block.get("by_pool", {})))
-    figures = (("f1", "F1"), ("pr_auc", "PR AUC"))
-    head = ["pool"]
-    for horizon in blocks:
-        head += [f"{horizon}: {word}" for word in (*(word for _, word in figures), "missed")]
-    rows = []
-    for pool in pools:
-        cells = [pool]
-        for block in blocks.values():
-            one = block.get("by_pool", {}).get(pool, {})
-            cells += [number(one.get(key)) for key, _ in figures]
-            cells.append(share(one.get("gate", {}).get("miss_rate")))
-        rows.append(cells)
+    head = ["pool", *(f"{horizon}: {word}" for horizon in blocks for word in BY_POOL)]
+    rows = [
+        [
+            pool,
+            *(show(block.get("by_pool", {}).get(pool, {})) for block in blocks.values() for show in BY_POOL.values()),
+        ]
+        for pool in pools
+    ]
     note = "Missed: windows with arrivals that the gate declared idle."
     return Table(f"Pool by pool ({name})", head, rows, note=note) if rows else None
 
@@ -159,22 +235,22 @@ def ablation_table(name: str, told: Mapping[str, Any]) -> Table:
     groups = list(
         dict.fromkeys(group for sets in sets_of.values() for one in sets.values() for group in one["by_duration_group"])
     )
-    head = ["horizon", "features", "precision", "recall", "F1", "PR AUC", "gain", "gain, 95 %"]
-    head += [f"{group}: {word}" for group in groups for word in ("precision", "recall", "F1", "PR AUC")]
+    head = ["horizon", "features", *DETECTED, "gain", "gain, 95 %"]
+    head += [f"{group}: {word}" for group in groups for word in DETECTED]
     rows = []
     for horizon, sets in sets_of.items():
         for label, block in sets.items():
             low, high = block.get("pr_auc_gain_interval") or (None, None)
-            cells = [horizon, "the paper's recipe" if label == PAPER_RECIPE else label, *_detected(block)]
+            cells = [
+                horizon,
+                "the paper's recipe" if label == PAPER_RECIPE else label,
+                *(show(block) for show in DETECTED.values()),
+            ]
             cells += [signed(block.get("pr_auc_gain")), between(low, high, signed)]
             for group in groups:
-                cells += _detected(block["by_duration_group"].get(group, {}))
+                cells += [show(block["by_duration_group"].get(group, {})) for show in DETECTED.values()]
             rows.append(cells)
     return Table(f"What features add ({name})", head, rows, words=2, note=_ablation_note(told))
-
-
-def _detected(block: Mapping[str, Any]) -> list[str]:
-    return [number(block.get(key)) for key in (*DETECTION, "pr_auc")]
 
 
 def _ablation_note(told: Mapping[str, Any]) -> str:
@@ -189,22 +265,6 @@ def _ablation_note(told: Mapping[str, Any]) -> str:
             f"({between(low, high, signed)})."
         )
     return note
-
-
-Evaluation = Mapping[str, Any]
-BINS = ("accuracy", "macro_f1", "log_loss", "ece", "under_predicted")
-
-RULES_IN_WORDS = {
-    "trailing_rate": "7-day rate",
-    "paper_recipe": "paper's recipe",
-    "max_of_10": "largest of 10 windows",
-    "max_of_n": "largest of n windows, n from training",
-    "max_of_week": "largest window of a week",
-    "majority": "most frequent bin in training",
-    "last_finished": "the pool's last finished job",
-    "tag_pool_width": "tag, else pool and width",
-    "last_20_pool_width": "last 20 jobs of pool and width",
-}
 
 
 def predictor_tables(evaluation: Mapping[str, Evaluation]) -> list[Table]:
@@ -246,7 +306,7 @@ def _of_arrivals(name: str, figures: Evaluation, blocks: Mapping[str, Any]) -> l
         if key in figures:
             pools = listed(figures[key]["pools"])
             tables.append(_arrivals(f"Will jobs arrive, {left_out} {pools}? ({name})", name, figures[key]["horizons"]))
-    tables.append(idle_table(name, blocks, RULES_IN_WORDS))
+    tables.append(idle_table(name, blocks))
     optional = (group_table(name, blocks), hour_table(name, blocks), pool_table(name, blocks))
     tables += [table for table in optional if table is not None]
     if figures.get("ablation"):
@@ -254,16 +314,7 @@ def _of_arrivals(name: str, figures: Evaluation, blocks: Mapping[str, Any]) -> l
     return tables
 
 
-def _arrivals(caption: str, name: str, blocks: Mapping[str, Any]) -> Table:
-    head = ("horizon", "rule", "precision", "recall", "F1", "F1, 95 %", "PR AUC", "PR AUC, 95 %", "ROC AUC", "ECE",
-            "with arrivals")  # fmt: skip
-    rows = []
-    for horizon, block in blocks.items():
-        ends = [_between(block, key) for key in ("f1", "pr_auc")]
-        rows.append((horizon, name, *_interleaved(block, ends), share(block.get("base_rate"))))
-        for rule, figures in block.get("baselines", {}).items():
-            shown = _interleaved(figures, [UNKNOWN, UNKNOWN])
-            rows.append((horizon, RULES_IN_WORDS.get(rule, rule), *shown, UNKNOWN))
+def _arrivals(caption: str, name: str, blocks: Blocks) -> Table:
     note = (
         "Precision and recall are of windows in which jobs arrive. PR AUC = average precision; ECE, the calibration "
         "error (15 bins), is the mean gap between a probability and what came true. Intervals draw whole days anew, "
@@ -271,38 +322,17 @@ def _arrivals(caption: str, name: str, blocks: Mapping[str, Any]) -> Table:
         "yesterday: as a day ago; 7-day rate: memoryless arrivals at the pool's rate of the last 7 days; paper's "
         "recipe: XGBoost's defaults on the features of SIA's Table 9, trained on the same time."
     )
-    return Table(caption, head, rows, words=2, note=note)
+    return _table(caption, ("horizon", "rule"), ARRIVALS, _with_rules(name, blocks), note)
 
 
-def _between(block: Mapping[str, Any], key: str) -> str:
-    low, high = (block.get("intervals") or {}).get(key) or (None, None)
-    return between(low, high)
-
-
-def _interleaved(block: Mapping[str, Any], ends: list[str]) -> list[str]:
-    """Precision, recall, F1 and its interval, PR-AUC and its interval, ROC-AUC, ECE."""
-    shown = {key: number(block.get(key)) for key in (*DETECTION, "pr_auc", "roc_auc", "ece")}
-    f1, pr_auc = ends
-    return [*(shown[key] for key in DETECTION), f1, shown["pr_auc"], pr_auc, shown["roc_auc"], shown["ece"]]
-
-
-LOAD_HEAD = ("horizon", "rule", "worst pool", "its windows covered", "windows covered", "covered, where jobs arrive",
-             "estimate / load (×)", "load missed")  # fmt: skip
-
-
-def _loads(name: str, blocks: Mapping[str, Any]) -> Table:
-    rows = [
-        _load_row(horizon, RULES_IN_WORDS.get(rule, rule), block)
-        for horizon, its in blocks.items()
-        for rule, block in {name: its, **its.get("baselines", {})}.items()
-    ]
+def _loads(name: str, blocks: Blocks) -> Table:
     note = "A window is covered when no more GPUs arrive than were estimated."
-    return Table(f"How much load? ({name})", LOAD_HEAD, rows, words=3, note=note)
+    return _table(f"How much load? ({name})", ("horizon", "rule"), LOADS, _with_rules(name, blocks), note, 3)
 
 
-def _total(name: str, arrivals: str, blocks: Mapping[str, Any]) -> Table:
+def _total(name: str, arrivals: str, blocks: Blocks) -> Table:
     rows = [
-        _load_row(horizon, rule, block)
+        ((horizon, rule), block)
         for horizon, its in blocks.items()
         for rule, block in (("gate x estimate", its), ("SIA reserves", its["reserved"]))
     ]
@@ -310,48 +340,18 @@ def _total(name: str, arrivals: str, blocks: Mapping[str, Any]) -> Table:
         f"TotalNewLoad (SIA, section 5.4.1) is the estimate where the gate of {arrivals} forecasts arrivals, else "
         "nothing. A scheduler reserves less: a level of the load's distribution that covers fewer windows."
     )
-    return Table(f"How much load, where jobs are forecast to arrive? ({name})", LOAD_HEAD, rows, words=3, note=note)
-
-
-def _load_row(horizon: str, rule: str, block: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        horizon,
-        rule,
-        str(block.get("worst_pool_name") or UNKNOWN),
-        share(block.get("worst_pool")),
-        share(block.get("coverage")),
-        share(block.get("coverage_nonzero")),
-        number(block.get("over")),
-        share(block.get("missed")),
-    )
+    caption = f"How much load, where jobs are forecast to arrive? ({name})"
+    return _table(caption, ("horizon", "rule"), LOADS, rows, note, 3)
 
 
 def _bins(name: str, figures: Evaluation) -> Table:
-    head = ("rule", "accuracy", "macro F1", "log loss", "calibration error", "judged too short", "jobs")
-    rows = [
-        (
-            RULES_IN_WORDS.get(rule, rule),
-            *(number(block.get(key)) for key in BINS[:-1]),
-            share(block.get("under_predicted")),
-            number(block.get("n")),
-        )
-        for rule, block in {name: figures, **figures.get("baselines", {})}.items()
-    ]
     note = "Duration bins at submission. A job judged too short may outlast the window for which GPUs were lent."
-    return Table(f"How long will a job run? ({name})", head, rows, note=note)
+    rows = [(labels[1:], block) for labels, block in _with_rules(name, {"": figures})]
+    return _table(f"How long will a job run? ({name})", ("rule",), {**BINS, "jobs": _figure("n")}, rows, note)
 
 
 def _tags(name: str, told: Mapping[str, Any]) -> Table:
-    head = ("trained anew", "accuracy", "macro F1", "log loss", "calibration error", "judged too short",
-            "accuracy of the paper's rule")  # fmt: skip
-    rows = [
-        (
-            trained,
-            *(number(block.get(key)) for key in BINS[:-1]),
-            share(block.get("under_predicted")),
-            number(block.get("rule", {}).get("accuracy")),
-        )
-        for trained, block in told.items()
-    ]
     note = "What experiment tags are worth: the same algorithm on the same time with and without them."
-    return Table(f"What tags add ({name})", head, rows, note=note)
+    columns = {**BINS, "accuracy of the paper's rule": _figure("rule", "accuracy")}
+    rows = [((trained,), block) for trained, block in told.items()]
+    return _table(f"What tags add ({name})", ("trained anew",), columns, rows, note)

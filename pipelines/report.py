@@ -6,30 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines import plots_backtest
+from jobcast.pipelines import plots_backtest, report_tables
 from jobcast.pipelines.curves import IMPORTANCE, CurvePoints
 from jobcast.pipelines.headline import find, lead_of
 from jobcast.pipelines.lifecycle.gate import Outcome
 from jobcast.pipelines.page import Drawing, in_terminal, render
 from jobcast.pipelines.plots import styles
 from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
-from jobcast.pipelines.report_tables import (
-    Jobs,
-    gains_table,
-    instant,
-    jct_of,
-    main_tables,
-    marks_of,
-    matrix_table,
-    models_table,
-    named_policy,
-    pool_tables,
-    pools_table,
-    skipped_table,
-    slowed_of,
-    slowed_table,
-    versions_table,
-)
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.summaries import Summary, by_law, summaries
 from jobcast.pipelines.wording import UNKNOWN, listed, number
@@ -111,29 +94,34 @@ def render_report(results: ReportInput) -> str:
         question=_question(results, rows),
         outcome=results.outcome,
         doubts=_told_by_runs(results.rows, bad_forecast_lines),
-        finding=find(rows, results.gains, results.baselines, slowed_of(jobs, lead.label, baseline) if lead else None),
-        main_tables=main_tables(rows, results.gains, baseline, results.baselines),
-        skipped_table=skipped_table(results.skipped),
+        finding=find(
+            rows,
+            results.gains,
+            results.baselines,
+            report_tables.slowed_of(jobs, lead.label, baseline) if lead else None,
+        ),
+        main_tables=report_tables.main_tables(rows, results.gains, baseline, results.baselines),
+        skipped_table=report_tables.skipped_table(results.skipped),
         assumptions=results.assumptions,
         facts=_facts(results),
-        pools_table=pools_table(results.pools, jobs, baseline),
+        pools_table=report_tables.pools_table(results.pools, jobs, baseline),
         gain_figures=_gain_figures(results, rows, jobs),
-        slowed_table=slowed_table(jobs, baseline),
-        matrix_table=matrix_table(rows, results.gains),
-        versions_table=versions_table(rows, results.gains),
-        gains_table=gains_table(beside),
+        slowed_table=report_tables.slowed_table(jobs, baseline),
+        matrix_table=report_tables.matrix_table(rows, results.gains),
+        versions_table=report_tables.versions_table(rows, results.gains),
+        gains_table=report_tables.gains_table(beside),
         forest=_forest(beside),
-        pool_tables=pool_tables(jobs, baseline),
+        pool_tables=report_tables.pool_tables(jobs, baseline),
         predictor_tables=predictor_tables(results.evaluation),
         predictor_figures=_predictor_figures(results),
-        models_table=models_table(results.models),
+        models_table=report_tables.models_table(results.models),
         glossary=_glossary(rows),
         caveats=_caveats(results),
         commands=results.commands,
     )
 
 
-def _comparable(jobs: Jobs, rows: Sequence[Summary], baseline: str) -> Jobs:
+def _comparable(jobs: report_tables.Jobs, rows: Sequence[Summary], baseline: str) -> report_tables.Jobs:
     """Jobs of the configurations under which they progress as under the baseline, the fastest configuration first."""
     alike = [one.label for one in next(iter(by_law(rows, baseline).values()), [])]
     return {label: jobs[label] for label in alike if label in jobs} if baseline in jobs else {}
@@ -171,7 +159,7 @@ def _facts(results: ReportInput) -> list[tuple[str, str]]:
         ("rows in the file", number(trace.get("rows"))),
         ("jobs", number(trace.get("jobs"))),
         ("SHA-256", str(trace.get("sha256") or UNKNOWN)),
-        ("span", f"{instant(trace.get('from'))} to {instant(trace.get('until'))}"),
+        ("span", f"{report_tables.instant(trace.get('from'))} to {report_tables.instant(trace.get('until'))}"),
         ("trained on", f"{since} to {until}"),
         ("replayed", f"{until} to {end}"),
         ("pools", f"{number(len(results.pools))} with {number(gpus)} GPUs in all"),
@@ -187,18 +175,18 @@ def _origin(trace: Mapping[str, Any]) -> str:
 
 
 def _moment(split: Mapping[str, Any], key: str) -> str:
-    return instant(split.get(key, split.get(f"{key}_s")))
+    return report_tables.instant(split.get(key, split.get(f"{key}_s")))
 
 
-def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> list[Drawing]:
+def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: report_tables.Jobs) -> list[Drawing]:
     baseline = results.baseline_label
     drawn = _drawn(rows, jobs, baseline, lead_of(rows, results.baselines))
     looks = styles([baseline, *drawn])
     found: list[Drawing] = []
     if drawn:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
-        speedups = {label: base / jct_of(jobs, label, baseline) for label in drawn}
-        later_min = {label: _later_min(jct_of(jobs, label, baseline), base) for label in drawn}
+        speedups = {label: base / report_tables.jct_of(jobs, label, baseline) for label in drawn}
+        later_min = {label: _later_min(report_tables.jct_of(jobs, label, baseline), base) for label in drawn}
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
         found += [
             Drawing(
@@ -218,7 +206,7 @@ def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: Jobs) -> 
     return found
 
 
-def _drawn(rows: Sequence[Summary], jobs: Jobs, baseline: str, lead: Summary | None) -> list[str]:
+def _drawn(rows: Sequence[Summary], jobs: report_tables.Jobs, baseline: str, lead: Summary | None) -> list[str]:
     """Labels for the plots: those of the leading policy first, then others, the fastest first."""
     policies = {one.label: one.policy for one in rows}
     others = [label for label in jobs if label != baseline]
@@ -291,7 +279,7 @@ def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
             "dominate the plain mean.",
         ),
         ("slowed", "ended later than under the baseline, by however little; the slowdown is by how much"),
-        *((named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
+        *((report_tables.named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
 
@@ -319,7 +307,7 @@ def _caveats(results: ReportInput) -> list[str]:
 def summary_table(told: Mapping[str, Any]) -> str:
     """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
     known = summaries(told["rows"])
-    found, tables = [], main_tables(known, (), told["baseline"], told["baselines"])
+    found, tables = [], report_tables.main_tables(known, (), told["baseline"], told["baselines"])
     for one in tables:
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
         rows = [[row[place] for place in kept] for row in one.rows]
@@ -332,4 +320,4 @@ def summary_table(told: Mapping[str, Any]) -> str:
         left = [number for number, word in enumerate(words) if word]
         text = in_terminal([one.head[place] for place in kept], rows, left, least)
         found.append("\n".join([*([one.caption] if len(tables) > 1 else []), text]))
-    return "\n\n".join(filter(None, [*found, "\n".join(marks_of(known))]))
+    return "\n\n".join(filter(None, [*found, "\n".join(report_tables.marks_of(known))]))

@@ -22,7 +22,7 @@ from jobcast.pipelines.recording import Recording
 from jobcast.pipelines.scenario import RESUME_S
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
-from jobcast.simulator.log import Floats, Ints, RunLog, Spans
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import read_parquet, write_parquet
@@ -163,23 +163,20 @@ def write_run_record(
 
     Raises ConfigError where it cannot be written.
     """
-    place = record_folder(table)
+    place, spans = record_folder(table), log.spans
     own = {"name": table.name, "sha256": sha256_of(table), "rows": len(log)}
     with replacing(place) as draft:
         draft.mkdir()
         (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
-        write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, _span_columns(log.spans), strict=True))), draft / SPANS)
+        columns = (spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node)
+        write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, columns, strict=True))), draft / SPANS)
         if of_jobs is not None and len(of_jobs):
             write_parquet(of_jobs, draft / OF_JOBS)
         if replaced:
             write_parquet(pl.DataFrame([asdict(row) for row in replaced], schema=REPLACED_COLUMNS), draft / REPLACED)
     return place
-
-
-def _span_columns(spans: Spans) -> tuple[Ints | Floats, ...]:
-    return spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node
 
 
 def answer_table(recording: Recording) -> pl.DataFrame:

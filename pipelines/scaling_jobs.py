@@ -1,6 +1,6 @@
 """Training jobs that run on any number of GPUs: their work, from measured step times and noise. Pollux (OSDI 2021)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -92,7 +92,6 @@ def application(
     most_gpus: int,
     *,
     batch_size: int | None = None,
-    epochs: int | None = None,
     gpus_per_node: int = GPUS_PER_NODE,
     fitted: Throughput | None = None,
 ) -> Application:
@@ -104,7 +103,6 @@ def application(
     tables : measurements
     most_gpus : that it may ever run on
     batch_size : that it begins with, one that a curve was measured at; None = the smallest
-    epochs : of that curve that it runs through, None = all
     gpus_per_node : of the cluster
     fitted : its throughput; None fits it
     """
@@ -113,7 +111,7 @@ def application(
     local = times.local_batch_size
     limits = Limits(begin, max(curves), int(local.min()), int(local.max()), smallest)
     throughput = fitted or fit_throughput(times)
-    made = phases(throughput, limits, _first(curves[begin], epochs), most_gpus, gpus_per_node)
+    made = phases(throughput, limits, curves[begin], most_gpus, gpus_per_node)
     return Application(name, throughput, limits, ScalableWork(0.0, 1, made), gpus_per_node)
 
 
@@ -143,7 +141,8 @@ def scaling_workload(
             f"{trace.source.path}: jobs that scale need the column model, the app of {tables.times_path}; add it or "
             f"leave {STEP_TIMES} away"
         )
-    rows = {str(row["job_id"]): row for row in trace.jobs.select(_present(trace)).to_dicts()}
+    present = [name for name in COLUMNS if name in trace.jobs.columns]
+    rows = {str(row["job_id"]): row for row in trace.jobs.select(present).to_dicts()}
     bound = dict(zip(trace.jobs["job_id"], (trace.bound & (trace.duration_gpus == trace.gpus)).tolist(), strict=True))
     most_gpus = max((pool.quota for pool in workload.pools), default=1)
     maker = _Maker(tables, trace.source.path, most_gpus, gpus_per_node)
@@ -228,23 +227,6 @@ class _Maker:
 
     def _refuse(self, job: Job, what: str) -> None:
         raise TraceError(f"{self._path}, job {job.job_id}: {what}; correct the row or the table")
-
-
-def _first(curve: NoiseCurve, epochs: int | None) -> NoiseCurve:
-    """The first epochs of a curve."""
-    if epochs is None:
-        return curve
-    return NoiseCurve(
-        curve.epoch[:epochs],
-        curve.progress[:epochs],
-        curve.metric[:epochs],
-        curve.grad_sqr[:epochs],
-        curve.grad_var[:epochs],
-    )
-
-
-def _present(trace: Trace) -> Sequence[str]:
-    return [name for name in COLUMNS if name in trace.jobs.columns]
 
 
 def _count(value: object) -> int | None:

@@ -12,7 +12,7 @@ from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha25
 from jobcast.models.registry.references import CHAMPION
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.model_tables import made_from, of_training
+from jobcast.pipelines.model_tables import made_from, of_training, saved
 from jobcast.pipelines.recipes import DATA, Trained, TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.recipes.common import VALIDATION_SHARE
 from jobcast.pipelines.times import iso
@@ -57,12 +57,6 @@ def _parameters(trained: Trained, settings: TrainSettings, data: TrainingData) -
         "pools": len(data.pools),
         **trained.parameters,
     }
-
-
-def register(home: Path, folder: Path, trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelVersion:
-    """Register a saved predictor as a new version, with its curves and tables beside the run."""
-    with _card(trained, data, settings) as card:
-        return open_registry(home).register(folder, card)
 
 
 def register_once(
@@ -113,10 +107,8 @@ def train_and_register(
     chosen, recipe = recipe_of(predictor, algorithm)
     data = DATA.get(predictor, TrainingData.of)(trace, from_s, until_s, settings.min_train_jobs)
     trained = recipe(data, chosen, settings, progress)
-    with scratch_room("model") as room:
-        folder = room / predictor
-        trained.predictor.save(folder)
-        version = register(home, folder, trained, data, settings)
+    with saved(trained.predictor) as folder, _card(trained, data, settings) as card:
+        version = open_registry(home).register(folder, card)
     return {
         **of_training(version, home, settings.seed),
         **({"gated": False} if CHAMPION in version.aliases else {}),

@@ -7,9 +7,8 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.search.evaluating import parse_objectives, simulated
-from jobcast.pipelines.search.proposing import behind
 from papers.pcs.figure3 import Trial, Value
-from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, configs, fresh_samples, front_of
+from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, behind, configs, fresh_samples, front_of
 from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of
 from papers.pcs.runs import TITLES, Task, run_all
 from papers.pcs.tables import percent, share, write_runs

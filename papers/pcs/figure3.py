@@ -10,9 +10,8 @@ import numpy as np
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.plots import INK
 from jobcast.pipelines.search.evaluating import Candidate, World, parse_objectives, simulated
-from jobcast.pipelines.search.proposing import uncovered
 from jobcast.pipelines.search.workload import Sample
-from papers.pcs.fronts import CLUSTERS, MEANS, NAMES, SEARCHES, fresh_samples, front_of, picks
+from papers.pcs.fronts import CLUSTERS, MEANS, NAMES, SEARCHES, fresh_samples, front_of, picks, uncovered
 from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
 from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of
 from papers.pcs.runs import TITLES

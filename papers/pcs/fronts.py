@@ -7,11 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 import click
+import numpy as np
 
+from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.search.evaluating import World, parse_objectives
 from jobcast.pipelines.search.front import Front, Row, read_front, write_front
+from jobcast.pipelines.search.proposing import FLOOR
 from jobcast.pipelines.search.searching import Searched, SearchRequest, draw_samples, search_front
 from jobcast.pipelines.search.workload import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
@@ -200,3 +203,51 @@ def _value(value: object) -> str:
     if not isinstance(value, int | float):
         return "-" if value is None else str(value)
     return f"{value:,.0f}" if abs(value) >= LARGE else number(value, 2)
+
+
+def behind(values: Floats, front: Floats) -> Floats:
+    """(n,) by which share each row is worse, in its weakest objective, than the row of the front closest to it.
+
+    0.1: within 10 % of the closest Pareto-optimal point, as Figure 10c of PCS counts. 0 or less: on the front.
+
+    Parameters
+    ----------
+    values, front : (n, n_objectives) and (n_front, n_objectives), at least 0
+    """
+    ratio = (values[:, None, :] + FLOOR) / (front[None, :, :] + FLOOR)
+    return np.asarray(ratio.max(axis=2).min(axis=1) - 1.0, dtype=np.float64)
+
+
+def uncovered(values: Floats, front: Floats) -> Floats:
+    """(n,) by which share the front's best answer to each row is worse than it, in its weakest objective.
+
+    0.02: a row of the front is within 2 % in all objectives. 0 or less: one is no worse anywhere.
+    """
+    ratio = (front[None, :, :] + FLOOR) / (values[:, None, :] + FLOOR)
+    return np.asarray(ratio.max(axis=2).min(axis=1) - 1.0, dtype=np.float64)
+
+
+def hypervolume_curve(values: Floats, ideal: Floats, reference: Floats) -> Floats:
+    """(n,) hypervolume won after each evaluation, as a share of the box between `ideal` and `reference`.
+
+    Fair between searches only with one box for all of them. Figure 9c of PCS.
+
+    Parameters
+    ----------
+    values : (n, n_objectives) in the order of evaluation
+    ideal, reference : (n_objectives,) the best of all objectives, and what counts as no gain
+    """
+    from pymoo.indicators.hv import HV
+
+    width = np.maximum(reference - ideal, 1e-12)
+    scaled = (values - ideal) / width
+    volume = HV(ref_point=np.ones(values.shape[1]))
+    front = np.zeros((0, values.shape[1]))
+    curve = np.zeros(len(values))
+    last = 0.0
+    for row, point in enumerate(scaled):
+        if (point < 1.0).all() and not (front <= point).all(axis=1).any():
+            front = np.vstack([front[~(point <= front).all(axis=1)], point])
+            last = float(volume(front))
+        curve[row] = last
+    return curve

@@ -6,8 +6,8 @@ import click
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.search.proposing import hypervolume_curve, pareto_mask
-from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, search
+from jobcast.pipelines.search.proposing import pareto_mask
+from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, hypervolume_curve, search
 from papers.sheets import Claim, grid, write_csv
 
 SPACES = {"parameters": "WFQ(T, W, zeta_min)", "raw": "thresholds, weights, cap"}

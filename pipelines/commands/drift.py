@@ -39,12 +39,9 @@ def command(
     /,
     predictor: str,
     trace_path: Path,
-    from_s: float | None,
-    until_s: float | None,
     html: Path | None,
     out: Path | None,
     switches_out: Path | None,
-    allow_overlap: bool,
     json_to: str | None,
     **asked: Any,
 ) -> None:
@@ -74,16 +71,8 @@ def command(
     options.check_places(json_to, (trace_path,), files, {"--out": out})
     trace = read_trace(trace_path)
     with console.progress(f"drift {predictor}") as step:
-        found = drift(
-            reference,
-            trace,
-            from_s,
-            until_s,
-            home=find_home(),
-            rule=SwitchRule(**asked),
-            allow_overlap=allow_overlap,
-            progress=step,
-        )
+        rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
+        found = drift(reference, trace, home=find_home(), rule=rule, progress=step, **asked)
     if switches_out and not found.result["switch_rule"]:
         raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")
     if switches_out:

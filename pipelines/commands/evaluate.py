@@ -6,14 +6,8 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import JCT, means, place_options, refuse_foreign, refuse_options
-from jobcast.pipelines.commands.table_predictors import (
-    evaluate_curves,
-    evaluate_epoch_time,
-    points_option,
-    prefix_option,
-)
-from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
+from jobcast.pipelines.commands import predictor_options as predictors
+from jobcast.pipelines.forecast_specs import REGIME
 
 DRAWS = 400
 
@@ -26,10 +20,8 @@ DRAWS = 400
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
-@place_options
-@click.option("--every-job", "every", type=click.IntRange(min=1), help="jct: score each Nth job; default some 300.")
-@prefix_option
-@points_option
+@predictors.place_options
+@predictors.score_options
 @options.set_option
 @options.seed_option
 @click.option("--out", metavar="DIR", type=options.FILE, help="Write tables and plots into this folder.")
@@ -42,19 +34,10 @@ def command(
     /,
     predictor: str,
     trace_path: Path,
-    from_s: float | None,
-    until_s: float | None,
     without: tuple[str, ...],
-    ablation: bool,
-    paper_recipe: bool,
-    draws: int,
-    prefix: float | None,
-    points: int | None,
     pairs: tuple[str, ...],
-    seed: int,
     out: Path | None,
     log: bool,
-    allow_overlap: bool,
     json_to: str | None,
     **asked: Any,
 ) -> None:
@@ -76,20 +59,10 @@ def command(
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
-    if means(predictor, CURVES):
-        evaluate_curves(ctx, predictor, trace_path, (from_s, until_s), prefix, pairs, allow_overlap, json_to)
+    if act := predictors.EVALUATE.get(predictors.name_of(predictor)):
+        act(ctx)
         return
-    refuse_foreign(CURVES, predictor, {"prefix": prefix})
-    if means(predictor, EPOCH_TIME):
-        evaluate_epoch_time(ctx, predictor, trace_path, points, pairs, seed, allow_overlap, json_to)
-        return
-    refuse_foreign(EPOCH_TIME, predictor, {"points": points})
-    if predictor == JCT:
-        from jobcast.pipelines.elastic.evaluate_command import evaluate_jct
-
-        evaluate_jct(options.console_of(ctx), trace_path, (from_s, until_s), pairs, seed, json_to, **asked)
-        return
-    refuse_options(predictor, {**asked, "every-job": asked.pop("every")})
+    predictors.refuse_others(ctx, predictor)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.evaluating import evaluate_version
@@ -102,11 +75,15 @@ def command(
     options.check_places(json_to, (trace_path,), folders={"--out": out})
     given = options.settings_for(reference[0], REGIME, pairs)
     trace, home = read_trace(trace_path), tidy_home(console) if log else find_home()
-    wishes = Wishes(tuple(dict.fromkeys(without)), ablation, paper_recipe, out is not None or log, draws, seed, given)
+    wishes = Wishes(
+        without=tuple(dict.fromkeys(without)),
+        curves=out is not None or log,
+        given=given,
+        **{name: asked[name] for name in ("ablation", "paper_recipe", "draws", "seed")},
+    )
     with console.progress(f"evaluate {predictor}") as step:
-        evaluated = evaluate_version(
-            reference, trace, from_s, until_s, home=home, allow_overlap=allow_overlap, progress=step, wishes=wishes
-        )
+        how = {"home": home, "allow_overlap": asked["allow_overlap"], "progress": step, "wishes": wishes}
+        evaluated = evaluate_version(reference, trace, asked["from_s"], asked["until_s"], **how)
     result = keep_evaluation(evaluated, out, home if log else None)
     options.tell_notes(trace, console)
     options.table_or_json(result, json_to, evaluation_table(result), console)

@@ -1,13 +1,14 @@
 """`jobcast models`: what the registry holds."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import means
-from jobcast.pipelines.commands.table_predictors import promote_curves
+from jobcast.pipelines.commands.predictor_options import curves_comparison
 from jobcast.pipelines.forecast_specs import CURVES
 
 
@@ -73,7 +74,7 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
 @command.command(name="promote")
 @click.argument("name", metavar="NAME:VERSION")
 @options.trace_option(required=False)
-@click.option("--pools", "pools_path", type=options.FILE, help="Quotas of the backtest; default: derived.")
+@click.option("--pools", type=options.FILE, help="Quotas of the backtest; default: derived.")
 @options.window_options
 @click.option("--alias", default="champion", show_default=True, help="Alias to move.")
 @click.option("--force", is_flag=True, help="Promote a version that did worse, too.")
@@ -82,15 +83,13 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
 @click.pass_context
 def promote_model(
     ctx: click.Context,
+    /,
     name: str,
     trace_path: Path | None,
-    pools_path: Path | None,
-    from_s: float | None,
-    until_s: float | None,
     alias: str,
     force: bool,
-    allow_overlap: bool,
     json_to: str | None,
+    **of_window: Any,
 ) -> None:
     """Make a version the champion; `rollback` takes it back.
 
@@ -109,7 +108,7 @@ def promote_model(
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.forecast_specs import PREDICTORS, check_known
-    from jobcast.pipelines.lifecycle.promotion import Window, promote, refuse
+    from jobcast.pipelines.lifecycle.promotion import Window, compare, promote, refuse
     from jobcast.pipelines.lifecycle.tables import promotion_table
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
@@ -117,24 +116,22 @@ def promote_model(
     model, ref = parse_reference(name)
     if not isinstance(ref, int):
         raise ConfigError(f"{name}: name a version, as in {model}:2")
-    given = {"--pools": pools_path, "--from": from_s, "--until": until_s, "--allow-overlap": allow_overlap or None}
-    if trace_path is None and (alone := [option for option, value in given.items() if value is not None]):
-        raise ConfigError(f"{alone[0]}: is for a comparison; add --trace FILE or leave it out")
-    options.check_places(json_to, (trace_path, pools_path))
-    if trace_path is not None and means(name, CURVES):
-        promote_curves(ctx, (model, ref), trace_path, alias, force, allow_overlap, json_to)
-        return
-    if trace_path is not None:
-        check_known("models promote --trace", model, PREDICTORS)
-    console, window = options.console_of(ctx), None
-    if trace_path is not None:
-        window = Window(read_trace(trace_path), from_s, until_s, pools_path, allow_overlap)
-    home = tidy_home(console)
+    alone = [name for name, value in of_window.items() if value is not None and value is not False]
+    if trace_path is None and alone:
+        option = alone[0].removesuffix("_s").replace("_", "-")
+        raise ConfigError(f"--{option}: is for a comparison; add --trace FILE or leave it out")
+    options.check_places(json_to, (trace_path, of_window["pools"]))
+    console = options.console_of(ctx)
+    act: Callable[..., dict[str, Any]] | None = None
     with console.progress(f"compare {name}") as step:
-        told = promote(model, ref, alias, window, force=force, home=home, progress=step)
+        if trace_path is not None and model == CURVES:
+            act = curves_comparison(ctx)
+        elif trace_path is not None:
+            check_known("models promote --trace", model, PREDICTORS)
+            act = partial(compare, window=Window(read_trace(trace_path), **of_window), progress=step)
+        told = promote(model, ref, alias, act, force=force, home=tidy_home(console))
     if not told["compared"]:
-        already = window is not None
-        console.note(f"nothing was compared: {'it is ' + alias + ' already' if already else 'no --trace was given'}")
+        console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
     options.table_or_json(told, json_to, promotion_table(told), console)
     refuse(told)
 

@@ -216,15 +216,15 @@ def table_or_json(value: dict[str, Any], json_to: str | None, table: str, consol
         console.result(table)
 
 
-def settings_of(pairs: tuple[str, ...]) -> dict[str, str]:
+def settings_of(pairs: tuple[str, ...], option: str = "--set", key_value: str = "key=value") -> dict[str, str]:
     """`--set key=value`, repeated; ConfigError names what is no pair."""
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {pair}: write --set key=value")
+            raise ConfigError(f"{option} {pair}: write {option} {key_value}")
         if key in settings:
-            raise ConfigError(f"--set {key} is given twice; give it once")
+            raise ConfigError(f"{option} {key} is given twice; give it once")
         settings[key] = value
     return settings
 

@@ -6,21 +6,7 @@ from typing import Any
 import click
 
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import (
-    JCT,
-    means,
-    place_options,
-    question_options,
-    refuse_foreign,
-    refuse_options,
-)
-from jobcast.pipelines.commands.table_predictors import (
-    completed_option,
-    predict_curves,
-    predict_epoch_time,
-    run_options,
-)
-from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
+from jobcast.pipelines.commands import predictor_options as predictors
 
 
 @click.command(name="predict")
@@ -28,29 +14,13 @@ from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
 @options.trace_option()
 @click.option("--at", "at_s", type=options.Instant(), help="The instant; nothing after it is read. Of traces.")
 @click.option("--from", "from_s", type=options.Instant(), help="jct: the replay's beginning; earlier jobs are history.")
-@place_options
-@question_options
-@run_options
-@completed_option
+@predictors.place_options
+@predictors.question_options
 @options.set_option
 @options.seed_option
 @options.json_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    predictor: str,
-    trace_path: Path,
-    at_s: float | None,
-    from_s: float | None,
-    epochs: int | None,
-    target: float | None,
-    out: Path | None,
-    pairs: tuple[str, ...],
-    seed: int,
-    json_to: str | None,
-    **asked: Any,
-) -> None:
+def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: str | None, **asked: Any) -> None:
     """What a version says at an instant: arrivals and load by pool and horizon, or bins of unfinished jobs.
 
     With `jct`: when a job finishes under any policy, as a point and as 50 % and 90 % intervals over futures in
@@ -71,22 +41,11 @@ def command(
       jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
-    if means(predictor, CURVES):
-        predict_curves(ctx, predictor, trace_path, epochs, target, json_to)
+    if act := predictors.PREDICT.get(predictors.name_of(predictor)):
+        act(ctx)
         return
-    refuse_foreign(CURVES, predictor, {"epochs": epochs, "target": target})
-    if means(predictor, EPOCH_TIME):
-        predict_epoch_time(ctx, predictor, trace_path, pairs, out, json_to)
-        return
-    refuse_foreign(EPOCH_TIME, predictor, {"out": out})
-    if at_s is None:
-        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
-    if predictor == JCT:
-        from jobcast.pipelines.elastic.predict_command import predict_jct
-
-        predict_jct(options.console_of(ctx), trace_path, at_s, from_s, pairs, seed, json_to, **asked)
-        return
-    refuse_options(predictor, {**asked, "set": pairs, "from": from_s})
+    predictors.refuse_others(ctx, predictor, ("at_s", "seed"))
+    at_s = predictors.needed_instant(ctx)
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.predicting import predict_at, prediction_table

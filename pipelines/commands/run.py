@@ -36,8 +36,7 @@ def command(
     from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()
-    default = home / "params.yaml"
-    params = load_params(params_path or (default if default.is_file() else None))
+    params = load_params(params_path, home)
     given = {key: value for key, value in (("trace", trace), ("pools", pools)) if value is not None}
     params = params.model_copy(update={"prepare": params.prepare.model_copy(update=given)})
     name = Path(params.prepare.trace).stem

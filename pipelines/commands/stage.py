@@ -28,8 +28,7 @@ def command(ctx: click.Context, name: str, item: str, out: Path | None, params_p
     from jobcast.pipelines.tidying import tidy_home
 
     home = find_home()
-    default = home / "params.yaml"
-    params = load_params(params_path or (default if default.is_file() else None))
+    params = load_params(params_path, home)
     stage, root = find_stage(name, item), out or home / "data"
     options.check_places(None, folders={"--out": root})
     console = options.console_of(ctx)

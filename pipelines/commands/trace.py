@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
 
 
@@ -92,14 +91,7 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
 @options.json_option
 @click.pass_context
 def speedups(
-    ctx: click.Context,
-    step_times: Path,
-    out: Path,
-    fit: str,
-    most_gpus: int,
-    gpus_per_node: int,
-    pairs: tuple[str, ...],
-    json_to: str | None,
+    ctx: click.Context, /, step_times: Path, out: Path, pairs: tuple[str, ...], json_to: str | None, **asked: Any
 ) -> None:
     """Make a table of speedups from a CSV of measured step times.
 
@@ -114,15 +106,10 @@ def speedups(
     from jobcast.pipelines.speedups import make_speedups, speedups_text
 
     options.check_places(json_to, (step_times,), {"--out": out})
-    sizes = {}
-    for pair in pairs:
-        app, equals, size = pair.partition("=")
-        if not equals or not app:
-            raise ConfigError(f"--batch-size {pair}: write --batch-size APP=N")
-        sizes[app] = size
-    result = make_speedups(step_times, out, fit, most_gpus, gpus_per_node, sizes)
+    sizes = options.settings_of(pairs, "--batch-size", "APP=N")
+    result = make_speedups(step_times, out, batch_sizes=sizes, **asked)
     console = options.console_of(ctx)
-    console.note(f"{out}: {len(result['apps'])} models, 1 to {most_gpus} GPUs")
+    console.note(f"{out}: {len(result['apps'])} models, 1 to {asked['most_gpus']} GPUs")
     options.table_or_json(result, json_to, speedups_text(result), console)
 
 
@@ -175,15 +162,9 @@ def generate_trace(
       jobcast trace generate mlfs --out jobs.parquet --tasks-out tasks.parquet --curves-out curves.parquet
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
+    from jobcast.traces import generators
     from jobcast.traces.canonical import write_trace
     from jobcast.traces.cluster_file import write_cluster
-    from jobcast.traces.generators import (
-        generate,
-        generate_courses,
-        generate_nodes,
-        generate_profiles,
-        generate_tasks,
-    )
     from jobcast.traces.job_curves import write_job_curves
     from jobcast.traces.pools import write_pools
     from jobcast.traces.profiles import write_profiles
@@ -193,15 +174,15 @@ def generate_trace(
     files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
     options.check_places(None, files={"--out": out, **files})
     settings = options.settings_of(pairs)
-    trace, pools = generate(kind, seed, settings)
-    tasks = generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
+    trace, pools = generators.generate(kind, seed, settings)
+    tasks = generators.generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
     makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {
         "pools_out": (lambda: pools, write_pools),
-        "regimes_out": (lambda: generate_courses(kind, trace, seed, settings), write_courses),
+        "regimes_out": (lambda: generators.generate_courses(kind, trace, seed, settings), write_courses),
         "tasks_out": (lambda: tasks and tasks[0], write_tasks),
         "curves_out": (lambda: tasks and tasks[1], write_job_curves),
-        "profiles_out": (lambda: generate_profiles(kind, settings), write_profiles),
-        "cluster_out": (lambda: generate_nodes(kind, settings), write_cluster),
+        "profiles_out": (lambda: generators.generate_profiles(kind, settings), write_profiles),
+        "cluster_out": (lambda: generators.generate_nodes(kind, settings), write_cluster),
     }
     made = [(makers[name][0](), makers[name][1], path) for name, path in beside.items() if path]
     write_trace(trace, out)
@@ -227,13 +208,7 @@ def generate_trace(
 @options.strict_option
 @click.pass_context
 def convert_trace(
-    ctx: click.Context,
-    format_name: str,
-    sources: tuple[Path, ...],
-    out: Path,
-    pools_out: Path | None,
-    timezone: str | None,
-    strict: bool,
+    ctx: click.Context, /, format_name: str, sources: tuple[Path, ...], out: Path, pools_out: Path | None, **asked: Any
 ) -> None:
     """Convert a trace of FORMAT to the canonical form; auto looks at what the sources hold.
 
@@ -260,7 +235,7 @@ def convert_trace(
     from jobcast.pipelines.conversion import AUTO, convert
 
     options.check_places(None, sources, {"--out": out, "--pools-out": pools_out})
-    done = convert(format_name, sources, out, pools_out, timezone, strict)
+    done = convert(format_name, sources, out, pools_out, **asked)
     trace, console = done.trace, options.console_of(ctx)
     read_as = f", read as {done.format_name}" if format_name == AUTO else ""
     console.note(f"{out}: {len(trace):,} of {trace.source.rows:,} rows{read_as}")

@@ -7,17 +7,14 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import means, tell, training
-from jobcast.pipelines.commands.scheduler_options import SCHEDULERS, train_scheduler
-from jobcast.pipelines.commands.table_predictors import train_curves, train_epoch_time
-from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME, REGIME
+from jobcast.pipelines.commands.predictor_options import TRAIN, name_of, tell, training
+from jobcast.pipelines.forecast_specs import REGIME
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.retraining import Schedule
 
 COVERAGE = 0.95
 """Share of the windows whose load the estimate shall reach, where nothing else is asked for."""
-FIRST_WEEKS = 3.0
 
 
 ALGORITHMS = (
@@ -128,15 +125,8 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
-    window = (from_s, until_s)
-    if means(predictor, CURVES):
-        train_curves(ctx, trace_path, window, algorithm, pairs, asked["seed"], json_to)
-        return
-    if means(predictor, EPOCH_TIME):
-        train_epoch_time(ctx, trace_path, window, pairs, asked["seed"], json_to)
-        return
-    if predictor in SCHEDULERS:
-        train_scheduler(ctx, predictor, trace_path, window, asked["tune"], pairs, asked["seed"], json_to)
+    if act := TRAIN.get(name_of(predictor)):
+        act(ctx)
         return
     from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
     from jobcast.traces.readers import read_trace
@@ -147,7 +137,8 @@ def command(
     given = options.settings_for(predictor, REGIME, pairs)
     settings = TrainSettings(horizons_min=parse_horizons(horizons), given=given, **asked)
     check_tune(predictor, algorithm, settings.tune)
-    with training(ctx, predictor, (trace_path,), json_to) as (home, step):
+    window = (from_s, until_s)
+    with training(ctx) as (home, step):
         trace = read_trace(trace_path)
         if schedule is None:
             from jobcast.pipelines.model_tables import training_table as table
@@ -158,12 +149,13 @@ def command(
             from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
             from jobcast.pipelines.lifecycle.tables import retraining_table as table
 
-            result = walk_forward(Walk.of(predictor, algorithm, trace, *window, schedule, settings, home), step)
-    tell(ctx, result, json_to, table(result))
+            asked = {"predictor": predictor, "algorithm": algorithm, "schedule": schedule, "settings": settings}
+            result = walk_forward(Walk.of(trace, *window, home=home, **asked), step)
+    tell(ctx, result, table(result))
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":
-    from jobcast.pipelines.lifecycle.retraining import Schedule, parse_every
+    from jobcast.pipelines.lifecycle.retraining import FIRST_WEEKS, Schedule, parse_every
 
     if retrain is None:
         for option, value in (("--first", first_weeks), ("--window-days", window_days)):

@@ -11,6 +11,7 @@ import polars as pl
 from jobcast.domain.energy import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.job_table import write_table
 from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
@@ -19,8 +20,6 @@ from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.spans import by_job
-from jobcast.traces.files import replacing
-from jobcast.traces.parquet import write_parquet
 
 PROFILES, KNOWN, SEGMENTS = "profiles", "known", "segments"
 """Settings that name files: true times, the few that forecasts go by, and where to write the Gantt chart."""
@@ -101,12 +100,7 @@ def segments_table(scene: EnergyScene, log: RunLog) -> pl.DataFrame:
 def write_segments(scene: EnergyScene, log: RunLog, path: Path) -> None:
     """Write `segments_table`, CSV to the microsecond or Parquet, by the ending."""
     check_segments(path)
-    table = segments_table(scene, log)
-    with replacing(path) as draft:
-        if path.suffix.lower() == ".csv":
-            table.write_csv(draft, float_precision=6, float_scientific=False)
-        else:
-            write_parquet(table, draft)
+    write_table(segments_table(scene, log), path)
 
 
 def check_segments(path: Path) -> None:

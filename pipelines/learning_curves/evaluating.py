@@ -16,6 +16,7 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.folders import DATA_FOLDER
 from jobcast.models.registry.references import Ref
+from jobcast.pipelines.finished_jobs import of_file
 from jobcast.pipelines.learning_curves.training import apps_of, counts, fingerprint, read_trained
 from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
@@ -35,7 +36,8 @@ def score_version(
     version = registry.resolve(*reference)
     overlap = refuse_trained(registry, version, table, allow_overlap)
     model = registry.load(version)
-    figures = _scored(model, table, prefix)
+    with of_file(table.path):
+        figures = score_curves(model, table.curves, prefix)
     left = len(table.curves) - int(figures["curves"])
     return {
         **of_version(version),
@@ -49,13 +51,6 @@ def score_version(
         "simulated": False,
         **made_from(table, (*table.notes, *_unfinished(table), *([FLAT.format(left)] if left else []))),
     }
-
-
-def _scored(model: Any, table: CurveTable, prefix: float) -> dict[str, Any]:
-    try:
-        return score_curves(model, table.curves, prefix)
-    except TrainingError as error:
-        raise TrainingError(f"{table.path}: {error}") from error
 
 
 def _by_app(model: Any, curves: Sequence[LearningCurve], prefix: float) -> dict[str, dict[str, Any]]:

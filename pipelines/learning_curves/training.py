@@ -17,9 +17,10 @@ from typing import Any
 from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled
-from jobcast.models.registry.cards import ModelCard
+from jobcast.models.registry import open_registry
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.model_tables import made_from, of_training, save_and_register
+from jobcast.pipelines.finished_jobs import of_file
+from jobcast.pipelines.model_tables import card_of_table, made_from, of_training, saved
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 Curves = Sequence[LearningCurve]
@@ -186,14 +187,23 @@ def train_and_register_curves(
     chosen = algorithm or next(iter(ALGORITHMS))
     if chosen not in ALGORITHMS:
         raise ConfigError(f"--algorithm {chosen}: {AccuracyCurve.name} knows {', '.join(ALGORITHMS)}")
-    try:
+    with of_file(table.path):
         model = fitted(chosen, table.curves, seed, part_of(progress, 0, 2))
         model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
-    except TrainingError as error:
-        raise TrainingError(f"{table.path}: {error}") from error
     twins = held_out(table.curves, lambda curves, step: fitted(chosen, curves, seed, step), part_of(progress, 1, 2))
-    card = _card(table, model, chosen, seed, twins)
-    version = save_and_register(home, model, card, lambda folder: write_trained(folder, table.curves))
+    apps, told, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
+    card = card_of_table(
+        table,
+        model,
+        seed,
+        algorithm=chosen,
+        parameters={**told, "apps": apps, "twins": twins.left_out},
+        metrics={"validation": {f"prefix_{share}": figures for share, figures in twins.figures.items()}},
+        description=f"{chosen}, trained on {told['curves']} curves of {name} ({apps}); metrics are {twins.said}",
+    )
+    with saved(model) as folder:
+        write_trained(folder, table.curves)
+        version = open_registry(home).register(folder, card)
     return {
         **of_training(version, home, seed),
         "training": {**counts(table.curves), "apps": apps_of(table.curves)},
@@ -211,23 +221,3 @@ def counts(curves: Sequence[LearningCurve]) -> dict[str, int]:
     """How much there is to learn from or to score."""
     scheduled = sum(bool(curve.lr_milestones) for curve in curves)
     return {"curves": len(curves), "epochs": sum(map(len, curves)), "curves_with_lr_milestones": scheduled}
-
-
-def _card(table: CurveTable, model: AccuracyCurve, algorithm: str, seed: int, twins: Twins) -> ModelCard:
-    """What the registry is told; its metrics are of twins that did not see what they were scored on."""
-    apps = ", ".join(apps_of(table.curves))
-    told: Mapping[str, Any] = counts(table.curves)
-    name = Path(table.path).stem
-    return ModelCard(
-        name=model.name,
-        algorithm=algorithm,
-        seed=seed,
-        trace_name=name,
-        trace_sha256=table.sha256,
-        trace_rows=table.rows,
-        train_from_s=model.trained_from_s_,
-        train_until_s=model.trained_until_s_,
-        parameters={**told, "apps": apps, "twins": twins.left_out},
-        metrics={"validation": {f"prefix_{share}": figures for share, figures in twins.figures.items()}},
-        description=f"{algorithm}, trained on {told['curves']} curves of {name} ({apps}); metrics are {twins.said}",
-    )

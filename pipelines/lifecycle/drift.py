@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.switches import Switch
 from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import Registry, open_registry
@@ -15,20 +14,10 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.forecast_specs import check_known
-from jobcast.pipelines.lifecycle.drift_rules import (
-    LIMITS,
-    PSI_LIMIT,
-    Columns,
-    SwitchRule,
-    input_columns,
-    judge,
-    moved_inputs,
-    shifts,
-    switches_of,
-)
-from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
+from jobcast.pipelines.lifecycle import drift_rules as rules
+from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
 from jobcast.pipelines.model_tables import made_from, of_version
 from jobcast.pipelines.sources import refuse_overlap
 from jobcast.pipelines.times import iso
@@ -76,7 +65,7 @@ def drift(
     until_s: float | None,
     *,
     home: Path,
-    rule: SwitchRule | None = None,
+    rule: rules.SwitchRule | None = None,
     allow_overlap: bool = False,
     progress: Step | None = None,
 ) -> Drift:
@@ -93,10 +82,11 @@ def drift(
     ConfigError, TrainingError
         The window is empty.
     """
-    check_known("drift", reference[0], LIMITS)
+    check_known("drift", reference[0], rules.LIMITS)
     registry = open_registry(home)
     version, trace = registry.resolve(*reference), gpu_jobs(trace)
-    span = _span(version, trace, from_s, until_s)
+    why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
+    span = Span(*stretch_of(trace, from_s, until_s, version.train_until_s, "look at", why))
     overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
     check_tests(trace, span.from_s, span.until_s)
     known = trace.between(None, span.until_s)
@@ -108,53 +98,43 @@ def drift(
     weeks = []
     for week, columns_then in zip(span.weeks(), columns, strict=True):
         weeks.append(_week(version.name, known, week, rows, nominal, _inputs(before, columns_then, usual), pools))
-    switches = tuple(_switches(model, rows, span, rule or SwitchRule(), pools))
-    return Drift(_told(version, trace, span, weeks, nominal, switches, rule or SwitchRule(), pools, overlap), switches)
-
-
-def _span(version: ModelVersion, trace: Trace, from_s: float | None, until_s: float | None) -> Span:
-    begin = version.train_until_s if from_s is None else from_s
-    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
-    if begin >= end:
-        raise ConfigError(
-            f"{trace.source.path}: nothing to look at from {iso(begin)} until {iso(end)}; {version} was trained until "
-            f"{iso(version.train_until_s)}, --from must lie before --until"
-        )
-    return Span(begin, end)
+    switches = tuple(_switches(model, rows, span, rule or rules.SwitchRule(), pools))
+    return Drift(
+        _told(version, trace, span, weeks, nominal, switches, rule or rules.SwitchRule(), pools, overlap), switches
+    )
 
 
 def _observed(
     model: Any, trace: Trace, span: Span, pools: Sequence[str], progress: Step | None
-) -> tuple[Blocks, list[Columns]]:
+) -> tuple[Blocks, list[rules.Columns]]:
     """Rows of all weeks, and the inputs of each, a week at a time: features of a year would fill the memory."""
     parts, columns = [], []
     weeks = span.weeks()
     for number, (begin, end) in enumerate(weeks):
         parts.append(forecast_rows(model, trace, begin, end, pools, span.until_s))
-        columns.append(input_columns(model, trace, begin, end, pools))
+        columns.append(rules.input_columns(model, trace, begin, end, pools))
         if progress:
             progress(number + 1, len(weeks) + 1)
-    kinds: dict[str, type[Rows]] = {name: type(rows) for name, rows in parts[0].items()}
-    return {name: kind.joined([part[name] for part in parts]) for name, kind in kinds.items()}, columns
+    return joined(parts), columns
 
 
 def _training(
     model: Any, trace: Trace, version: ModelVersion, pools: Sequence[str]
-) -> tuple[dict[str, float], Columns]:
+) -> tuple[dict[str, float], rules.Columns]:
     """Largest shift of a training week against all of the training time, by input, and the inputs of that time."""
     begin, end = version.train_from_s, version.train_until_s
     if not len(trace.between(begin, end)):
         return {}, {}
-    before = input_columns(model, trace, begin, end, pools)
+    before = rules.input_columns(model, trace, begin, end, pools)
     weeks = [week for week in Span(begin, end).weeks() if week[1] - week[0] >= WEEK_S]
-    moved = [shifts(before, input_columns(model, trace, *week, pools)) for week in weeks]
+    moved = [rules.shifts(before, rules.input_columns(model, trace, *week, pools)) for week in weeks]
     return {name: max(one.get(name, 0.0) for one in moved) for name, _ in before} if moved else {}, before
 
 
-def _inputs(before: Columns, then: Columns, usual: Mapping[str, float]) -> dict[str, Any]:
+def _inputs(before: rules.Columns, then: rules.Columns, usual: Mapping[str, float]) -> dict[str, Any]:
     """How far the inputs of a week have moved."""
-    psi = shifts(before, then)
-    moved = moved_inputs(psi, usual)
+    psi = rules.shifts(before, then)
+    moved = rules.moved_inputs(psi, usual)
     most = moved[0] if moved else max(psi, key=lambda name: psi[name], default=None)
     return {
         "feature": most,
@@ -190,7 +170,7 @@ def _week(
         mine = of_all.between(*week)
         by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in pools}
         blocks[name] = {**mine.figures(), "by_pool": by_pool}
-    verdict, reasons = judge(predictor, blocks, nominal, inputs)
+    verdict, reasons = rules.judge(predictor, blocks, nominal, inputs)
     jobs = trace.between(*week).jobs["pool"].is_in(list(pools)).sum()
     return {
         "from": iso(week[0]),
@@ -204,11 +184,11 @@ def _week(
     }
 
 
-def _switches(model: Any, rows: Blocks, span: Span, rule: SwitchRule, pools: Sequence[str]) -> list[Switch]:
+def _switches(model: Any, rows: Blocks, span: Span, rule: rules.SwitchRule, pools: Sequence[str]) -> list[Switch]:
     if not isinstance(model, WillJobsArrive):
         return []
     by_horizon: dict[float, Any] = dict(zip(model.horizons_min_, rows.values(), strict=True))
-    return switches_of(by_horizon, span.completed_s(), rule, pools)
+    return rules.switches_of(by_horizon, span.completed_s(), rule, pools)
 
 
 def _told(
@@ -218,7 +198,7 @@ def _told(
     weeks: list[dict[str, Any]],
     nominal: Mapping[str, float],
     switches: Sequence[Switch],
-    rule: SwitchRule,
+    rule: rules.SwitchRule,
     pools: Sequence[str],
     overlap: bool,
 ) -> dict[str, Any]:
@@ -231,8 +211,8 @@ def _told(
         "weeks": weeks,
         "nominal": dict(nominal),
         "limits": {
-            "psi": PSI_LIMIT,
-            **{one.figure: {"watch": one.watch, "drifted": one.drifted} for one in LIMITS[version.name]},
+            "psi": rules.PSI_LIMIT,
+            **{one.figure: {"watch": one.watch, "drifted": one.drifted} for one in rules.LIMITS[version.name]},
         },
         "switches": [
             {"pool": one.pool, "horizon_min": one.horizon_min, "from": iso(one.from_s), "sharing": one.sharing}

@@ -228,14 +228,19 @@ def _columns(result: Mapping[str, Any]) -> list[str]:
     return ["week from", "jobs", "horizon", *(name.replace("_", " ") for name in SHOWN[result["predictor"]]), "verdict"]
 
 
-def _rows(result: Mapping[str, Any]) -> list[list[str]]:
+def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
+    """A row a week and horizon; what is of the whole week stands in its first. A page has the inputs too."""
     rows = []
     for week in result["weeks"]:
-        for place, (block, figures) in enumerate(week["blocks"].items()):
-            first = place == 0
+        inputs, lead = week["inputs"], [_week_name(week), number(week["jobs"])]
+        last = [week["verdict"]]
+        if page:
+            lead.insert(1, week["verdict"])
+            last = [number(len(inputs["moved"])), inputs["feature"] or UNKNOWN, number(inputs["psi"])]
+        for block, figures in week["blocks"].items():
             shown = [brief(figures.get(name)) for name in SHOWN[result["predictor"]]]
-            head = [_week_name(week), number(week["jobs"])] if first else ["", ""]
-            rows.append([*head, block, *shown, week["verdict"] if first else ""])
+            rows.append([*lead, block, *shown, *last])
+            lead, last = [""] * len(lead), [""] * len(last)
     return rows
 
 
@@ -245,16 +250,7 @@ def _week_name(week: Mapping[str, Any]) -> str:
 
 def _weeks_table(result: Mapping[str, Any]) -> Table:
     head = ["week from", "verdict", "jobs", "horizon", *_columns(result)[3:-1], "inputs moved", "most moved", "index"]
-    rows = []
-    for week in result["weeks"]:
-        inputs = week["inputs"]
-        for place, (block, figures) in enumerate(week["blocks"].items()):
-            first = place == 0
-            lead = [_week_name(week), week["verdict"], number(week["jobs"])] if first else ["", "", ""]
-            shown = [brief(figures.get(name)) for name in SHOWN[result["predictor"]]]
-            last = [number(len(inputs["moved"])), inputs["feature"] or UNKNOWN, number(inputs["psi"])]
-            rows.append([*lead, block, *shown, *(last if first else ["", "", ""])])
-    return Table("Week by week", head, rows, words=2)
+    return Table("Week by week", head, _rows(result, page=True), words=2)
 
 
 def _switches_table(result: Mapping[str, Any]) -> Table | None:

@@ -3,7 +3,7 @@
 What a candidate is worth to `sia` beside the champion: the same jobs, replayed with each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import joblib
 
 from jobcast import __version__
-from jobcast.domain.errors import ConfigError, PromotionError, RegistryError
+from jobcast.domain.errors import PromotionError, RegistryError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
@@ -21,10 +21,10 @@ from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.evaluating import scored_pools
+from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import to_json, write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, check_known
+from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
 from jobcast.pipelines.lifecycle.rows import forecast_rows
@@ -131,13 +131,11 @@ class Contest:
     others: tuple[ModelVersion, ...]
 
     @classmethod
-    def of(cls, registry: Registry, candidate: ModelVersion, alias: str) -> "Contest":
-        """Against the version that holds the alias; where none does, against the champion."""
-        aliases = registry.show(candidate.name).aliases
-        held = registry.resolve(candidate.name, alias if alias in aliases else CHAMPION_ALIAS)
+    def of(cls, registry: Registry, candidate: ModelVersion, champion: ModelVersion) -> "Contest":
+        """Two versions beside the champions of the other predictors."""
         names = {version.name for version in registry.list()}
         others = (registry.resolve(name) for name in PREDICTORS if name != candidate.name and name in names)
-        return cls(candidate, held, tuple(others))
+        return cls(candidate, champion, tuple(others))
 
     @property
     def missing(self) -> list[str]:
@@ -151,25 +149,21 @@ class Contest:
         return max(version.train_until_s for version in (self.candidate, self.champion, *self.others))
 
 
-def compare(contest: Contest, window: Window, *, home: Path, progress: Step | None = None) -> dict[str, Any]:
+def compare(
+    registry: Registry, candidate: ModelVersion, champion: ModelVersion, window: Window, progress: Step | None = None
+) -> dict[str, Any]:
     """Figures of both versions, and a backtest of `sia` with each.
 
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    trace, candidate, champion = gpu_jobs(window.trace), contest.candidate, contest.champion
-    begin = contest.unseen_from_s if window.from_s is None else window.from_s
-    end = float(trace.submit_s[-1]) + 1.0 if window.until_s is None else window.until_s
-    if begin >= end:
-        raise ConfigError(
-            f"{trace.source.path}: nothing to compare on from {iso(begin)} until {iso(end)}; --from (the latest end "
-            "of a training, where it is not given) must lie before --until (the end of the trace)"
-        )
+    trace, contest = gpu_jobs(window.trace), Contest.of(registry, candidate, champion)
+    why = "--from (the latest end of a training, where it is not given) must lie before --until (the end of the trace)"
+    begin, end = stretch_of(trace, window.from_s, window.until_s, contest.unseen_from_s, "compare on", why)
     overlap = [refuse_overlap(version, begin, end, window.allow_overlap) for version in (candidate, champion)]
     check_tests(trace, begin, end)
     known = trace.between(None, end)
     pools = _pools(known, candidate, champion)
-    registry = open_registry(home)
     rows = [forecast_rows(registry.load(one), known, begin, end, pools, end) for one in (candidate, champion)]
     if not set(rows[0]) & set(rows[1]):
         raise RegistryError(
@@ -177,7 +171,7 @@ def compare(contest: Contest, window: Window, *, home: Path, progress: Step | No
             "to compare; train with the same --horizons or promote without --trace"
         )
     figures = compare_rows(rows[0], rows[1], (CANDIDATE, CHAMPION))
-    backtest, overlaps = replay_both(contest, window, begin, end, home=home, progress=progress)
+    backtest, overlaps = replay_both(contest, window, begin, end, home=registry.home, progress=progress)
     return {
         "window": {"from": iso(begin), "until": iso(end)},
         "pools": list(pools),
@@ -195,27 +189,29 @@ def promote(
     name: str,
     number: int,
     alias: str,
-    window: Window | None,
+    compare: Callable[[Registry, ModelVersion, ModelVersion], dict[str, Any]] | None,
     *,
     force: bool,
     home: Path,
-    progress: Step | None = None,
 ) -> dict[str, Any]:
     """Move an alias to a version unless it did worse than the one that holds it; what to tell the user.
 
-    Without a window nothing is compared. A version that did worse is told by `promoted` = False; see `refuse`.
+    A version that did worse is told by `promoted` = False; see `refuse`.
+
+    Parameters
+    ----------
+    compare : figures of the version beside those of the one that holds the alias, else of the champion, with `reasons`
+        why it is worse; None compares nothing
     """
-    if window is not None:
-        check_known("models promote --trace", name, PREDICTORS)
     registry = open_registry(home)
     candidate = registry.resolve(name, number)
-    contest = Contest.of(registry, candidate, alias) if window else None
     told = {"model": name, "version": number, "alias": alias, "compared": False, "promoted": True, "forced": False}
-    if window is not None and contest is not None and contest.champion.version != number:
-        told |= {"compared": True, "against": contest.champion.version}
-        told |= compare(contest, window, home=home, progress=progress)
+    held = alias if alias in registry.show(name).aliases else CHAMPION_ALIAS
+    champion = None if compare is None else registry.resolve(name, held)
+    if compare is not None and champion is not None and champion.version != number:
+        told |= {"compared": True, "against": champion.version, **compare(registry, candidate, champion)}
         told |= {"promoted": force or not told["reasons"], "forced": bool(force and told["reasons"])}
-        _record(registry, contest, told)
+        _record(registry, candidate, told)
     if told["promoted"]:
         registry.promote(name, number, alias=alias)
     return {**told, "home": str(home), "jobcast": __version__}
@@ -225,10 +221,11 @@ def refuse(told: Mapping[str, Any]) -> None:
     """Raise a PromotionError where the version was not promoted."""
     if told["promoted"]:
         return
+    window = told.get("window")
+    where = f"from {window['from']} to {window['until']}" if window else f"on {told['inputs']['trace']['path']}"
     raise PromotionError(
-        f"{told['model']}:{told['version']} is worse than {told['alias']} {told['against']} from "
-        f"{told['window']['from']} to {told['window']['until']}: {'; '.join(told['reasons'])}; {told['alias']} stays "
-        f"version {told['against']}, --force promotes all the same"
+        f"{told['model']}:{told['version']} is worse than {told['alias']} {told['against']} {where}: "
+        f"{'; '.join(told['reasons'])}; {told['alias']} stays version {told['against']}, --force promotes all the same"
     )
 
 
@@ -242,11 +239,13 @@ def _left_out(contest: Contest) -> list[str]:
     return [f"no backtest: {', '.join(contest.missing)} not trained yet"] if contest.missing else []
 
 
-def _record(registry: Registry, contest: Contest, told: Mapping[str, Any]) -> None:
-    """Keep a comparison in MLflow: a run beside the candidate's, and a tag of its version."""
-    with scratch_room("promotion") as room:
-        file = room / "comparison.json"
-        write_json(file, told)
-        run_id = log_evaluation(registry.home, contest.candidate, told, [file], kind=KIND)
-    verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", "window")}
-    registry.tag(contest.candidate, {TAG: to_json({**verdict, "run_id": run_id}).strip()})
+def _record(registry: Registry, candidate: ModelVersion, told: Mapping[str, Any]) -> None:
+    """Keep a comparison as a tag of the version, and one on a window in MLflow too: a run beside the version's."""
+    of = "window" if "window" in told else "inputs"
+    verdict = {key: told[key] for key in ("alias", "against", "promoted", "forced", "reasons", of)}
+    if of == "window":
+        with scratch_room("promotion") as room:
+            file = room / "comparison.json"
+            write_json(file, told)
+            verdict["run_id"] = log_evaluation(registry.home, candidate, told, [file], kind=KIND)
+    registry.tag(candidate, {TAG: to_json(verdict).strip()})

@@ -6,8 +6,7 @@ When versions are trained, and on what, in a walk through a trace.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,11 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.rows import Blocks, Rows, forecast_rows
-from jobcast.pipelines.model_tables import made_from
+from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
+from jobcast.pipelines.model_tables import made_from, saved
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import register_once
-from jobcast.traces.owners import scratch_room
 from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 
@@ -118,22 +116,12 @@ class Walk:
     home: Path
 
     @classmethod
-    def of(
-        cls,
-        predictor: str,
-        algorithm: str | None,
-        trace: Trace,
-        from_s: float | None,
-        until_s: float | None,
-        schedule: Schedule,
-        settings: TrainSettings,
-        home: Path,
-    ) -> "Walk":
+    def of(cls, trace: Trace, from_s: float | None, until_s: float | None, **rest: Any) -> "Walk":
         """A walk over [from_s, until_s), by default from the first job's midnight (UTC) to the last job."""
         trace = gpu_jobs(trace)
         end_s = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
         begin_s = float(trace.submit_s[0]) // DAY_S * DAY_S if from_s is None else from_s
-        return cls(predictor, algorithm, trace.between(None, end_s), begin_s, end_s, schedule, settings, home)
+        return cls(trace=trace.between(None, end_s), begin_s=begin_s, end_s=end_s, **rest)
 
     def stretches(self) -> list[Stretch]:
         """Trainings in order of time. Raises TrainingError where there is none."""
@@ -192,7 +180,7 @@ def _version(walk: Walk, stretch: Stretch, step: Step | None) -> tuple[ModelVers
     algorithm, recipe = recipe_of(walk.predictor, walk.algorithm)
     trained = recipe(data, algorithm, walk.settings, step)
     trained = replace(trained, parameters={**trained.parameters, KEY: _key(walk, stretch)})
-    with _saved(trained.predictor) as folder:
+    with saved(trained.predictor) as folder:
         version, made = register_once(walk.home, folder, trained, data, walk.settings)
         return version, data.pools, made
 
@@ -220,14 +208,6 @@ def _found(walk: Walk, stretch: Stretch) -> ModelVersion | None:
     return next((version for version in candidates if registry.parameters(version).get(KEY) == key), None)
 
 
-@contextmanager
-def _saved(model: Any) -> Iterator[Path]:
-    with scratch_room("model") as room:
-        folder = room / model.name
-        model.save(folder)
-        yield folder
-
-
 def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blocks:
     """Nothing where the walk ends with the training."""
     if stretch.next_s <= stretch.until_s:
@@ -237,13 +217,8 @@ def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blo
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:
     """All weeks together, None where nothing was scored."""
-    ours, theirs = (_joined([week[name] for week in weeks if week[name]]) for name in NAMES)
+    ours, theirs = (joined([week[name] for week in weeks if week[name]]) for name in NAMES)
     return compare_rows(ours, theirs, NAMES) if any(len(rows) for rows in ours.values()) else None
-
-
-def _joined(parts: Sequence[Blocks]) -> Blocks:
-    kinds: dict[str, type[Rows]] = {name: type(rows) for name, rows in parts[0].items()} if parts else {}
-    return {name: kind.joined([part[name] for part in parts]) for name, kind in kinds.items()}
 
 
 def _told(

@@ -159,6 +159,12 @@ Blocks = dict[str, Rows]
 """Rows by horizon, or of all jobs."""
 
 
+def joined(parts: Sequence[Blocks]) -> Blocks:
+    """Blocks of several stretches of time, one after the other."""
+    first = parts[0] if parts else {}
+    return {name: type(rows).joined([part[name] for part in parts]) for name, rows in first.items()}
+
+
 def forecast_rows(
     model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
 ) -> Blocks:

@@ -8,6 +8,7 @@ A comparison of two versions as a table for a terminal.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobcast.pipelines.forecast_specs import CURVES
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION
 from jobcast.pipelines.lifecycle.retraining import NAMES
 from jobcast.pipelines.page import in_terminal
@@ -69,7 +70,11 @@ BACKTEST_ROWS: Mapping[str, str] = {
 
 def promotion_table(told: Mapping[str, Any]) -> str:
     """What `models promote` says to a person; the last line says where the alias points."""
-    lines = [*_compared(told)] if told["compared"] else []
+    from jobcast.pipelines.learning_curves.promoting import comparison_lines
+
+    lines = []
+    if told["compared"]:
+        lines = comparison_lines(told) if told["model"] == CURVES else _compared(told)
     if told["forced"]:
         lines.append(f"worse, promoted by --force: {'; '.join(told['reasons'])}")
     if told["promoted"]:

@@ -14,15 +14,15 @@ from typing import Any
 
 import polars as pl
 
-from jobcast.domain.errors import ConfigError, TrainingError
+from jobcast.domain.errors import ConfigError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import HALF, MOST, MOST_POINTS, ONE, PLANS, jobs_of
 from jobcast.models.evaluation.epoch_times import score_epoch_times
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.cards import ModelCard
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.model_tables import made_from, of_training, of_version, save_and_register
+from jobcast.pipelines.finished_jobs import of_file
+from jobcast.pipelines.model_tables import card_of_table, made_from, of_training, of_version, save_and_register
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, write_profiles
 
 GPUS = {ONE: "the fewest GPUs", HALF: "the middle number of GPUs", MOST: "the most GPUs"}
@@ -39,7 +39,17 @@ def train_and_register_epoch_time(
     Raises TrainingError for profiles of one model only, RegistryError for a store that cannot be used.
     """
     model = EpochTime(seed).fit(table, tick=progress or (lambda done, total: None))
-    version = save_and_register(home, model, _card(table, model, seed))
+    card = card_of_table(
+        table,
+        model,
+        seed,
+        algorithm=model.algorithm,
+        parameters={"models": ", ".join(table.models), "gpu_types": ", ".join(table.gpu_types), "plan": model.plan_},
+        metrics={"validation": {plan: {"mape": share} for plan, share in model.validation_.items()}},
+        description=f"{model.algorithm}, trained on {len(table)} profiles of {Path(table.path).stem}; metrics are of "
+        "models left out",
+    )
+    version = save_and_register(home, model, card)
     return {
         **of_training(version, home, seed),
         "training": {"rows": len(table), "models": list(table.models), "gpu_types": list(table.gpu_types)},
@@ -63,24 +73,6 @@ def training_table(result: Mapping[str, Any]) -> str:
             f"mean error of models left out, by the three points that are profiled: {by_plan}",
             f"profile by {result['plan']}: {'; '.join(result['points'])}",
         ]
-    )
-
-
-def _card(table: ProfileTable, model: EpochTime, seed: int) -> ModelCard:
-    """What the registry is told; its metrics are of models that were left out."""
-    name = Path(table.path).stem
-    return ModelCard(
-        name=model.name,
-        algorithm=model.algorithm,
-        seed=seed,
-        trace_name=name,
-        trace_sha256=table.sha256,
-        trace_rows=table.rows,
-        train_from_s=model.trained_from_s_,
-        train_until_s=model.trained_until_s_,
-        parameters={"models": ", ".join(table.models), "gpu_types": ", ".join(table.gpu_types), "plan": model.plan_},
-        metrics={"validation": {plan: {"mape": share} for plan, share in model.validation_.items()}},
-        description=f"{model.algorithm}, trained on {len(table)} profiles of {name}; metrics are of models left out",
     )
 
 
@@ -139,7 +131,7 @@ def score_version(
     version = registry.resolve(*reference)
     model = registry.load(version)
     seen = [name for name in table.models if name in model.models_]
-    try:
+    with of_file(table.path):
         figures = score_epoch_times(
             jobs_of(table, settings.job != JOBS[0]),
             (lambda name: model) if allow_overlap else model.twin_without,
@@ -149,8 +141,6 @@ def score_version(
             settings.draws,
             settings.seed,
         )
-    except TrainingError as error:
-        raise TrainingError(f"{table.path}: {error}") from error
     twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
     return {
         **of_version(version),

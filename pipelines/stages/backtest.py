@@ -9,17 +9,7 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
-from jobcast.pipelines.backtest import (
-    Cell,
-    CellResult,
-    baselines_of,
-    label_of,
-    matrix,
-    run_matrix,
-    windows_of,
-    with_baseline,
-    with_settings,
-)
+from jobcast.pipelines import backtest
 from jobcast.pipelines.backtest_results import results_of, speedup_table, write_results
 from jobcast.pipelines.config import Cells
 from jobcast.pipelines.experiment import Experiment
@@ -49,9 +39,9 @@ def work(context: Context, item: str = "") -> None:
     params = context.params.backtest
     windows = test_windows(context)
     versions = registered(context)
-    asked = _with_settings(matrix(_pairs(context, versions), len(windows), params.seeds), params.cells)
-    bases = baselines_of(asked, params.baseline, windows[0])
-    cells = with_baseline(asked, bases)
+    asked = _with_settings(backtest.matrix(_pairs(context, versions), len(windows), params.seeds), params.cells)
+    bases = backtest.baselines_of(asked, params.baseline, windows[0])
+    cells = backtest.with_baseline(asked, bases)
     gate = gate_cells(firsts(versions), len(windows))
     there = {cell.identity for cell in cells}
     lacking = [cell for cell in gate if cell.identity not in there]
@@ -84,17 +74,20 @@ def test_windows(context: Context) -> list[Experiment]:
     trace = context.trace()
     return [
         Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True)
-        for begin, end in windows_of(split.train_until_s, split.test_until_s, context.params.backtest.windows)
+        for begin, end in backtest.windows_of(split.train_until_s, split.test_until_s, context.params.backtest.windows)
     ]
 
 
 def replayed(
-    context: Context, windows: Sequence[Experiment], cells: Sequence[Cell], bases: Mapping[str, Cell] | None = None
-) -> list[CellResult]:
+    context: Context,
+    windows: Sequence[Experiment],
+    cells: Sequence[backtest.Cell],
+    bases: Mapping[str, backtest.Cell] | None = None,
+) -> list[backtest.CellResult]:
     """Results of cells on the test window, in their order."""
     params = context.params.backtest
     with context.console.progress("backtest") as step:
-        return run_matrix(
+        return backtest.run_matrix(
             windows,
             cells,
             home=context.home,
@@ -131,16 +124,16 @@ def _pairs(context: Context, versions: dict[str, dict[str, ModelVersion]]) -> li
     for cells in context.params.backtest.cells:
         for text in cells.forecasts:
             for spec, name in _specs(text, versions):
-                pairs.append((cells.policy, spec, label_of(cells.policy, spec, name)))
+                pairs.append((cells.policy, spec, backtest.label_of(cells.policy, spec, name)))
     return pairs
 
 
-def _with_settings(simulations: list[Cell], cells: Sequence[Cells]) -> list[Cell]:
+def _with_settings(simulations: list[backtest.Cell], cells: Sequence[Cells]) -> list[backtest.Cell]:
     """The simulations, and those of policies with settings once more with these."""
     by_policy = {one.policy: one.settings for one in cells if one.settings}
     for policy, settings in by_policy.items():
         check_settings((policy,), settings)
-    return [cell for plain in simulations for cell in with_settings([plain], by_policy.get(plain.policy, {}))]
+    return [cell for plain in simulations for cell in backtest.with_settings([plain], by_policy.get(plain.policy, {}))]
 
 
 def _specs(text: str, versions: dict[str, dict[str, ModelVersion]]) -> list[tuple[ForecastSpec, str | None]]:

@@ -76,10 +76,11 @@ def pipelines_imports(module: str, seen: set[str]) -> set[str]:
         return seen
     seen.add(module)
     for node in ast.walk(ast.parse(file_of(module).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jobcast.pipelines."):
-            name = node.module.removeprefix("jobcast.pipelines.")
-            if name not in PLUMBING | DRAWINGS:
-                pipelines_imports(name, seen)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("jobcast.pipelines."):
+            names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]  # modules, too, are imported
+            for name in (name.removeprefix("jobcast.pipelines.") for name in names if name != "jobcast.pipelines"):
+                if name not in PLUMBING | DRAWINGS and file_of(name).is_file():
+                    pipelines_imports(name, seen)
     return seen
 
 

@@ -1,12 +1,13 @@
 """Which configurations of a front the figures take."""
 
+import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.search.evaluating import parse_objectives
 from jobcast.pipelines.search.front import Front, Row, write_front
 from jobcast.schedulers.elastic.config import WfqConfig
-from papers.pcs.fronts import SEARCHES, configs, front_of, picks
+from papers.pcs.fronts import SEARCHES, behind, configs, front_of, hypervolume_curve, picks, uncovered
 
 INF = float("inf")
 ONE = WfqConfig()
@@ -56,3 +57,25 @@ def test_requests_differ_by_space_and_seed_alone():
     assert one.request("raw", 3).to_json() == {**one.request().to_json(), "space": "raw", "seed": 3}
     assert one.request().sampling.load == 0.8  # PCS, section 5.4
     assert SEARCHES["workload-3"].request().to_json()["objectives"] == ["jct:mean", "error:p99"]  # PCS, section 3.2
+
+
+def test_distances_by_hand():
+    """Against (100, 10) and (200, 5): (110, 10) is 10 % behind; (100, 9) is answered only with 11 % more error."""
+    front = np.array([[100.0, 10.0], [200.0, 5.0]])
+    assert behind(np.array([[110.0, 10.0], [100.0, 10.0], [210.0, 10.0]]), front) == pytest.approx(
+        [0.1, 0.0, 0.05 * 0 + 1.0], abs=2e-3
+    )
+    assert uncovered(np.array([[100.0, 9.0], [300.0, 6.0]]), front) == pytest.approx([0.111, -0.166], abs=2e-3)
+
+
+def test_errors_of_nothing_are_alike():
+    """1e-13 % and 0 % of error do not differ by a factor."""
+    assert behind(np.array([[100.0, 1e-13]]), np.array([[100.0, 0.0]])) == pytest.approx([0.0], abs=1e-9)
+
+
+def test_hypervolume_by_hand():
+    """In a box of 10 x 10: (5, 5) wins a quarter; (2, 8) adds 3 x 2; (6, 6) and what lies outside add nothing."""
+    pytest.importorskip("pymoo", reason="pymoo is not installed: pip install 'jobcast[search]'")
+    values = np.array([[12.0, 1.0], [5.0, 5.0], [6.0, 6.0], [2.0, 8.0]])
+    curve = hypervolume_curve(values, np.zeros(2), np.full(2, 10.0))
+    assert curve == pytest.approx([0.0, 0.25, 0.25, 0.31])

@@ -55,7 +55,7 @@ def test_bayes_without_its_extra(shell, run, monkeypatch):
         (NAME, ("--prefix", "1.5"), "Invalid value for '--prefix'"),
         (NAME, ("--prefix", "nan"), "Invalid value for '--prefix'"),
         (NAME, ("--from", "0"), "--from: does not go with"),
-        (NAME, ("--policy", "srsf"), "--policy: does not go with"),
+        (NAME, ("--policy", "srsf"), "--policy: goes with the predictor jct, not with accuracy-curve"),
         (NAME, ("--draws", "9"), "--draws: does not go with"),
         (NAME, ("--out", "there"), "--out: does not go with the predictor accuracy-curve (use --json FILE)"),
         (f"{NAME}:9", (), "accuracy-curve has no version 9, it has: 1"),
@@ -75,7 +75,7 @@ def test_evaluations_that_are_refused(shell, run, reference, words, said):
         (("--epochs", "0"), "Invalid value for '--epochs'"),
         (("--epochs", "30", "--target", "nan"), "Invalid value for '--target'"),
         (("--epochs", "30", "--at", "0"), "--at: does not go with"),
-        (("--epochs", "30", "--job", "1"), "--job: does not go with"),
+        (("--epochs", "30", "--job", "1"), "--job: goes with the predictor jct, not with accuracy-curve"),
     ],
 )
 def test_forecasts_that_are_refused(shell, seen, words, said):
