@@ -41,7 +41,7 @@ test: install  ## the whole test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: install  ## fuzzing with many examples, random workloads through every engine
-	@$(BIN)/python -m pytest -n 2 --dist load -m slow
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 lint: install  ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy -p jobcast && $(BIN)/mypy -p papers
@@ -71,7 +71,7 @@ reproduce-sia: install  ## the figures and tables of SIA into docs/sia/ (JOBCAST
 	@$(BIN)/python -m papers.sia
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra market --extra search --extra dvc --extra notebooks --extra dev \
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra gym --extra market --extra search --extra dvc --extra notebooks --extra dev \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay

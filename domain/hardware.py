@@ -114,11 +114,6 @@ class PoolsTable:
                 newest[quota.pool] = quota
         return newest
 
-    @property
-    def changes_s(self) -> list[float]:
-        """Instants at which a quota changes, ascending."""
-        return sorted({quota.from_s for quota in self.quotas if quota.from_s > ALWAYS_S})
-
 
 NO_QUOTAS = PoolsTable()
 

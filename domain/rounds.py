@@ -7,6 +7,9 @@ from typing import Protocol
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress
 
+LEAST_WEIGHT = 1e-6
+"""Of jobs that nobody gives any weight: policies divide by it, and such a job comes after all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveJob:
@@ -26,6 +29,11 @@ class ActiveJob:
     run_s: float
     running: bool
     progress: Progress | None = None
+
+    @property
+    def weight(self) -> float:
+        """Its priority against others, more than 0."""
+        return max(self.job.weight, LEAST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

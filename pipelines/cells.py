@@ -8,7 +8,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster
 from jobcast.schedulers.cells.quotas import Cells, cells_of, check_jobs, server_size, servers_for
 from jobcast.schedulers.policies import LocalitySite
-from jobcast.schedulers.registry import find_policy, local_policies
+from jobcast.schedulers.registry import local_of
 from jobcast.schedulers.settings import read_settings
 from jobcast.simulator.workload import Workload
 
@@ -26,11 +26,12 @@ def asks_for_locality(settings: Mapping[str, Any]) -> bool:
 
 def check_locality(policy: str, baseline: str | None = None) -> None:
     """Refuse what cannot place jobs in cells, before anything is replayed. ConfigError for an unknown policy too."""
-    known = ", ".join(local_policies())
-    if find_policy(policy).local is None:
-        raise ConfigError(f"policy {policy} knows no locality; choose from {known}")
-    if baseline is not None and find_policy(baseline).local is None:
-        raise ConfigError(f"--baseline {baseline} knows no locality; choose from {known}, none")
+    local_of(policy)
+    if baseline is not None:
+        try:
+            local_of(baseline)
+        except ConfigError as error:
+            raise ConfigError(f"--baseline: {error}, or none") from None
 
 
 def on_servers(workload: Workload, place: Cluster) -> tuple[Workload, Cells, str]:

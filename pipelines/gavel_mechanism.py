@@ -11,7 +11,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundPolicy, RoundState, SharePolicy
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.whole_jobs import WholeScene
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 

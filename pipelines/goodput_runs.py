@@ -11,6 +11,7 @@ from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule
+from jobcast.simulator.engine import Meter
 from jobcast.simulator.laws.goodput import Stretch, replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.traces.goodput_tables import NoiseCurve
@@ -19,7 +20,11 @@ Curves = Mapping[int, NoiseCurve]
 
 
 def replay_scaling(
-    scene: WholeScene, policy: str, settings: Mapping[str, object], progress: Step | None = None
+    scene: WholeScene,
+    policy: str,
+    settings: Mapping[str, object],
+    progress: Step | None = None,
+    meters: Sequence[Meter] = (),
 ) -> tuple[RunLog, dict[str, float]]:
     """What happened, and figures of what it did to batch sizes and accuracy; see `scaling_figures`.
 
@@ -33,7 +38,7 @@ def replay_scaling(
     if len(pools) > 1:
         raise ConfigError(f"policy {policy} shares one cluster out, got {len(pools)} pools; pass --gpus N")
     rule, own = make_rule(policy, None, settings), split_settings(find_policy(policy), settings).own
-    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress)
+    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress, meters)
     return replace(log, policy=policy), scaling_figures(scaling.applications, scaling.tables.curves, log, ran)
 
 

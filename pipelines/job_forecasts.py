@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.tasks import AccuracyForecast, Ints
-from jobcast.simulator.log import Floats, RunLog
-from jobcast.simulator.recording import (
+from jobcast.pipelines.recording import (
     ACCURACY,
     DURATION,
     EPOCH_TIME,
@@ -15,6 +14,7 @@ from jobcast.simulator.recording import (
     JobAnswer,
     JobAnswers,
 )
+from jobcast.simulator.log import Floats, RunLog
 
 ROWS = {name: pl.String if name in ("job_id", "question", "of") else pl.Float64 for name in JobAnswer._fields}
 COLUMNS = tuple(name for name in ROWS if name != "done_s")

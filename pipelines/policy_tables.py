@@ -41,7 +41,7 @@ def policy_row(spec: PolicySpec) -> dict[str, Any]:
 
 def policy_figures(spec: PolicySpec) -> dict[str, Any]:
     """`policy_row` and all settings, by what they are about."""
-    parts = spec.parts() | ({"own on servers": spec.local.settings} if spec.local is not None else {})
+    parts = spec.parts(local=True)
     return {
         **policy_row(spec),
         "settings": {part: _settings(model) for part, model in parts.items() if model.model_fields},

@@ -32,6 +32,9 @@ class Declared:
     def __init__(self, workload: Workload, rule: RegimeForecasts) -> None:
         self._oracle, self._rule = Oracle(workload), rule
 
+    def advance(self, now_s: float) -> None:
+        """Nothing depends on the instant."""
+
     def duration_s(self, job: Job) -> float:
         """The declared run time, seconds."""
         return self._oracle.duration_s(job)

@@ -18,11 +18,11 @@ from jobcast.domain.horizons import bin_labels
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.files import read_json, sha256_of, to_json
 from jobcast.pipelines.policy_settings import loaded
+from jobcast.pipelines.recording import Recording
 from jobcast.pipelines.scenario import RESUME_S
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, Ints, RunLog, Spans
-from jobcast.simulator.recording import Recording
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
 from jobcast.traces.parquet import read_parquet, write_parquet

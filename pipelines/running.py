@@ -12,6 +12,7 @@ from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import GOODPUT as GOODPUT_LAW
 from jobcast.domain.law import RUNTIME
+from jobcast.pipelines.completion import AtSubmission
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.forecasting import believed_times
@@ -25,8 +26,9 @@ from jobcast.pipelines.job_forecasts import (
     keep_sizes,
     keeping_accuracies,
 )
+from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.rounds import has_training
-from jobcast.pipelines.simulation import Simulated, simulate
+from jobcast.pipelines.simulation import Simulated, needs_run_times, simulate
 from jobcast.pipelines.sources import seen_by, trust
 from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
@@ -51,8 +53,8 @@ from jobcast.schedulers.policies import (
 )
 from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
+from jobcast.simulator.engine import Meter
 from jobcast.simulator.log import Floats
-from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class Ask:
     allow_overlap : whether models may have seen the window
     degrade : whether the conservative answer is taken where a registered model is missing or damaged; see `Sources`
     predict : whether each job's completion is forecast at its submission
+    watching : meters that ask copies of the run what will become of jobs; of elastic jobs in worlds alone
     record : whether what forecasts answered is kept
     """
 
@@ -80,6 +83,7 @@ class Ask:
     allow_overlap: bool = False
     degrade: bool | None = None
     predict: bool = False
+    watching: tuple[Meter, ...] = ()
     record: bool = False
 
 
@@ -91,23 +95,24 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     """
     rule = find_policy(ask.policy)
     check_living(experiment, rule)
-    if ask.predict and experiment.world is not None:
-        raise ConfigError(f"--predict: completion times are not forecast with --law {experiment.law}; leave one out")
-    if ask.predict and rule.kind != ELASTIC:
-        raise ConfigError(
-            f"--predict: completion times are forecast for elastic policies, not {ask.policy}; `jobcast policies` "
-            "lists them"
-        )
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
+    forecast = AtSubmission()
+    twin = rule.kind == ELASTIC and experiment.world is None
+    watching = (*ask.watching, forecast) if ask.predict and not twin else ask.watching
+    if watching and FUTURE in rule.asks:
+        raise ConfigError(f"policy {rule.name}: plans with each job's future, so that nothing is left to forecast")
+    asked = bool(rule.asks) or (rule.kind in (POOLS, ROUNDS) and needs_run_times(watching, experiment.world))
     try:
-        made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec), progress)
+        made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec, watching=watching), progress)
     except (RegistryError, OverlapError) as error:
         if ask.spec is not None:
             raise
         raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
     listed = experiment.scene(rule.kind, rule.scope).listed
-    asked = bool(rule.asks)
-    return replace(made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed)
+    notes = (*made.notes, *forecast.notes())
+    return replace(
+        made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed, notes=notes
+    )
 
 
 PREDICTORS_OF: Mapping[str, str] = {
@@ -199,6 +204,7 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         progress=progress,
         wrap=asked,
         world=world,
+        watching=ask.watching,
     )
     # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
     law = RUNTIME if scene.facts.scaling is None else GOODPUT_LAW
@@ -243,7 +249,7 @@ def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None)
     scene, whole = world.scene(ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
     policy = WholeWidths(make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})}))
     wall, cpu = time.perf_counter(), time.process_time()
-    log = world.replay(scene.workload, policy, progress=progress)
+    log = world.replay(scene.workload, policy, progress=progress, meters=ask.watching)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
 
 
@@ -274,6 +280,7 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
         models=chosen.models,
         told=told,
         progress=progress,
+        meters=ask.watching,
     )
     ran = replace(ran, overlap=ran.overlap or chosen.overlap)
     return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scene.job_ids, final=final))
@@ -291,7 +298,7 @@ def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step |
         "degrade": ask.degrade,
     }
     believed = believed_times(ask.spec or REGISTRY, scene, known=None if known is None else Path(known), **how)
-    run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress}
+    run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress, "meters": ask.watching}
     ran = simulate_energy(scene, rule.name, settings, believed.epoch_s, **run_as)
     told = trust(believed.told, believed.models)
     ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)

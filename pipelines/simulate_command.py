@@ -28,7 +28,7 @@ from jobcast.schedulers.registry import SHORT, find_policy
 from jobcast.simulator.workload import Workload
 
 DEFAULT_BASELINE = "fcfs"
-FACTS, DECIDE = ("files", "site"), ("own", "mechanism")
+FACTS, DECIDE = ("files", "site"), ("own", "cells", "mechanism")
 """Parts of settings: what is replayed, and what a policy decides by."""
 
 
@@ -45,6 +45,7 @@ class SimulateRequest:
     predict : whether to forecast completions
     seed : of draws
     allow_overlap, degrade : what registered models may have seen, and what becomes of a missing one
+    named : what the cluster was named by: pools, cluster, gpus
     out, json_to : where jobs and figures go
     """
 
@@ -57,6 +58,7 @@ class SimulateRequest:
     seed: int = 0
     allow_overlap: bool = False
     degrade: bool = False
+    named: Mapping[str, Any] = field(default_factory=dict)
     out: Path | None = None
     json_to: str | None = None
 
@@ -115,7 +117,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "jobcast": __version__,
     }
     if request.out:
-        _write(request.out, scene, ran, base, result, decide)
+        _write(request.out, scene, ran, base, result, decide, _again(experiment, request))
         console.note(f"jobs: {request.out}")
     if segments:
         write_segments(scene, ran.log, segments)
@@ -196,6 +198,23 @@ def _baseline(experiment: Experiment, ask: Ask, rule: PolicySpec, base: PolicySp
     return ran if same else run(experiment, alike)
 
 
+def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
+    """What was asked for, so that the run can be replayed: see `explain.what_if`."""
+    of_experiment = ("from_s", "limit", "drop_wide", "only_pools", "law")
+    named = {name: request.named.get(name) for name in ("pools", "cluster", "gpus")}
+    return {
+        "trace": experiment.trace.source.path,
+        **{name: value if isinstance(value, int) or value is None else str(value) for name, value in named.items()},
+        **{name: getattr(experiment, name) for name in of_experiment},
+        "closed_loop": experiment.max_think_s is not None,
+        "settings": dict(request.settings),
+        "forecasts": None if request.spec is None else request.spec.label,
+        "seed": request.seed,
+        "allow_overlap": request.allow_overlap,
+        "degrade": request.degrade,
+    }
+
+
 def _write(
     out: Path,
     scene: Scene[Any, Any],
@@ -203,13 +222,14 @@ def _write(
     base: Simulated | None,
     result: Mapping[str, Any],
     settings: Mapping[str, str],
+    again: Mapping[str, Any],
 ) -> None:
     told, bins = record_of(ran.log, ran.log.policy, result), None
     if isinstance(scene.workload, Workload):
         told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
         bins = bin_names(ran.recording, scene.workload)
     left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
-    told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out}
+    told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
     of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scene.job_ids, ran.log)
     write_job_table(ran.log, scene.listed, out, None if base is None else base.log, ran.nodes, bins)
     write_run_record(out, told, ran.log, ran.recording, ran.replaced, of_jobs)

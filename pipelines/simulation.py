@@ -14,6 +14,7 @@ import polars as pl
 from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
+from jobcast.domain.law import RUNTIME
 from jobcast.domain.switches import Switches
 from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
@@ -23,18 +24,18 @@ from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
+from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.pipelines.worlds import World
 from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
-from jobcast.schedulers.registry import find_of_kind, make_local, make_policy, make_rule, plugin_named
+from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import Floats, RunLog
-from jobcast.simulator.recording import Asked, JobAnswers, Recording
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
@@ -97,11 +98,12 @@ def simulate(
     progress: Step | None = None,
     wrap: Wrap | None = None,
     world: World | None = None,
+    watching: Sequence[Meter] = (),
 ) -> Simulated:
     """Replay a scene. A policy that uses no forecasts is given none, whatever `spec` says; files of settings are read.
 
     A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`. `world`: what the
-    scene is of, where jobs do not simply run their time.
+    scene is of, where jobs do not simply run their time. `watching`: meters that forecast completions.
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
@@ -115,25 +117,32 @@ def simulate(
     on_cells = bool(scene.workload.servers)
     split = split_settings(rule_of, read, on_cells)
     if rule_of.kind == GOODPUT:
-        return _by_goodput(scene, policy, split, progress)
+        return _by_goodput(scene, policy, split, progress, watching)
+    asks = bool(rule_of.asks) or needs_run_times(watching, world)
     if rule_of.kind == ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
-        work = work_forecasts(scene, spec, **asked) if rule_of.asks else Work(None)
-        return _by_rounds(scene, policy, work, split, wrap, progress, world)
+        work = work_forecasts(scene, spec, **asked) if asks else Work(None)
+        return _by_rounds(scene, policy, work, split, wrap, progress, world, watching)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec) if rule_of.asks else sources.none()
-    source = wrap(chosen.source) if wrap is not None and chosen.source is not None else chosen.source
-    rule = make_local(policy, source, read, scene.facts.cells) if on_cells else make_policy(policy, source, read)
+    chosen = sources.make(spec) if asks else sources.none()
+    source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
+    given = source if rule_of.asks else None
+    rule = make_policy(policy, given, read, cells=scene.facts.cells if on_cells else None)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
     wall, cpu = time.perf_counter(), time.process_time()
     play = replay if world is None else world.replay
     with plugin_named(policy):
-        log = play(scene.workload, rule, source, chosen.history, progress)
+        log = play(scene.workload, rule, source, chosen.history, progress, meters=watching)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
+
+
+def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
+    """Whether completions are forecast from run times: jobs of other laws declare their work."""
+    return bool(watching) and (world is None or world.law == RUNTIME)
 
 
 def _by_rounds(
@@ -144,16 +153,18 @@ def _by_rounds(
     wrap: Wrap | None,
     progress: Step | None,
     world: World | None = None,
+    watching: Sequence[Meter] = (),
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     by_gavel = mechanism.mechanism == "gavel"
     if by_gavel and world is not None:
         raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
+    if by_gavel and watching:
+        raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
     workload, chosen = scene.workload if world is not None else round_workload(scene, mechanism), work.chosen
-    forecasts = (
-        work.forecasts if wrap is None or work.forecasts is None else wrap(work.forecasts, lengthened(split.own))
-    )
-    source = forecasts if isinstance(forecasts, Recording) else chosen.source  # which must know the instant
+    asks = bool(find_of_kind(policy, ROUNDS).asks)
+    source: Any = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
+    forecasts = source if asks else None
     rule: Any = (
         make_rule(policy, forecasts, settings)
         if by_gavel
@@ -163,7 +174,8 @@ def _by_rounds(
     if by_gavel:
         log = replay_gavel(scene, workload, policy, rule, mechanism.round_s, progress, source)
     else:
-        log = (replay if world is None else world.replay)(workload, rule, source, chosen.history, progress)
+        play = replay if world is None else world.replay
+        log = play(workload, rule, source, chosen.history, progress, meters=watching)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     figures_of = getattr(rule, "figures", dict)
     own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
@@ -192,9 +204,11 @@ def _trust(chosen: Chosen) -> dict[str, Any]:
     return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
 
 
-def _by_goodput(scene: WholeScene, policy: str, split: Split, progress: Step | None) -> Simulated:
+def _by_goodput(
+    scene: WholeScene, policy: str, split: Split, progress: Step | None, watching: Sequence[Meter]
+) -> Simulated:
     wall, cpu = time.perf_counter(), time.process_time()
-    log, told = replay_scaling(scene, policy, split.plain("own"), progress)
+    log, told = replay_scaling(scene, policy, split.plain("own"), progress, watching)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
     return Simulated(log, cpu_s, wall_s, own=own)

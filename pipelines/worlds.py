@@ -194,10 +194,11 @@ class World:
         source: ForecastSource | None = None,
         history: RunHistory | None = None,
         progress: Step | None = None,
+        meters: Sequence[Meter] = (),
     ) -> RunLog:
         """A workload of its scenes, run under a policy."""
-        law, meters = self.new_law()
-        return replay(self._laid(workload), policy, source, history, progress, law, meters)
+        law, counting = self.new_law()
+        return replay(self._laid(workload), policy, source, history, progress, law, (*counting, *meters))
 
     def _laid(self, workload: Workload) -> Workload:
         return replace(workload, servers=self._facts.workload.servers) if self.law == EPOCHS else workload

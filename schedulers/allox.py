@@ -59,8 +59,8 @@ class AlloX:
 
 def attained_share(active: ActiveJob, now_s: float) -> float:
     """Share of its time since submission in which a job held its GPUs, for its weight; 0 on arrival."""
-    age_s = now_s - active.job.submit_s
-    return active.held_s / (age_s * active.job.weight) if age_s > 0 else 0.0
+    entitled_s = (now_s - active.job.submit_s) * active.weight
+    return active.held_s / entitled_s if entitled_s > 0 else 0.0
 
 
 def queue_places(times: NDArray[np.float64], gpus: int) -> NDArray[np.int64]:

@@ -1,11 +1,33 @@
-"""A policy's scratch: starts so far in this decision, laid over a view that does not change meanwhile."""
+"""A policy's scratch: starts so far in this decision, laid over a view that does not change meanwhile.
 
-from collections.abc import Iterator, Sequence
+What a policy may start where is the draft's to say: here GPUs are all alike and are counted; in `cells` they lie on
+servers. A policy asks its placer for one (`Placed`), and so decides the same way in either.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
 from math import inf
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, Grant, PoolView, View
 from jobcast.schedulers.tally import Tally, tally_of
+
+Floats = NDArray[np.float64]
+
+
+class Loads(dict[str, float]):
+    """GPUs that pools will ask for within a window beside what is pending: by pool, each asked when it is needed."""
+
+    def __init__(self, horizon_s: float, ask: Callable[[str, float], float]) -> None:
+        self.horizon_s, self._ask = horizon_s, ask
+
+    def __missing__(self, pool: str) -> float:
+        gpus = self[pool] = self._ask(pool, self.horizon_s)
+        return gpus
 
 
 class Draft:
@@ -56,13 +78,42 @@ class Draft:
             if job is not None and job.gpus <= self.unused_quota(pool):
                 yield pool, job
 
-    def pledged(self) -> float:
-        """Unused quota that pending jobs lay claim to: min(pending, unused) summed up over all pools."""
+    def due(self) -> Iterable[tuple[PoolView, Job]]:
+        """Jobs whose pool's quota is theirs now, the first of each pool, that fit the idle GPUs; in any order."""
+        return [(pool, job) for pool, job in self.ready() if job.gpus <= self.free] if self.free > 0 else ()
+
+    def pledged(self, slack: float = 0.0) -> float:
+        """GPUs that cannot be lent, whatever is forecast: what pending jobs claim of unused quota.
+
+        `slack` is the share of each quota that is kept free beside it.
+        """
         total = self.tally.pledged
         for pool in self._changed().values():
             total += min(self.pending_gpus(pool), self.unused_quota(pool))
             total -= min(pool.pending.gpus, pool.quota - pool.dedicated)
-        return total
+        return total + sum(min(slack * pool.quota, room) for pool, room in self.roomy()) if slack > 0 else total
+
+    def usable(self, loads: Loads, most: float = inf) -> float:
+        """Width of the widest job that may be lent GPUs for a window; ReserveResourcesForFuture, SIA, Figure 8.
+
+        Forecasts are asked only of pools whose pending jobs leave quota over, and no more once what is reserved
+        exceeds `most`.
+        """
+        reserved = self.pledged()
+        for pool, room in self.roomy():
+            if reserved > most:
+                break
+            gpus = loads[pool.name]
+            reserved += gpus if gpus < room else room
+        return self.free - reserved
+
+    def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
+        """GPUs that a pool asks for now, at most, and beside the former for each of some forecasts; see `left`."""
+        return self.pending_gpus(pool), self.unused_quota(pool), loads
+
+    def left(self) -> tuple[int, Sequence[int]]:
+        """GPUs that are left for `claims`, and by width (0, 1, ...) how many of them a job takes that borrows."""
+        return int(self.free), range(int(self.free) + 1)
 
     def roomy(self) -> Iterator[tuple[PoolView, float]]:
         """Pools whose unused quota exceeds what their pending jobs ask for, and the GPUs by which it does."""
@@ -124,15 +175,58 @@ class Draft:
         """Allocation / quota, by which pools are visited: max-min fairness."""
         return self.allocated(pool) / pool.quota
 
-    def start(self, job: Job, dedicated: bool = True) -> None:
-        """Start a pending job."""
-        self._changes[job.seq] = Grant(job.gpus, (), dedicated)
+    @property
+    def room(self) -> float:
+        """Width of the widest job that there is room for."""
+        return self.free
+
+    def own_room(self, pool: PoolView) -> float:
+        """Width of the widest job that there is room for in a pool's quota."""
+        return pool.quota - self.dedicated(pool)
+
+    def dedicate(self, job: Job) -> bool:
+        """Start a pending job in its pool's quota if there is room; whether there was."""
+        there = job.gpus <= self.own_room(self._view.pools[job.pool])
+        if there:
+            self._begin(job, Grant(job.gpus))
+        return there
+
+    def lend(self, job: Job) -> bool:
+        """Start a pending job on spare GPUs, anybody's, if there is room; whether there was."""
+        return self.start(job, dedicated=False)
+
+    def start(self, job: Job, dedicated: bool = True) -> bool:
+        """Start a pending job on any idle GPUs if there is room; whether there was."""
+        there = job.gpus <= self.free
+        if there:
+            self._begin(job, Grant(job.gpus, (), dedicated))
+        return there
+
+    def start_heads(self, start: Callable[[Job], bool], strict: bool = False) -> None:
+        """Start heads while any can be, the pool with the smallest share first, ties by name.
+
+        `strict`: the first pool whose head cannot be started blocks the others.
+        """
+        heads = [(self.share(pool), pool.name, pool) for pool in self.waiting()]
+        heapify(heads)
+        while heads and self.free > 0:
+            _, name, pool = heads[0]
+            job = self.head(pool)
+            if job is not None and job.gpus <= self.free and start(job):
+                heapreplace(heads, (self.share(pool), name, pool))
+            elif job is not None and strict:
+                return
+            else:
+                heappop(heads)
+
+    def _begin(self, job: Job, grant: Grant) -> None:
+        self._changes[job.seq] = grant
         self._started.add(job.seq)
         self.free -= job.gpus
         pool = job.pool
         self._allocated[pool] = self._allocated.get(pool, 0.0) + job.gpus
         left = self._pending[pool] = self._pending.get(pool, 0.0) - job.gpus
-        if dedicated:
+        if grant.dedicated:
             self._dedicated[pool] = self._dedicated.get(pool, 0.0) + job.gpus
         if self._waiting is not None and self._view.pools[pool].pending.gpus + left <= 0:
             self._waiting = [other for other in self._waiting if other.name != pool]
@@ -147,3 +241,35 @@ class Draft:
             return {}
         pools = self._view.pools
         return {name: pools[name] for name in (*self._pending, *self._dedicated)}
+
+
+class Placer(Protocol):
+    """What makes drafts, and so says which GPUs jobs are given."""
+
+    def submitted(self, job: Job) -> None:
+        """A job joins its pool's queue; told by policies that lend."""
+        ...
+
+    def draft(self, view: View) -> Draft:
+        """The scratch of one decision."""
+        ...
+
+
+class Counts:
+    """Places nothing: GPUs are all alike, and jobs lie anywhere."""
+
+    def submitted(self, job: Job) -> None:
+        """See `Placer`."""
+
+    def draft(self, view: View) -> Draft:
+        """See `Placer`."""
+        return Draft(view)
+
+
+COUNTS = Counts()
+
+
+class Placed:
+    """A policy over pools that starts gangs where its placer finds room."""
+
+    placer: Placer = COUNTS

@@ -1,27 +1,18 @@
-"""First come, first served within each pool, nothing shared: the baseline of SIA, section 4.1."""
+"""First come, first served within each pool, nothing shared: the baseline of SIA, sections 4.1 and 6.4."""
 
-from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, View
-from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.draft import Placed
 
 
-class Fcfs:
+class Fcfs(Placed):
     """Start each pool's jobs in order of submission while they fit its quota; the head blocks the rest."""
 
     name = "fcfs"
 
-    def lane(self, job: Job) -> int:
-        """One lane."""
-        return 0
-
-    def key(self, job: Job) -> float:
-        """All alike: ties go by submission."""
-        return 0.0
-
     def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
-        draft = Draft(view)
+        draft = self.placer.draft(view)
         for pool in view.touched:
-            while (job := draft.head(pool)) is not None and job.gpus <= pool.quota - draft.allocated(pool):
-                draft.start(job)
+            while (job := draft.head(pool)) is not None and draft.dedicate(job):
+                pass
         return draft.decision()

@@ -57,12 +57,12 @@ class GandivaFair:
         order = sorted(range(len(ranks)), key=lambda index: (ranks[index], ties[index]))
         return first_fit((state.active[index].job for index in order), state.total_gpus)
 
-    def _tickets(self, job: Job) -> float:
-        return job.weight * (job.gpus if self._by_width else 1)
+    def _tickets(self, active: ActiveJob) -> float:
+        return active.weight * (active.job.gpus if self._by_width else 1)
 
     def _passes(self, state: RoundState) -> list[float]:
         """(n_active,) passes; remembers at which pass each active job began."""
-        grown = [active.held_s * active.job.gpus / self._tickets(active.job) for active in state.active]
+        grown = [active.held_s * active.job.gpus / self._tickets(active) for active in state.active]
         seqs = [active.job.seq for active in state.active]
         present = [self._began[seq] + more for seq, more in zip(seqs, grown, strict=True) if seq in self._began]
         entry = min(present, default=0.0)
@@ -73,7 +73,7 @@ class GandivaFair:
         """Exponential draws at the rates of the tickets, (n_active,): their order is a lottery without replacement."""
         rng = np.random.default_rng([self._seed, state.index])
         draws = rng.exponential(size=len(state.active))
-        tickets = np.array([self._tickets(active.job) for active in state.active])
+        tickets = np.array([self._tickets(active) for active in state.active])
         drawn: list[float] = (draws / tickets).tolist()
         return drawn
 

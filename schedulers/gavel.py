@@ -46,7 +46,7 @@ class Gavel:
         if not state.active:
             return []
         widths = np.array([active.job.gpus for active in state.active], dtype=np.float64)
-        weights = np.array([active.job.weight for active in state.active])
+        weights = np.array([active.weight for active in state.active])
         shares: list[float] = self._fill(widths, weights, float(state.total_gpus)).tolist()
         return shares
 

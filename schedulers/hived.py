@@ -1,13 +1,10 @@
-"""HiveD without locality and without preemption: quotas first, then anybody on what idles. SIA, section 6.1."""
+"""HiveD without preemption: quotas first, then anybody on what idles. SIA, sections 6.1 and 6.4 (HiveD*)."""
 
-from collections.abc import Callable
-
-from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, PoolView, View
-from jobcast.schedulers.draft import Draft
+from jobcast.domain.policy import Decision, View
+from jobcast.schedulers.draft import Placed
 
 
-class HiveD:
+class HiveD(Placed):
     """Serve each pool from its quota in order of submission, then lend whatever idles to the heads of the queues.
 
     HiveD (OSDI 2020) runs jobs beyond their pool's quota on idle GPUs and preempts them when the GPUs are asked back;
@@ -18,32 +15,9 @@ class HiveD:
 
     name = "hived"
 
-    def lane(self, job: Job) -> int:
-        """One lane."""
-        return 0
-
-    def key(self, job: Job) -> float:
-        """All alike: ties go by submission."""
-        return 0.0
-
     def decide(self, view: View) -> Decision:
         """Dedicated jobs as in AllocateDedicatedResources of SIA, Figure 7, then opportunistic ones."""
-        draft = Draft(view)
-        while (job := _next(draft, draft.unused_quota)) is not None:
-            draft.start(job)
-        while (job := _next(draft, lambda _: draft.free)) is not None:
-            draft.start(job, dedicated=False)
+        draft = self.placer.draft(view)
+        draft.start_heads(draft.dedicate)
+        draft.start_heads(draft.lend)
         return draft.decision()
-
-
-def _next(draft: Draft, room: Callable[[PoolView], float]) -> Job | None:
-    """The head that fits a pool's room and the idle GPUs, of the pool with the smallest share."""
-    if draft.free <= 0:
-        return None
-    heads = (
-        (draft.share(pool), pool.name, job)
-        for pool in draft.waiting()
-        if (job := draft.head(pool)) is not None and job.gpus <= min(room(pool), draft.free)
-    )
-    best = min(heads, default=None)
-    return None if best is None else best[2]

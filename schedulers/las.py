@@ -25,5 +25,5 @@ class LeastAttained:
 
 
 def _rank(active: ActiveJob) -> tuple[float, bool, int]:
-    attained = active.held_s * active.job.gpus / active.job.weight
+    attained = active.held_s * active.job.gpus / active.weight
     return rounded(attained), not active.running, active.job.seq

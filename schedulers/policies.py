@@ -136,7 +136,7 @@ class EnergyMechanism(Settings):
 class LocalitySite(Settings):
     """Where whole jobs are placed."""
 
-    locality: Flag = Field(default=False, description="place jobs on servers; fcfs, sia and hived can")
+    locality: Flag = Field(default=False, description="place jobs in cells of servers")
 
 
 class PowerSite(Settings):
@@ -172,10 +172,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A policy with locality: its class, `module:Class` below schedulers, and its settings on servers."""
+    """What places a policy's jobs on servers: its class, `module:Class` below schedulers, and its settings."""
 
     place: str
     settings: type[Settings] = Settings
+
+    def placer(self, cells: Mapping[str, tuple[int, ...]], settings: Settings) -> Any:
+        """One for a run. `cells`: quotas as cells, of pools that tell them."""
+        return resolve_name(f"jobcast.schedulers.{self.place}")(cells, **dict(settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +199,7 @@ class PolicySpec:
     scope : `POOL` or `CLUSTER`
     preempts : whether it stops running jobs, or changes what they hold
     learned, instead : predictor that it runs, and the policy whose place that takes; itself where it runs without too
-    local : how it places jobs on servers, where it can
+    local, not_local : what places its jobs on servers; why nothing does, where that is not plain
     most_jobs : of a trace on which it answers within minutes, None where there is no such bound
     """
 
@@ -212,6 +216,7 @@ class PolicySpec:
     learned: str = ""
     instead: str = ""
     local: Local | None = None
+    not_local: str = ""
     most_jobs: int | None = None
 
     @property
@@ -226,15 +231,15 @@ class PolicySpec:
 
     def parts(self, local: bool = False) -> dict[str, type[Settings]]:
         """Models of all settings that a user may set for it, by what they are about."""
-        kind, own = KINDS[self.kind], self.settings
-        if local:
-            own = self.local.settings if self.local is not None else Settings
-        return {"own": own, "mechanism": kind.mechanism, "files": kind.files, "site": kind.site}
+        kind = KINDS[self.kind]
+        cells = self.local.settings if local and self.local is not None else Settings
+        own = {"own": self.settings, "cells": cells}
+        return {**own, "mechanism": kind.mechanism, "files": kind.files, "site": kind.site}
 
     def decides_by(self, setting: str, local: bool = False) -> bool:
-        """Whether a setting is its own or its mechanism's."""
+        """Whether a setting is its own, or of what carries it out."""
         parts = self.parts(local)
-        known = any(setting in parts[part].model_fields for part in ("own", "mechanism"))
+        known = any(setting in parts[part].model_fields for part in ("own", "cells", "mechanism"))
         return known or parts["own"].model_config["extra"] == "allow"
 
 
@@ -243,6 +248,7 @@ class Split:
     """A user's settings, read, by what they are about; the `bag` holds them as they were given."""
 
     own: Any
+    cells: Any
     mechanism: Any
     files: Any
     site: Any
@@ -254,7 +260,7 @@ class Split:
 
 
 def split_settings(spec: PolicySpec, settings: Mapping[str, object] = NO_SETTINGS, local: bool = False) -> Split:
-    """Settings of a policy by what they are about; `local`: on servers, where some policies know others.
+    """Settings of a policy by what they are about; `local`: on servers, where some policies know more.
 
     Raises ConfigError for the first that is not known or cannot be read.
     """
@@ -265,7 +271,7 @@ def split_settings(spec: PolicySpec, settings: Mapping[str, object] = NO_SETTING
     for name, value in settings.items():
         part = next((part for part, model in models.items() if name in model.model_fields), None)
         if part is None and not anything:
-            known = [*models["own"].model_fields, *models["mechanism"].model_fields]
+            known = [field for one in ("own", "cells", "mechanism") for field in models[one].model_fields]
             beside = [*models["files"].model_fields, *models["site"].model_fields]
             raise ConfigError(f"{who}: {unknown_setting(name, known, beside)}")
         bag[part or "own"][name] = value

@@ -99,11 +99,16 @@ class MilpSettings(Settings):
     seed: Whole = Field(default=0, description="of the local search")
 
 
-class CellSiaSettings(Lending):
-    """Of SIA on servers."""
+class TurnSettings(Settings):
+    """Of cells by turns."""
+
+    follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
+
+
+class PartSettings(TurnSettings):
+    """The same where parts of cells are lent that are in use."""
 
     apart: Literal["cell", "buddy", "none"] = Field(default="buddy", description="what spare jobs keep away from")
-    follow: Flag = Field(default=True, description="pools whose jobs started early keep to their private schedule")
 
 
 SIA_ASKS = (ARRIVALS, LOADS, DURATIONS)
@@ -115,36 +120,53 @@ def _spec(name: str, place: str, summary: str, settings: type[Settings] = Settin
     return PolicySpec(name=name, kind=POOLS, make=make, summary=summary, settings=settings, **told)
 
 
-FCFS, HIVED = Local("cells.fcfs:CellFcfs"), Local("cells.hived:CellHived")
-SIA = Local("cells.sia:CellSia", CellSiaSettings)
+CELLS = Local("cells.placer:CellPlacer")
+BLOCKS = Local("cells.turns:TurnPlacer", TurnSettings)
+TURNS = Local("cells.turns:TurnPlacer", PartSettings)
+WHOLE_PLAN = "it plans GPUs ahead by number, and cells may be in pieces then"
 POOL_POLICIES = (
-    _spec("fcfs", "fcfs:Fcfs", "each pool in order of submission, nobody overtakes", local=FCFS, paper=""),
+    _spec("fcfs", "fcfs:Fcfs", "each pool in order of submission, nobody overtakes", local=CELLS, paper=""),
     _spec(
         *("ssf", "ssf:ShortestServiceFirst", "each pool, the least GPUs x run time first", QueueSettings),
         asks=(DURATIONS,),
+        local=CELLS,
     ),
-    _spec("sjf", "ssf:ShortestJobFirst", "each pool, the shortest run time first", QueueSettings, asks=(DURATIONS,)),
+    _spec(
+        *("sjf", "ssf:ShortestJobFirst", "each pool, the shortest run time first", QueueSettings),
+        asks=(DURATIONS,),
+        local=CELLS,
+    ),
     _spec(
         *("gssf", "ssf:GlobalShortestServiceFirst", "the least GPUs x run time of all pools first", QueueSettings),
         asks=(DURATIONS,),
         scope=CLUSTER,
+        local=CELLS,
     ),
-    _spec("mmfs", "mmfs:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
+    _spec(
+        *("mmfs", "mmfs:MaxMinFair", "the smallest allocation / quota first, beyond its quota too", MmfsSettings),
+        local=CELLS,
+    ),
     _spec(
         *("themis_np", "themis_np:ThemisNp", "finish-time fairness: the worst off are offered GPUs", ThemisSettings),
         asks=(DURATIONS,),
         scope=CLUSTER,
+        local=CELLS,
     ),
-    _spec("hived", "hived:HiveD", "quotas first, then anybody on what idles", local=HIVED, paper="HiveD (OSDI 2020)"),
+    _spec("hived", "hived:HiveD", "quotas first, then anybody on what idles", local=CELLS, paper="HiveD (OSDI 2020)"),
     _spec(
         *("sia", "sia:Sia", "quotas first; what no pool will need is lent to jobs that end in time", SiaSettings),
         asks=SIA_ASKS,
-        local=SIA,
+        local=TURNS,
     ),
-    _spec("sia_vc", "sia_vc:SiaVc", "virtual clocks: nobody ends later than in its own pool", asks=(FUTURE,)),
+    _spec(
+        *("sia_vc", "sia_vc:SiaVc", "virtual clocks: nobody ends later than in its own pool"),
+        asks=(FUTURE,),
+        not_local=WHOLE_PLAN,
+    ),
     _spec(
         *("sia_risk", "sia_risk:SiaRisk", "sia that prices what lending may cost the lender", SiaRiskSettings),
         asks=SIA_ASKS,
+        local=BLOCKS,
         paper="ours, after SIA",
     ),
     _spec(
@@ -152,5 +174,9 @@ POOL_POLICIES = (
         asks=SIA_ASKS,
         preempts=True,
     ),
-    _spec("milp", "milp.policy:Milp", "the best schedule of the whole trace", MilpSettings, asks=(FUTURE,)),
+    _spec(
+        *("milp", "milp.policy:Milp", "the best schedule of the whole trace", MilpSettings),
+        asks=(FUTURE,),
+        not_local=WHOLE_PLAN,
+    ),
 )

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,9 @@ from jobcast.schedulers.policies import (
     NO_SETTINGS,
     POOLS,
     ROUNDS,
+    Local,
     PolicySpec,
+    Split,
     adopted,
     split_settings,
 )
@@ -176,38 +177,45 @@ def make_rule(name: str, given: Any = None, settings: Mapping[str, object] = NO_
 
     Raises ConfigError for an unknown name or setting, lacking forecasts, and an installed policy that makes none.
     """
-    return _rule(find_policy(name), given, settings)
+    spec = find_policy(name)
+    return _rule(spec, given, split_settings(spec, settings))
 
 
 def make_policy(
-    name: str, given: Any = None, settings: Mapping[str, object] = NO_SETTINGS, nodes: Sequence[int] = ()
+    name: str,
+    given: Any = None,
+    settings: Mapping[str, object] = NO_SETTINGS,
+    nodes: Sequence[int] = (),
+    cells: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Any:
-    """A policy as its engine asks it; see `make_rule`. `nodes`: GPUs of each, on which rounds seat jobs."""
+    """A policy as its engine asks it, made for one run; see `make_rule`.
+
+    `nodes`: GPUs of each, on which rounds seat jobs. `cells`: place jobs in cells of servers; quotas as cells, of
+    pools that tell them. Raises ConfigError too for a policy that knows no locality.
+    """
     spec = find_policy(name)
-    rule = _rule(spec, given, settings)
+    split = split_settings(spec, settings, local=cells is not None)
+    rule = _rule(spec, given, split)
+    if cells is not None:
+        rule.placer = local_of(name).placer(cells, split.cells)
     if spec.kind == ROUNDS:
-        return by_rounds(rule, name, split_settings(spec, settings).mechanism, nodes)
+        return by_rounds(rule, name, split.mechanism, nodes)
     if spec.kind == ENERGY:
-        return by_calls(rule, name, split_settings(spec, settings).mechanism)
+        return by_calls(rule, name, split.mechanism)
     return rule
 
 
-def _rule(spec: PolicySpec, given: Any, settings: Mapping[str, object]) -> Any:
-    own = split_settings(spec, settings).own
-    return _made(spec, given, lambda: spec.make(given, own), KINDS[spec.kind].methods)
+def _rule(spec: PolicySpec, given: Any, split: Split) -> Any:
+    return _made(spec, given, lambda: spec.make(given, split.own), KINDS[spec.kind].methods)
 
 
-def make_local(
-    name: str, forecasts: Any, settings: Mapping[str, object], cells: Mapping[str, Any] = NO_SETTINGS
-) -> Any:
-    """A policy that places jobs in cells of servers, made for one run. Raises ConfigError as `make_policy`."""
+def local_of(name: str) -> Local:
+    """What places a policy's jobs on servers. Raises ConfigError for one that knows no locality, and says why."""
     spec = find_policy(name)
-    local = spec.local
-    if local is None:
-        raise ConfigError(f"policy {name} knows no locality; choose from {', '.join(local_policies())}")
-    own = split_settings(spec, settings, local=True).own
-    make = partial(resolve_name(f"jobcast.schedulers.{local.place}"), *([forecasts] * bool(spec.asks)), cells=cells)
-    return _made(spec, forecasts, partial(make, **dict(own)), KINDS[POOLS].methods)
+    if spec.local is None:
+        because = f" ({spec.not_local})" if spec.not_local else ""
+        raise ConfigError(f"policy {name} knows no locality{because}; choose from {', '.join(local_policies())}")
+    return spec.local
 
 
 def local_policies() -> tuple[str, ...]:

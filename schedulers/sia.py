@@ -4,6 +4,7 @@ SIA, section 5.3, Figures 7 and 8. A job is dedicated or spare for life.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 
 from jobcast.domain.errors import ConfigError
@@ -11,13 +12,13 @@ from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, View
 from jobcast.domain.switches import ALL_SHARE, Switches
-from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.draft import Draft, Loads, Placed
 from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
 
 MINUTE_S = 60.0
 
 
-class Sia:
+class Sia(Placed):
     """Serve each pool from its quota in order of submission; lend what no pool will need to jobs that end in time.
 
     The tunables of SIA, end of section 5.3, leave every decision as it is unless they are set.
@@ -71,80 +72,53 @@ class Sia:
 
     def key(self, job: Job) -> float:
         """All alike: ties go by submission."""
+        self.placer.submitted(job)
         return 0.0
 
     def decide(self, view: View) -> Decision:
         """AllocateResources, Figure 7."""
-        draft = Draft(view)
-        if draft.free <= 0:
-            return draft.decision()
-        while (job := self._next_dedicated(draft)) is not None:
-            draft.start(job)
-        if self._lendable(draft, view):
-            for lane, horizon_s in self._windows:
-                self._allocate_spare(draft, view, lane, horizon_s)
+        draft = self.placer.draft(view)
+        self._dedicate(draft)
+        if draft.free > 0:
+            self._allocate_spare(draft, view)
         if self._tick_s is not None and draft.free > 0 and draft.waiting():
             return draft.decision(view.now_s + self._tick_s)
         return draft.decision()
 
-    def _next_dedicated(self, draft: Draft) -> Job | None:
-        """The head that fits its pool's unused quota and the idle GPUs, of the pool with the smallest share."""
-        if draft.free <= 0:
-            return None
-        return of_smallest_share(draft, ((pool, job) for pool, job in draft.ready() if job.gpus <= draft.free))
+    def _dedicate(self, draft: Draft) -> None:
+        """AllocateDedicatedResources: jobs whose turn it is, that of the pool with the smallest share first."""
+        while (job := of_smallest_share(draft, draft.due())) is not None:
+            if draft.dedicate(job):
+                self._started(job)
 
-    def _allocate_spare(self, draft: Draft, view: View, lane: int, horizon_s: float) -> None:
-        """AllocateSpareResources for one window, Figure 8."""
-        future: dict[str, float] = {}
-        while (job := self._next_spare(draft, view, lane, horizon_s, future)) is not None:
-            draft.start(job, dedicated=False)
+    def _started(self, job: Job) -> None:
+        """A job has left its pool's queue."""
 
-    def _next_spare(
-        self, draft: Draft, view: View, lane: int, horizon_s: float, future: dict[str, float]
-    ) -> Job | None:
+    def _allocate_spare(self, draft: Draft, view: View) -> None:
+        """AllocateSpareResources, Figure 8, for one window after another; no forecast is asked for in vain."""
+        last = self._windows[-1][0]
+        if draft.narrowest(last) > draft.free or not draft.anybody(draft.free - draft.pledged(self._slack), last):
+            return
+        for lane, horizon_s in self._windows:
+            loads = Loads(horizon_s, partial(self._future_gpus, view))
+            while (job := self._next_spare(draft, lane, loads)) is not None:
+                draft.lend(job)
+
+    def _next_spare(self, draft: Draft, lane: int, loads: Loads) -> Job | None:
         """First job that ends in the window and fits what is not reserved, of the pool that comes first."""
         most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
         if most < 0 or not draft.anybody(draft.free, lane):
             return None
-        usable = draft.free - self._reserved(draft, horizon_s, view.now_s, future, most)
+        usable = draft.usable(loads, most)
         return self._choose(draft, usable, lane) if usable > 0 else None
 
-    def _reserved(
-        self, draft: Draft, horizon_s: float, now_s: float, future: dict[str, float], most: float = inf
-    ) -> float:
-        """ReserveResourcesForFuture, Figure 8, summed up over all pools; not to the end once it exceeds `most`.
-
-        Forecasts are asked only of pools whose pending jobs leave quota over, once a window: `future` keeps answers.
-        """
-        reserved = draft.pledged()
-        for pool, room in draft.roomy():
-            if reserved > most:
-                break
-            name = pool.name
-            if name in future:
-                gpus = future[name]
-            else:
-                gpus = future[name] = self._future_gpus(name, horizon_s, now_s)
-            gpus += self._slack * pool.quota
-            reserved += gpus if gpus < room else room
-        return reserved
-
-    def _future_gpus(self, pool: str, horizon_s: float, now_s: float) -> float:
-        """TotalNewLoad, section 5.4.1; without bound where sharing is switched off."""
-        if not self._switches.shares(pool, horizon_s, now_s):
+    def _future_gpus(self, view: View, pool: str, horizon_s: float) -> float:
+        """TotalNewLoad, section 5.4.1, and the slack; without bound where sharing is switched off."""
+        if not self._switches.shares(pool, horizon_s, view.now_s):
             return inf
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
-        return self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
-
-    def _lendable(self, draft: Draft, view: View) -> bool:
-        """Whether any job could run on spare GPUs if nothing more arrived: spares asking for forecasts in vain."""
-        lane = self._windows[-1][0]
-        if draft.narrowest(lane) > draft.free:
-            return False
-        usable = draft.free - draft.pledged()
-        if self._slack > 0:
-            usable -= sum(min(self._slack * pool.quota, room) for pool, room in draft.roomy())
-        return usable > 0 and draft.anybody(usable, lane)
+        future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
+        return future + self._slack * view.pools[pool].quota
 
 
 def _windows(

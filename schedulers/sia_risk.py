@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.forecasts import UncertainForecasts
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Decision, View
+from jobcast.domain.policy import View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.candidates import Candidates
 from jobcast.schedulers.draft import Draft
@@ -102,29 +102,19 @@ class SiaRisk(Sia):
             self._candidates[job.pool].add(job, lane, chances)
         return lane
 
-    def decide(self, view: View) -> Decision:
-        """AllocateResources, Figure 7, with another AllocateSpareResources."""
-        draft = Draft(view)
-        while (job := self._next_dedicated(draft)) is not None:
-            self._start(draft, job, dedicated=True)
-        if draft.free >= 1 and draft.waiting():
-            self._lend(draft, view)
-        if self._tick_s is not None and draft.free > 0 and draft.waiting():
-            return draft.decision(view.now_s + self._tick_s)
-        return draft.decision()
-
-    def _start(self, draft: Draft, job: Job, dedicated: bool) -> None:
-        draft.start(job, dedicated)
+    def _started(self, job: Job) -> None:
         if job.pool in self._candidates:
             self._candidates[job.pool].take(job)
 
-    def _lend(self, draft: Draft, view: View) -> None:
+    def _allocate_spare(self, draft: Draft, view: View) -> None:
+        """Another AllocateSpareResources."""
         if not self._anybody(draft):
             return
         overstay = self._overstay(draft, view)
         for lane in range(len(self._horizons_s)):
             while (job := self._next_borrower(draft, lane, overstay)) is not None:
-                self._start(draft, job, dedicated=False)
+                draft.lend(job)
+                self._started(job)
                 if not self._anybody(draft):
                     return
                 overstay = self._overstay(draft, view)
@@ -151,14 +141,17 @@ class SiaRisk(Sia):
         if len(self._loads) != len(pools):
             self._loads = np.zeros((len(pools), len(self._horizons_s), len(LEVELS)))
             self._known.clear()
-        pending = np.array([draft.pending_gpus(pool) for pool in pools], np.float64)
-        unused = np.array([draft.unused_quota(pool) for pool in pools], np.float64)
-        for i in np.flatnonzero(pending < unused).tolist():
-            self._ask(i, pools[i].name, view.now_s)
+        free, costs = draft.left()
+        pending, unused, loads = np.zeros(len(pools)), np.zeros(len(pools)), np.zeros_like(self._loads)
+        for i, pool in enumerate(pools):
+            pending[i], unused[i], _ = draft.claims(pool, self._loads[i])
+            if pending[i] < unused[i]:
+                self._ask(i, pool.name, view.now_s)
+                loads[i] = draft.claims(pool, self._loads[i])[2]
         from jobcast.schedulers.sia_risk_kernels import overstays  # numba takes a second to import
 
-        table: Floats = overstays(pending, unused, self._loads, self._weights, int(draft.free), self._risks)
-        return table
+        table: Floats = overstays(pending, unused, loads, self._weights, free, self._risks)
+        return table if isinstance(costs, range) else table[costs]
 
     def _ask(self, number: int, pool: str, now_s: float) -> None:
         """Quantiles of a pool's loads; without bound where sharing is switched off."""

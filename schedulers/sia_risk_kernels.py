@@ -77,7 +77,7 @@ def overstays(pending: Floats, unused: Floats, loads: Floats, weights: Floats, f
             beyond += chances[left]
     missed[horizons + 1, :] = 1.0
     found = np.full((free + 1, bins), np.inf)
-    for gpus in range(1, free + 1):
+    for gpus in range(free + 1):
         for one in range(bins):
             total = 0.0
             for step in range(horizons + 2):

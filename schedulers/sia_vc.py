@@ -64,7 +64,10 @@ class SiaVc:
         if free > 0 or arrived:
             owed += self._plan.start(arrived, view.now_s, max(free, 0))
         self._owed = owed
-        return Decision({seq: Grant(view.active[seq].gpus) for seq in owed}) if owed else NOTHING
+        if owed:
+            return Decision({seq: Grant(view.active[seq].gpus) for seq in owed})
+        # Where jobs took less time than planned the plan holds GPUs that idle, and no end will come to ask again.
+        return NOTHING if view.running else Decision(wake_s=self._plan.next_start_s(view.now_s))
 
     def _make_plan(self, view: View) -> ResourceTimePlan:
         jobs = self._forecasts.jobs

@@ -6,10 +6,10 @@ from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.domain.rounding import rounded
-from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.draft import Draft, Placed
 
 
-class ShortestServiceFirst:
+class ShortestServiceFirst(Placed):
     """Within each pool: smallest width x duration first, ties by submission; nothing shared.
 
     Parameters
@@ -24,20 +24,16 @@ class ShortestServiceFirst:
         self._forecasts = forecasts
         self._backfill = backfill
 
-    def lane(self, job: Job) -> int:
-        """One lane."""
-        return 0
-
     def key(self, job: Job) -> float:
         """Service: GPU-seconds."""
         return rounded(job.gpus * self._forecasts.duration_s(job))
 
     def decide(self, view: View) -> Decision:
         """Only a pool with an arrival or a completion can have something to start."""
-        draft = Draft(view)
+        draft = self.placer.draft(view)
         for pool in view.touched:
-            while (job := self._next(draft, pool, pool.quota - draft.allocated(pool))) is not None:
-                draft.start(job)
+            while (job := self._next(draft, pool, draft.own_room(pool))) is not None and draft.dedicate(job):
+                pass
         return draft.decision()
 
     def _next(self, draft: Draft, pool: PoolView, room: float) -> Job | None:
@@ -64,14 +60,13 @@ class GlobalShortestServiceFirst(ShortestServiceFirst):
 
     def decide(self, view: View) -> Decision:
         """Start the smallest service of the cluster while it fits the idle GPUs."""
-        draft = Draft(view)
+        draft = self.placer.draft(view)
         while draft.free > 0:
             nexts = [(pool.pending.key(job), job) for pool in draft.waiting() if (job := self._of(draft, pool))]
             _, job = min(nexts, default=(None, None))
-            if job is None or job.gpus > draft.free:
+            if job is None or not draft.start(job):
                 break
-            draft.start(job)
         return draft.decision()
 
     def _of(self, draft: Draft, pool: PoolView) -> Job | None:
-        return draft.first(pool, draft.free, inf) if self._backfill else draft.head(pool)
+        return draft.first(pool, draft.room, inf) if self._backfill else draft.head(pool)

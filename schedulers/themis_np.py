@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import NOTHING, Decision, Grant, View
+from jobcast.domain.policy import NOTHING, Decision, View
 from jobcast.domain.rounding import rounded_all
+from jobcast.schedulers.draft import Placed
 from jobcast.schedulers.packing import most_valuable
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,7 @@ FIRST_ROOM = 1024
 """Pending jobs that there is room for at first; it doubles when they are more."""
 
 
-class ThemisNp:
+class ThemisNp(Placed):
     """Auction off the idle GPUs of all pools among the pending jobs of the worst finish-time fairness.
 
     Themis (NSDI 2020) as SIA compares with it, Themis*: what has started runs to its end, and run times are known. Who
@@ -60,10 +61,6 @@ class ThemisNp:
         self._chosen: list[int] = []  # places of the last winners
         self._ends: list[tuple[float, int]] = []  # heap of (forecast end, seq) of jobs that were started
 
-    def lane(self, job: Job) -> int:
-        """One lane."""
-        return 0
-
     def key(self, job: Job) -> float:
         """All alike; the job is noted down with its run time."""
         self._pending.add(job, self._forecasts.duration_s(job))
@@ -71,18 +68,15 @@ class ThemisNp:
 
     def decide(self, view: View) -> Decision:
         """One auction of all that idles."""
-        free, pending = int(view.free_gpus), self._pending
+        draft, pending = self.placer.draft(view), self._pending
         self._forget_started(view)
-        if free <= 0 or not len(pending):
+        if draft.free <= 0 or not len(pending):
             return NOTHING
-        chosen = self._auction(view, free)
-        if not chosen:
-            return NOTHING
-        starts = pending.seq[chosen].tolist()
-        for seq, duration_s in zip(starts, pending.duration_s[chosen].tolist(), strict=True):
-            heappush(self._ends, (view.now_s + duration_s, seq))
-        self._chosen = chosen
-        return Decision({seq: Grant(view.active[seq].gpus) for seq in starts})
+        self._chosen = chosen = self._auction(view, int(draft.free))
+        for seq, duration_s in zip(pending.seq[chosen].tolist(), pending.duration_s[chosen].tolist(), strict=True):
+            if draft.start(view.active[seq]):
+                heappush(self._ends, (view.now_s + duration_s, seq))
+        return draft.decision()
 
     def _forget_started(self, view: View) -> None:
         """Drop those who won the last auction, but for who found no place for all its GPUs."""

@@ -93,6 +93,11 @@ class ResourceTimePlan:
         started: list[int] = self._seq[self._started[:done]].tolist()
         return started
 
+    def next_start_s(self, now_s: float) -> float:
+        """First virtual start after an instant, infinite where there is none."""
+        place = np.searchsorted(self._starts_s, now_s + self._same_s, side="right")
+        return float(self._starts_s[place]) if place < len(self._starts_s) else inf
+
     def _in_use(self) -> Ints:
         """GPUs of the reservations of ranks up to r at virtual start r, (n_jobs,): nothing runs yet."""
         ends_s = np.maximum(self._starts_s + self._durations_s - self._same_s, np.nextafter(self._starts_s, inf))

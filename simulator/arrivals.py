@@ -9,12 +9,7 @@ from jobcast.domain.jobs import Job
 
 
 class Arrivals:
-    """Arrivals of all pools; each question is two or more binary searches. A pool without jobs counts nothing.
-
-    >>> arrivals = Arrivals([Job(0, "a", "p", 10.0, 2), Job(1, "b", "p", 20.0, 3)])
-    >>> arrivals.count_between("p", 10.0, 20.0), arrivals.gpus_between("p", 0.0, 20.0)
-    (1, 5)
-    """
+    """Arrivals of all pools; a question is a binary search a window. A pool without jobs counts nothing."""
 
     __slots__ = ("_gpus_until", "_times")
 
@@ -25,19 +20,6 @@ class Arrivals:
             self._times.setdefault(job.pool, []).append(job.submit_s)
             widths.setdefault(job.pool, []).append(job.gpus)
         self._gpus_until = {pool: list(accumulate(gpus, initial=0)) for pool, gpus in widths.items()}
-
-    def count_between(self, pool: str, after_s: float, until_s: float) -> int:
-        """Jobs that arrive in (after_s, until_s]."""
-        times = self._times.get(pool, ())
-        return bisect_right(times, until_s) - bisect_right(times, after_s)
-
-    def gpus_between(self, pool: str, after_s: float, until_s: float) -> int:
-        """GPUs (sum of widths) of the jobs that arrive in (after_s, until_s]."""
-        times = self._times.get(pool)
-        if times is None:
-            return 0
-        gpus_until = self._gpus_until[pool]
-        return gpus_until[bisect_right(times, until_s)] - gpus_until[bisect_right(times, after_s)]
 
     def largest_past_load(self, pool: str, now_s: float, window_s: float, windows: int) -> int:
         """Largest load of the last windows (now - (i+1) k, now - i k]: SIA's NewLoadEstimate, section 5.4.1.

@@ -7,9 +7,9 @@ import numpy as np
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.history import History
-from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, duration_bin
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
-from jobcast.simulator.forecasts import SLIDING_WINDOWS, Random
+from jobcast.simulator.forecasts import SLIDING_WINDOWS, Certain, Random
 from jobcast.simulator.workload import Workload
 
 NO_ARRIVALS = (
@@ -19,7 +19,7 @@ NO_ARRIVALS = (
 """Why a source that reads arrivals off the trace cannot answer."""
 
 
-class KnownDurations:
+class KnownDurations(Certain):
     """The oracle of a closed loop: exact about jobs that are there, for policies that rank by duration.
 
     Parameters
@@ -43,9 +43,6 @@ class KnownDurations:
         """Nobody knows them."""
         self._refuse()
 
-    def advance(self, now_s: float) -> None:
-        """Nothing depends on the instant."""
-
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Nobody knows."""
         self._refuse()
@@ -53,27 +50,6 @@ class KnownDurations:
     def new_load(self, pool: str, horizon_s: float) -> float:
         """Nobody knows."""
         self._refuse()
-
-    def arrival_probability(self, pool: str, horizon_s: float) -> float:
-        """Nobody knows."""
-        self._refuse()
-
-    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
-        """Nobody knows."""
-        self._refuse()
-
-    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
-        """Nobody knows."""
-        self._refuse()
-
-    def duration_bin(self, job: Job) -> int:
-        """The bin of its run time."""
-        return duration_bin(self.duration_s(job), self.horizons_min)
-
-    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
-        """1 for the bin of its run time."""
-        told = self.duration_bin(job)
-        return tuple(float(number == told) for number in range(len(self.horizons_min) + 1))
 
     def duration_s(self, job: Job) -> float:
         """Its run time, seconds."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.jobs import Job, Pool
-from jobcast.domain.policy import Facts, Grant, PoolView, RunningJob, Service
+from jobcast.domain.policy import Grant, PoolView, RunningJob, Service
 from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
 from jobcast.simulator.queues import PendingQueue, Shelves
 from jobcast.simulator.tally import Tally
@@ -86,21 +86,21 @@ class ClusterState:
 
     __slots__ = (
         "_active",
-        "_facts",
         "_filed",
         "_free_gpus",
         "_now_s",
         "_placements",
         "_pools",
         "_running",
-        "_service",
         "_tally",
         "_total_gpus",
         "_touched",
         "active",
+        "facts",
         "pools",
         "running",
         "servers",
+        "service",
     )
 
     def __init__(
@@ -111,7 +111,7 @@ class ClusterState:
         facts: Callable[[type[Any]], Any] = lambda kind: None,
     ) -> None:
         self._now_s = -inf
-        self._service, self._facts = service, facts
+        self.service, self.facts = service, facts
         self.servers: Sequence[int] = tuple(servers)
         self._placements = Placements(servers)
         self._active: dict[int, Job] = {}
@@ -176,15 +176,6 @@ class ClusterState:
         """What policies would else sum up over all pools."""
         return self._tally
 
-    def service(self, job: Job) -> Service:
-        """What an active job has received by now."""
-        return self._service(job)
-
-    def facts(self, kind: type[Facts]) -> Facts:
-        """What is known of all jobs beyond what every job tells, by column."""
-        found: Facts = self._facts(kind)
-        return found
-
     def advance(self, now_s: float) -> None:
         """Move to an instant."""
         self._now_s = now_s
@@ -220,6 +211,10 @@ class ClusterState:
         if grant.cells:
             self._placements.give(job, grant.cells)
 
+    def since(self, job: Job, start_s: float) -> None:
+        """A job has held what it holds since an instant."""
+        self._running[job.seq] = self._running[job.seq]._replace(start_s=start_s)
+
     def promote(self, job: Job, grant: Grant) -> None:
         """Count a job that runs on spare GPUs against its pool's quota from now on."""
         self._running[job.seq] = self._running[job.seq]._replace(grant=grant)
@@ -239,10 +234,11 @@ class ClusterState:
         pool = self._pools[job.pool]
         run = self._running.pop(job.seq)
         del self._filed[job.seq]
-        pool._hold(-run.grant.gpus, run.dedicated)
-        self._free_gpus += run.grant.gpus
-        if run.cells:
-            self._placements.take(run.cells)
+        gpus, cells, dedicated = run.grant
+        pool._hold(-gpus, dedicated)
+        self._free_gpus += gpus
+        if cells:
+            self._placements.take(cells)
         self._touched[job.pool] = pool
         return run
 

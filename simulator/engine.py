@@ -6,10 +6,11 @@ one instant, the last of theirs: two ends that coincide do so on every machine.
 """
 
 import gc
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from math import floor, inf, isnan, nan, ulp
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from jobcast.simulator.cluster import ClusterState
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.law import Law, Milestone, by_start
 from jobcast.simulator.laws.run_time import RunTime
-from jobcast.simulator.log import RunLog, Spans, in_trace_order
+from jobcast.simulator.log import RunLog, facts_of, in_trace_order, spans_of
 from jobcast.simulator.placer import Starts
 from jobcast.simulator.workload import Workload
 
@@ -35,7 +36,10 @@ Progress = Callable[[int, int], None]
 
 
 class Meter(Protocol):
-    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`."""
+    """What counts beside progress: energy, contention, bandwidth. As a law, it may have `pass_time` and `count`.
+
+    One that watches has `watch(run)`, called when all of an instant has happened; it may fork the run.
+    """
 
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """A job holds something else from now on."""
@@ -50,8 +54,25 @@ class Meter(Protocol):
         ...
 
 
+class Stand(NamedTuple):
+    """Where a job stands when a run begins amid things.
+
+    Attributes
+    ----------
+    done : work done, in the units of its law
+    grant : what it holds, None where it waits
+    since_s : since when, seconds from the epoch; NaN: from the beginning on
+    """
+
+    done: float = 0.0
+    grant: Grant | None = None
+    since_s: float = nan
+
+
 class Simulation:
-    """A workload that runs under a policy, from an empty cluster on; see `replay` for the parameters.
+    """A workload that runs under a policy, from an empty cluster on, or from where jobs stand: see `begin`.
+
+    For the parameters see `replay`.
 
     Attributes
     ----------
@@ -91,7 +112,7 @@ class Simulation:
         self._start_s, self._end_s = [nan] * count, [nan] * count
         self._held_s = [0.0] * count
         self._dedicated = bytearray(count)
-        self._spans: list[tuple[int, float, float, float, int]] = []  # job, from, until, GPUs, node
+        self._spans = array("d")  # job, from, until, GPUs, node; one after the other
 
     def _answers(self) -> tuple[Callable[[Job], Service], Callable[[type[Any]], Any]]:
         """What the view asks of the law; functions, so that from the view no way leads to the truth."""
@@ -103,6 +124,7 @@ class Simulation:
         self._key: Callable[[Job], float] = getattr(self.policy, "key", lambda job: 0.0)
         self._passing = [one.pass_time for one in (self.law, *self.meters) if hasattr(one, "pass_time")]
         self._counting = [one.count for one in (self.law, *self.meters) if hasattr(one, "count")]
+        self._watching = [one.watch for one in self.meters if hasattr(one, "watch")]
         self._settle = getattr(self.law, "settle", None)
         self._place = getattr(self.law, "place", None)
 
@@ -115,6 +137,10 @@ class Simulation:
         """Seconds in which a job has held GPUs by now."""
         held = self.cluster.running.get(seq)
         return self._held_s[seq] + (self.now_s - held.start_s if held is not None else 0.0)
+
+    def start_s(self, seq: int) -> float:
+        """When a job was first given GPUs, seconds from the epoch; NaN before."""
+        return self._start_s[seq]
 
     def end_s(self, seq: int) -> float:
         """When a job ended, seconds from the epoch; NaN before."""
@@ -132,22 +158,23 @@ class Simulation:
         ----------
         believed_s : what is believed of run times alone, in seconds by job. With it the copy plays out what is
             believed now: run times, epoch times and sizes are as forecast or declared, forecasts stand still, and
-            nobody else arrives. Without it the copy goes on in truth.
+            nobody else arrives; meters that watch are left out. Without it the copy goes on in truth.
 
         Notes
         -----
         The policy is copied with all that it keeps, but for jobs, which do not change, and its source of forecasts.
         """
         fork = copy(self)
-        fork.stream, fork.law, fork.meters = self.stream.fork(), self.law.fork(), [one.fork() for one in self.meters]
+        fork.stream, fork.law = self.stream.fork(), self.law.fork()
+        fork.meters = [one.fork() for one in self.meters if believed_s is None or not hasattr(one, "watch")]
         fork.jobs = fork.stream.jobs
         for name in ("_start_s", "_end_s", "_held_s", "_dedicated", "_spans"):
             setattr(fork, name, getattr(self, name)[:])
-        fork.source, fork.history = self.source, deepcopy(self.history)
-        if believed_s is not None:
-            fork.source = None if self.source is None else Standing(self.source)
-            fork.history = None
-            fork.stream.next_s = inf
+        if believed_s is None:
+            fork.history = deepcopy(self.history)
+        else:
+            fork.source, fork.history = None if self.source is None else Standing(self.source), None
+            fork.stream.next_s, fork.stream.waits_for_ends = inf, False
         shared = {id(self.source): fork.source, id(self.history): fork.history}
         fork.policy = deepcopy(self.policy, shared)
         fork.cluster = self.cluster.fork(*fork._answers())
@@ -155,6 +182,28 @@ class Simulation:
         if believed_s is not None:
             fork.law.believe(fork, believed_s)
         return fork
+
+    def begin(self, at_s: float, known: Mapping[int, Stand]) -> "Simulation":
+        """Begin amid things, where the policy is asked next.
+
+        Parameters
+        ----------
+        at_s : the instant, seconds from the epoch; who is submitted by then is there
+        known : by seq, where such jobs stand, running ones in the order in which they started; others wait from their
+            submission on. Jobs that ended before are no part of the workload
+
+        Raises DecisionError for what cannot be held, or jobs that are not there.
+        """
+        self._go_to(at_s)
+        self._admit(self.stream.due(at_s))
+        for seq, stand in known.items():
+            job = self.known(seq)
+            if stand.grant is not None:
+                self._start(job, None, stand.grant)
+                self.cluster.since(job, at_s if isnan(stand.since_s) else stand.since_s)
+            self.law.stand(self, job, stand.done)
+        self._wake_s = at_s
+        return self
 
     def step(self) -> None:
         """Go to the next instant, and ask the policy there where it wants to be.
@@ -166,6 +215,8 @@ class Simulation:
         """
         if self._advance():
             self.carry_out(self.policy.decide(self.cluster))
+        for watch in self._watching:
+            watch(self)
 
     def look(self) -> ClusterState | None:
         """Go to the next instant at which the policy is asked, and see what it sees; None where all is over.
@@ -182,6 +233,15 @@ class Simulation:
         active, stream = self.cluster.active, self.stream
         while (active or stream.next_s < inf) and (until_s == inf or self.peek() <= until_s):
             self.step()
+        return self
+
+    def wait(self, until_s: float) -> "Simulation":
+        """Go on as `run`, then let the time up to an instant pass in which nothing happens; raises as `step`."""
+        self.run(until_s)
+        if self.now_s < until_s < inf:
+            self._go_to(until_s)
+            if self.source is not None:
+                self.source.advance(until_s)
         return self
 
     def _advance(self) -> bool:
@@ -207,8 +267,7 @@ class Simulation:
         if come_s <= limit_s and not (alone and due):
             arrivals = stream.due(limit_s, 1 if alone else None)
             now_s = max(now_s, arrivals[-1].submit_s)
-        before_s, self.now_s = self.now_s, max(now_s, self.now_s)
-        self._pass_time(before_s)
+        self._go_to(now_s)
         while due:
             due = law.due(now_s) if self._reach(due) and not alone else ()
         if arrivals:
@@ -220,8 +279,10 @@ class Simulation:
             return self._asked(news)
         return news and self.trigger.on_events and len(self.cluster.active) > 0
 
-    def _pass_time(self, before_s: float) -> None:
-        now_s = self.now_s
+    def _go_to(self, now_s: float) -> None:
+        """Time passes."""
+        before_s, now_s = self.now_s, max(now_s, self.now_s)
+        self.now_s = now_s
         self.cluster.advance(now_s)
         for pass_time in self._passing:
             pass_time(self, before_s, now_s)
@@ -268,7 +329,9 @@ class Simulation:
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
         seq = job.seq
-        self._count()
+        self.events += 1
+        for count in self._counting:
+            count(self)
         held = self.cluster.finish(job)
         if held is not None:
             self._hold_until_now(held)
@@ -352,9 +415,9 @@ class Simulation:
     def _apply(self, change: Mapping[int, Grant | None]) -> None:
         starts: list[tuple[Job, Grant]] = []
         moved: dict[int, Grant] = {}  # by seq, what jobs held that hold something else from now on
-        running = self.cluster.running
+        running, active = self.cluster.running, self.cluster.active
         for seq, grant in change.items():
-            job, held = self.known(seq), running.get(seq)
+            job, held = active.get(seq) or self.known(seq), running.get(seq)
             if held is None and grant is not None:
                 starts.append((job, grant))
             elif held is None:
@@ -432,9 +495,9 @@ class Simulation:
         (job, start_s, grant), now_s = held, self.now_s
         self._held_s[job.seq] += now_s - start_s
         if not grant.cells:
-            self._spans.append((job.seq, start_s, now_s, grant.gpus, -1))
+            self._spans.extend((job.seq, start_s, now_s, grant.gpus, -1))
         for cell in grant.cells:
-            self._spans.append((job.seq, start_s, now_s, cell.gpus, cell.server))
+            self._spans.extend((job.seq, start_s, now_s, cell.gpus, cell.server))
 
     @property
     def _where(self) -> str:
@@ -446,8 +509,6 @@ class Simulation:
 
     def log(self) -> RunLog:
         """What has happened so far, in the workload's order."""
-        jobs, pools = self.jobs, tuple(self.workload.pools)
-        index = {pool.name: position for position, pool in enumerate(pools)}
         told = [self.law.told(self), *(meter.told(self) for meter in self.meters)]
         fields: dict[str, Any] = {key: value for one in told for key, value in one.items()}
         fields["columns"] = {key: value for one in told for key, value in one.get("columns", {}).items()}
@@ -455,15 +516,11 @@ class Simulation:
         log = RunLog(
             **{
                 "policy": self.name,
-                "pools": pools,
-                "submit_s": np.array([job.submit_s for job in jobs], dtype=np.float64),
+                **facts_of(self.jobs, self.stream.outcomes, self.workload.pools),
                 "start_s": np.array(self._start_s),
                 "end_s": np.array(self._end_s),
-                "duration_s": np.array([outcome.duration_s for outcome in self.stream.outcomes], dtype=np.float64),
-                "gpus": np.array([job.gpus for job in jobs], dtype=np.int64),
-                "pool": np.array([index[job.pool] for job in jobs], dtype=np.int64),
                 "dedicated": np.frombuffer(self._dedicated, dtype=np.bool_).copy(),
-                "spans": self._held(),
+                "spans": spans_of(self._spans),
                 "events": self.events,
                 "law": self.law.name,
                 **fields,
@@ -474,17 +531,12 @@ class Simulation:
         trace_submit_s = np.array([job.submit_s for job in self.workload.jobs], dtype=np.float64)
         return in_trace_order(log, np.array(self.stream.places, dtype=np.int64), trace_submit_s)
 
-    def _held(self) -> Spans:
-        """Spans in order of their ends."""
-        job, from_s, until_s, gpus, node = np.array(self._spans, dtype=np.float64).reshape(-1, 5).T.copy()
-        return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
-
 
 class Standing:
-    """Forecasts as of one instant, whatever time goes by."""
+    """Forecasts as of one instant, whatever time goes by; who keeps what is asked does not hear of it."""
 
     def __init__(self, source: ForecastSource) -> None:
-        self._source = source
+        self._source = getattr(source, "unheard", source)
 
     def advance(self, now_s: float) -> None:
         """They stand still."""

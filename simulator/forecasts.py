@@ -34,10 +34,55 @@ def bin_durations_s(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> lis
     return [60.0 * sqrt(low * high) for low, high in pairwise(edges)]
 
 
-class Oracle:
-    """Exact answers, read from the workload: perfect coarse forecasts of SIA, section 6.3.
+class Certain:
+    """What sources share that do not doubt what they say: of every answer they are sure.
 
-    Implements `domain.forecasts.JobForecasts` and `UncertainForecasts` too: what it says is certain.
+    Implements `domain.forecasts.JobForecasts` and `UncertainForecasts` by three answers alone: whether jobs arrive, how
+    many GPUs they ask for, and how long a job runs.
+    """
+
+    horizons_min: Sequence[float]
+    """Edges of the duration bins, minutes."""
+
+    def advance(self, now_s: float) -> None:
+        """Nothing depends on the instant."""
+
+    def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
+        """Whether any job will arrive in (now, now + horizon_s]."""
+        raise NotImplementedError
+
+    def new_load(self, pool: str, horizon_s: float) -> float:
+        """GPUs of the jobs that will arrive in (now, now + horizon_s]."""
+        raise NotImplementedError
+
+    def duration_s(self, job: Job) -> float:
+        """Its run time, seconds."""
+        raise NotImplementedError
+
+    def duration_bin(self, job: Job) -> int:
+        """The bin of its run time."""
+        return duration_bin(self.duration_s(job), self.horizons_min)
+
+    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
+        """1 for the bin of its run time."""
+        told = self.duration_bin(job)
+        return tuple(float(number == told) for number in range(len(self.horizons_min) + 1))
+
+    def arrival_probability(self, pool: str, horizon_s: float) -> float:
+        """1 or 0."""
+        return float(self.will_jobs_arrive(pool, horizon_s))
+
+    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
+        """The load, GPUs."""
+        return self.new_load(pool, horizon_s)
+
+    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+        """The load at each level, GPUs."""
+        return (self.new_load(pool, horizon_s),) * len(levels)
+
+
+class Oracle(Certain):
+    """Exact answers, read from the workload: perfect coarse forecasts of SIA, section 6.3.
 
     Parameters
     ----------
@@ -75,29 +120,9 @@ class Oracle:
             loads = self._loads[horizon_s] = UpcomingLoads(self.jobs, horizon_s)
         return loads.at(self._now_s)
 
-    def duration_bin(self, job: Job) -> int:
-        """The bin of its run time."""
-        return duration_bin(self.duration_s(job), self.horizons_min)
-
     def duration_s(self, job: Job) -> float:
         """Its run time, seconds."""
         return self._outcomes[job.seq].duration_s
-
-    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
-        """1 for the bin of its run time."""
-        return _certain(self.duration_bin(job), len(self.horizons_min) + 1)
-
-    def arrival_probability(self, pool: str, horizon_s: float) -> float:
-        """1 or 0."""
-        return float(self.will_jobs_arrive(pool, horizon_s))
-
-    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
-        """The exact load, GPUs."""
-        return self.new_load(pool, horizon_s)
-
-    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
-        """The exact load at each level, GPUs."""
-        return (self.new_load(pool, horizon_s),) * len(levels)
 
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left of its regimes, the rest of the running one first. Shockwave, section 5."""
@@ -111,7 +136,7 @@ class Oracle:
         return tuple(left)
 
 
-class Conservative:
+class Conservative(Certain):
     """Always expects the worst: jobs arrive, as many as the quota holds, and each runs for ever. SIA equals FCFS then.
 
     Parameters
@@ -125,9 +150,6 @@ class Conservative:
         self._quotas = workload.quotas()
         self._longest_s = bin_durations_s(horizons_min)[-1]
 
-    def advance(self, now_s: float) -> None:
-        """Nothing depends on the instant."""
-
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Yes."""
         return True
@@ -136,29 +158,9 @@ class Conservative:
         """The pool's quota."""
         return self._quotas.get(pool, 0)
 
-    def duration_bin(self, job: Job) -> int:
-        """The last bin."""
-        return len(self.horizons_min)
-
     def duration_s(self, job: Job) -> float:
         """A run time in the last bin, the same for all jobs; seconds."""
         return self._longest_s
-
-    def duration_probabilities(self, job: Job) -> tuple[float, ...]:
-        """1 for the last bin."""
-        return _certain(self.duration_bin(job), len(self.horizons_min) + 1)
-
-    def arrival_probability(self, pool: str, horizon_s: float) -> float:
-        """1."""
-        return 1.0
-
-    def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
-        """The pool's quota."""
-        return self.new_load(pool, horizon_s)
-
-    def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
-        """The pool's quota at each level."""
-        return (self.new_load(pool, horizon_s),) * len(levels)
 
 
 class _Drawing:
@@ -277,10 +279,6 @@ class Random(_Drawing):
     def duration_s(self, job: Job) -> float:
         """The middle of the drawn bin, seconds."""
         return self._durations_s[self._draw_bin(job)]
-
-
-def _certain(number: int, bins: int) -> tuple[float, ...]:
-    return tuple(float(other == number) for other in range(bins))
 
 
 class Noisy(_Drawing):

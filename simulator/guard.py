@@ -32,7 +32,7 @@ from jobcast.domain.bad_answers import ARRIVALS, DURATIONS, LOADS, BadAnswerErro
 from jobcast.domain.errors import ConfigError, UserError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
-from jobcast.simulator.forecasts import Conservative, bin_durations_s
+from jobcast.simulator.forecasts import Conservative
 from jobcast.simulator.workload import Workload
 
 STRIKES = 3
@@ -114,8 +114,7 @@ class GuardedForecasts:
     ) -> None:
         self._source, self._told = source, told
         self.horizons_min = _horizons(source)
-        self._safe = Conservative(workload, self.horizons_min)
-        self._longest_s = bin_durations_s()[-1]
+        self._safe, self._longest = Conservative(workload, self.horizons_min), Conservative(workload)
         bins = len(self.horizons_min) + 1
         self._bin, self._chances = partial(bin_index, bins=bins), partial(bin_probabilities, bins=bins)
         self._quantiles: dict[tuple[str, float], tuple[tuple[float, ...], object]] = {}  # answers seen, levels
@@ -142,22 +141,19 @@ class GuardedForecasts:
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """The source's answer, or yes."""
-        key, given = (ARRIVALS, pool, horizon_s), (pool, horizon_s)
-        return self._ask("will_jobs_arrive", key, given, flag, self._safe.will_jobs_arrive)
+        return self._ask("will_jobs_arrive", ARRIVALS, (pool, horizon_s), flag)
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """The source's answer, or 1."""
-        key, given = (ARRIVALS, pool, horizon_s), (pool, horizon_s)
-        return self._ask("arrival_probability", key, given, probability, self._safe.arrival_probability)
+        return self._ask("arrival_probability", ARRIVALS, (pool, horizon_s), probability)
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """The source's answer, or the pool's quota; GPUs."""
-        return self._ask("new_load", (LOADS, pool, horizon_s), (pool, horizon_s), load_gpus, self._safe.new_load)
+        return self._ask("new_load", LOADS, (pool, horizon_s), load_gpus)
 
     def load_quantile(self, pool: str, horizon_s: float, level: float) -> float:
         """The source's answer, or the pool's quota; GPUs."""
-        key, given = (LOADS, pool, horizon_s), (pool, horizon_s, level)
-        return self._ask("load_quantile", key, given, load_gpus, self._safe.load_quantile)
+        return self._ask("load_quantile", LOADS, (pool, horizon_s, level), load_gpus)
 
     def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
         """The source's answer, or the pool's quota at each level; GPUs."""
@@ -172,31 +168,24 @@ class GuardedForecasts:
                 self._quantiles[pool, horizon_s] = (told, levels)
             return told
 
-        key, given = (LOADS, pool, horizon_s), (pool, horizon_s, levels)
-        return self._ask("load_quantiles", key, given, check, self._safe.load_quantiles)
+        return self._ask("load_quantiles", LOADS, (pool, horizon_s, levels), check)
 
     def duration_bin(self, job: Job) -> int:
         """The source's answer, or the last bin."""
-        return self._ask("duration_bin", (DURATIONS, job.pool, 0.0), (job,), self._bin, self._safe.duration_bin)
+        return self._ask("duration_bin", DURATIONS, (job,), self._bin)
 
     def duration_probabilities(self, job: Job) -> Sequence[float]:
         """The source's answer, or 1 for the last bin."""
-        key = (DURATIONS, job.pool, 0.0)
-        return self._ask("duration_probabilities", key, (job,), self._chances, self._safe.duration_probabilities)
+        return self._ask("duration_probabilities", DURATIONS, (job,), self._chances)
 
     def duration_s(self, job: Job) -> float:
         """The source's answer, or a run time in the last bin, the same for all jobs; seconds."""
-        return self._ask("duration_s", (DURATIONS, job.pool, 0.0), (job,), run_time_s, lambda _: self._longest_s)
+        return self._ask("duration_s", DURATIONS, (job,), run_time_s)
 
-    def _ask(
-        self,
-        question: str,
-        key: Key,
-        given: tuple[Any, ...],
-        check: Callable[[Any], Answer],
-        conservative: Callable[..., Answer],
-    ) -> Answer:
-        self._told.checked(key[0])
+    def _ask(self, question: str, kind: str, given: tuple[Any, ...], check: Callable[[Any], Answer]) -> Answer:
+        """What the source answers, or `Conservative` in its place; `given`: a job, or a pool, a horizon and more."""
+        key: Key = (kind, given[0].pool, 0.0) if kind == DURATIONS else (kind, given[0], given[1])
+        self._told.checked(kind)
         try:
             if self._breakers or self._lost is not None:
                 self._let_through(key)
@@ -205,7 +194,9 @@ class GuardedForecasts:
             raise
         except Exception as error:  # whatever a predictor does wrong is counted and told, and lends nothing
             self._replace(key, given[0], error)
-            return conservative(*given)
+            safe = self._safe if question != "duration_s" else self._longest
+            instead: Answer = getattr(safe, question)(*given)
+            return instead
         if self._breakers or self._marks:
             self._close(key)
         return answer

@@ -61,6 +61,10 @@ class Law(Protocol):
         """A job holds something else from now on: what that costs, and how fast it gets on."""
         ...
 
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """A job has done so much where the run begins, and what it holds it has held before."""
+        ...
+
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over; its GPUs are free."""
         ...

@@ -1,12 +1,14 @@
 """What happened in a replay, as columns: all that metrics are computed from."""
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.jobs import Pool
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import EPOCHS as EPOCHS
 from jobcast.domain.law import GOODPUT as GOODPUT
 from jobcast.domain.law import RUNTIME
@@ -51,6 +53,12 @@ class Spans:
 def flat_spans(job: Ints, from_s: Floats, until_s: Floats, gpus: Floats | Ints) -> Spans:
     """Spans on GPUs that are known by number alone."""
     return Spans(job, from_s, until_s, np.asarray(gpus, dtype=np.float64), np.full(len(job), -1, dtype=np.int64))
+
+
+def spans_of(rows: "array[float]") -> Spans:
+    """Spans of rows of job, begin, end, GPUs, node, one after the other."""
+    job, from_s, until_s, gpus, node = np.array(rows).reshape(-1, 5).T.copy()
+    return Spans(job.astype(np.int64), from_s, until_s, gpus, node.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +118,18 @@ class RunLog:
     def total_gpus(self) -> int:
         """GPUs of all pools."""
         return sum(pool.quota for pool in self.pools)
+
+
+def facts_of(jobs: Sequence[Job], outcomes: Sequence[Outcome], pools: Sequence[Pool]) -> dict[str, Any]:
+    """Fields of a log that do not depend on the run."""
+    index = {pool.name: position for position, pool in enumerate(pools)}
+    return {
+        "pools": tuple(pools),
+        "submit_s": np.array([job.submit_s for job in jobs], dtype=np.float64),
+        "duration_s": np.array([outcome.duration_s for outcome in outcomes], dtype=np.float64),
+        "gpus": np.array([job.gpus for job in jobs], dtype=np.int64),
+        "pool": np.array([index[job.pool] for job in jobs], dtype=np.int64),
+    }
 
 
 def in_trace_order(log: RunLog, places: Ints, trace_submit_s: Floats) -> RunLog:

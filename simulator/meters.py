@@ -37,7 +37,7 @@ def price_seconds_between(tariff: Tariff, from_s: float, until_s: float) -> floa
 
 
 class EnergyMeter:
-    """Accounts of nodes and jobs, a node's settled when its GPUs in use change: apart from `accounting`.
+    """Accounts of nodes and jobs, a node's settled when its GPUs in use change: apart from spans.
 
     A job's share of what its node draws is GPUs held over GPUs in use.
 

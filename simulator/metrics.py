@@ -151,19 +151,6 @@ def held_gpu_s(log: RunLog, begin_s: float, end_s: float, of: Bools | None = Non
     return float(held_s @ gpus)
 
 
-def pool_summaries(log: RunLog, warmup_until_s: float | None = None) -> dict[str, Figures]:
-    """Figures by pool, names ascending: jobs, JCT and wait; `utilization` is use by its jobs / its quota."""
-    counted = after_warmup(log, warmup_until_s)
-    begin_s, end_s = _stretch(log, counted & np.isfinite(log.end_s))
-    told = {}
-    for index, pool in enumerate(log.pools):
-        mine = counted & (log.pool == index)
-        share = _share(held_gpu_s(log, begin_s, end_s, log.pool == index), pool.quota * (end_s - begin_s))
-        ran = mine & np.isfinite(log.end_s)
-        told[pool.name] = {"jobs": int(mine.sum())} | _job_figures(log, ran) | {"utilization": share}
-    return told
-
-
 def utilization_over_time(log: RunLog, step_s: float) -> tuple[Floats, Floats]:
     """Begins of steps from the first submission on, seconds, and the mean share of GPUs in use in each; (n_steps,)."""
     begin_s, end_s = _stretch(log, np.isfinite(log.end_s))

@@ -21,7 +21,7 @@ class Tally:
     shelves : which pools have jobs pending of which lane and width, kept up by their queues
     """
 
-    __slots__ = ("_changed", "_pledged", "_pledges", "_ready", "_roomy", "_shelves", "_waiting")
+    __slots__ = ("_changed", "_pledged", "_pledges", "_ready", "_roomy", "_shelves", "_waiting", "_waits")
 
     def __init__(self, changed: dict[str, PoolView], shelves: Shelves) -> None:
         self._shelves = shelves
@@ -31,6 +31,7 @@ class Tally:
         self._ready: dict[str, PoolView] = {}
         self._roomy: dict[str, tuple[PoolView, float]] = {}
         self._waiting: list[PoolView] = []
+        self._waits: set[str] = set()  # their names
 
     @property
     def waiting(self) -> Sequence[PoolView]:
@@ -74,27 +75,23 @@ class Tally:
 
     def _catch_up(self) -> None:
         for name, pool in self._changed.items():
-            pending, unused = pool.pending, pool.quota - pool.dedicated
-            pledge = min(pending.gpus, unused)
+            head, unused = pool.pending.head(), pool.quota - pool.dedicated
+            gpus = pool.pending.gpus if head is not None else 0
+            pledge = min(gpus, unused)
             self._pledged += pledge - self._pledges[name]
             self._pledges[name] = pledge
-            if unused > pending.gpus:
-                self._roomy[name] = (pool, unused - pending.gpus)
+            if unused > gpus:
+                self._roomy[name] = (pool, unused - gpus)
             else:
                 self._roomy.pop(name, None)
-            head = pending.head()
             if head is not None and head.gpus <= unused:
                 self._ready[name] = pool
             else:
                 self._ready.pop(name, None)
-            self._queue(pool, waits=head is not None)
+            if head is None and name in self._waits:
+                self._waits.remove(name)
+                del self._waiting[bisect_left(self._waiting, name, key=by_name)]
+            elif head is not None and name not in self._waits:
+                self._waits.add(name)
+                insort(self._waiting, pool, key=by_name)
         self._changed.clear()
-
-    def _queue(self, pool: PoolView, waits: bool) -> None:
-        waiting = self._waiting
-        at = bisect_left(waiting, pool.name, key=by_name)
-        present = at < len(waiting) and waiting[at] is pool
-        if waits and not present:
-            insort(waiting, pool, key=by_name)
-        elif present and not waits:
-            del waiting[at]

@@ -7,7 +7,8 @@ import numpy as np
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
-from jobcast.domain.tasks import BANDWIDTH, GPU, MEMORY, Bools, Floats, Ints, TaskCluster, TaskJobs
+from jobcast.domain.task_checks import check_cluster, check_edges, check_links, check_tasks
+from jobcast.domain.tasks import Bools, Floats, Ints, TaskCluster, TaskJobs
 from jobcast.simulator.workload import Workload
 
 EPOCH_DUST = 1e-9
@@ -91,13 +92,13 @@ class TaskWorkload:
             Columns of different lengths, numbers that mean nothing, tasks that fit on no server; with the job's name.
         """
         _check_lengths(self)
-        _check_cluster(self.cluster)
+        check_cluster(self.cluster)
         if not len(self):
             raise TraceError("there are no jobs; give at least one")
-        _check_links(self.jobs)
+        check_links(self.jobs)
         _check_jobs(self)
-        _check_tasks(self)
-        _check_edges(self)
+        check_tasks(self.jobs, self.cluster, self.job_ids)
+        check_edges(self.jobs, self.job_ids)
 
 
 def _check_lengths(workload: TaskWorkload) -> None:
@@ -116,27 +117,6 @@ def _check_lengths(workload: TaskWorkload) -> None:
     for name, length in found.items():
         if length != wanted[name]:
             raise TraceError(f"column {name} of the jobs of tasks has {length} rows, not {wanted[name]}")
-
-
-def _check_cluster(cluster: TaskCluster) -> None:
-    servers, hosts = len(cluster.capacity), cluster.server_of
-    if not servers or not len(hosts):
-        raise TraceError("the cluster has no servers or no GPUs; give at least one of each")
-    if (np.diff(hosts) < 0).any() or hosts[0] < 0 or hosts[-1] >= servers:
-        raise TraceError(f"GPUs of the cluster name servers out of order, or beyond the {servers} that there are")
-    bad = ~(np.isfinite(cluster.capacity) & (cluster.capacity >= 0.0)).all(axis=1)
-    bad |= (cluster.capacity[:, 1:] <= 0.0).any(axis=1)
-    if bad.any():
-        server = int(np.argmax(bad))
-        raise TraceError(f"server {server} lacks cores, GB or MB/s: {cluster.capacity[server].tolist()}; give them all")
-
-
-def _check_links(jobs: TaskJobs) -> None:
-    for name, begins, last in (("task", jobs.task_of, len(jobs.job_of)), ("edge", jobs.edge_of, len(jobs.edge_from))):
-        if begins[0] != 0 or begins[-1] != last or (np.diff(begins) < (1 if name == "task" else 0)).any():
-            raise TraceError(f"column {name}_of does not tell where each job's {name}s begin; count from 0 to {last}")
-    if not np.array_equal(jobs.job_of, np.repeat(np.arange(len(jobs.submit_s)), np.diff(jobs.task_of))):
-        raise TraceError("column job_of does not agree with task_of; keep the tasks of a job together, in its order")
 
 
 def _check_jobs(workload: TaskWorkload) -> None:
@@ -160,47 +140,3 @@ def _check_jobs(workload: TaskWorkload) -> None:
     for bad, told in rules:
         if bad.any():
             raise TraceError(f"job {workload.job_ids[int(np.argmax(bad))]} {told}")
-
-
-def _check_tasks(workload: TaskWorkload) -> None:
-    jobs, cluster = workload.jobs, workload.cluster
-    memory, biggest = jobs.demand[:, MEMORY], cluster.capacity[:, MEMORY].max()
-    total = np.add.reduceat(memory, jobs.task_of[:-1])[jobs.job_of]
-    sound = np.asarray((np.isfinite(jobs.demand) & (jobs.demand >= 0.0)).all(axis=1))
-    rules: tuple[tuple[Bools, str], ...] = (
-        (~sound, "demands less than nothing, or no number"),
-        (jobs.demand[:, GPU] > 1.0, "demands more than one GPU; give a share"),
-        (jobs.is_server & (jobs.demand[:, GPU] > 0.0), "is a parameter server and demands a GPU; give 0"),
-        (~(np.isfinite(jobs.compute_s) & (jobs.compute_s >= 0.0)), "computes less than 0 s an iteration"),
-        (~((jobs.size_share >= 0.0) & (jobs.size_share <= 1.0)), "holds a share of the model beyond 0 to 1"),
-        (memory > biggest, f"demands more memory than any server has ({biggest:g} GB)"),
-        (total > cluster.capacity[:, MEMORY].sum(), "and the job's others demand more memory than all servers have"),
-    )
-    for bad, told in rules:
-        if bad.any():
-            raise TraceError(f"{_task_name(workload, int(np.argmax(bad)))} {told}")
-
-
-def _check_edges(workload: TaskWorkload) -> None:
-    jobs = workload.jobs
-    if not len(jobs.edge_from):
-        return
-    whose = np.repeat(np.arange(len(workload)), np.diff(jobs.edge_of))
-    ends = np.column_stack([jobs.edge_from, jobs.edge_to])
-    low, high = jobs.task_of[whose][:, None], jobs.task_of[whose + 1][:, None]
-    outside = np.asarray(((ends < low) | (ends >= high)).any(axis=1))
-    inside = np.clip(jobs.edge_from, 0, len(jobs.job_of) - 1)
-    rules: tuple[tuple[Bools, str], ...] = (
-        (outside, "has an edge to a task that is not its own"),
-        (jobs.edge_from == jobs.edge_to, "has a task with an edge to itself"),
-        (~(np.isfinite(jobs.volume_mb) & (jobs.volume_mb >= 0.0)), "has an edge of less than 0 MB, or no number"),
-        ((jobs.volume_mb > 0.0) & (jobs.demand[inside, BANDWIDTH] <= 0.0), "sends from a task that demands no MB/s"),
-    )
-    for bad, told in rules:
-        if bad.any():
-            raise TraceError(f"job {workload.job_ids[int(whose[np.argmax(bad)])]} {told}")
-
-
-def _task_name(workload: TaskWorkload, task: int) -> str:
-    job = int(workload.jobs.job_of[task])
-    return f"task {task - int(workload.jobs.task_of[job])} of job {workload.job_ids[job]}"

@@ -5,27 +5,48 @@ import random
 import pytest
 
 from jobcast import testing
-from jobcast.domain import law as laws
 from jobcast.domain.errors import DecisionError
+from jobcast.domain.law import EPOCHS, RUNTIME, TASKS
 from jobcast.domain.policy import Decision, Grant
+from jobcast.pipelines.worlds import LIVING
 from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.policies import ELASTIC, ENERGY, FUTURE, GOODPUT, POOLS, ROUNDS
-from jobcast.schedulers.registry import find_policy, make_policy, names_of
-from jobcast.testing import check_policy
+from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
+from jobcast.schedulers.tasks.network import networks_of
+from jobcast.testing import check_policy, registered
+from tests.schedulers.tasks.test_task_network import arrays
 
-LAWS = {POOLS: laws.RUNTIME, ROUNDS: laws.RUNTIME, GOODPUT: laws.GOODPUT, ELASTIC: laws.SPEEDUP, ENERGY: laws.EPOCHS}
-OURS = [(name, law) for kind, law in LAWS.items() for name in names_of(kind) if FUTURE not in find_policy(name).asks]
-SETTINGS = {"andreas": {"max_iterations": "5"}, "shockwave": {"window": "4"}, "exact": {"time_limit_s": "5"}}
+EXEMPT = ("sia_vc", "milp")
+"""Policies that plan by every job's future, which the oracle tells them."""
+OFF_GRID = {("milp", EPOCHS), ("milp", TASKS)}
+"""Plans on a grid on which run times must lie; those of epochs and tasks do not."""
+OURS = [
+    (name, law)
+    for law, kinds in LIVING.items()
+    for name, spec in BUILT_IN.items()
+    if spec.kind in kinds and (name, law) not in OFF_GRID
+]
+LEARNED = ("mlf_rl", "device_rl")
+SETTINGS = {
+    "andreas": {"max_iterations": "5"},
+    "shockwave": {"window": "4"},
+    "exact": {"time_limit_s": "600"},
+    "milp": {"grid_s": "0.5", "time_limit_s": "600", "search_tries": "200"},
+}
+JOBS = {"exact": 5, "milp": 3, "shockwave": 12, "ossp": 12, "andreas": 12}
+"""Fewer for those that solve programmes or search."""
 
 
 @pytest.mark.parametrize(("name", "law"), OURS)
 def test_every_policy_of_ours_keeps_to_the_rules(name, law):
-    if name == "exact":
-        pytest.skip("exact answers within minutes for a few jobs alone")
-    settings = SETTINGS.get(name, {})
-    check_policy(
-        lambda source: make_policy(name, None if law == laws.SPEEDUP else source, settings), law, seeds=range(1)
-    )
+    make = registered(name, law, **SETTINGS.get(name, {}))
+    if name in LEARNED:
+        networks = networks_of(arrays())
+        make = lambda source: make_policy(name, networks)  # noqa: E731
+    check_policy(make, law, range(1), jobs=JOBS.get(name, testing.JOBS), oracle=name in EXEMPT)
+
+
+def test_those_that_need_the_future_are_named():
+    assert tuple(name for name in BUILT_IN if find_policy(name).needs_every_job) == EXEMPT
 
 
 class Drawing(Fcfs):
@@ -55,7 +76,7 @@ class Meddling(Fcfs):
 
 def test_a_policy_that_draws_is_told_apart():
     with pytest.raises(AssertionError, match="asked twice, it decides"):
-        check_policy(lambda source: Drawing())
+        check_policy(lambda source: Drawing(), RUNTIME)
 
 
 def test_what_cannot_be_is_refused_as_ever():

@@ -109,22 +109,6 @@ class RegimePrior:
         """All regimes from the beginning on."""
         return whole(progress, self.left(training, progress))
 
-    def regime_counts(self, training: Training, progress: Progress) -> tuple[float, ...]:
-        """Probability of each number of regimes in all, from the number observed so far on."""
-        from jobcast.models.regimes.ahead import running
-        from jobcast.models.regimes.trajectories import epochs_left
-
-        prior, ahead = self._prior(training), self._ahead(training, progress)
-        now, order = progress.regimes[-1], len(progress.regimes) - 1
-        found, reached = [], 1.0
-        for place in range(len(ahead)):
-            follows = prior.follows(order + place)
-            if place == 0:
-                follows, _ = running(prior, order, epochs_left(training, progress) + now.epochs, now.epochs)
-            found.append(reached * (1 - follows))
-            reached *= follows
-        return (*found, reached)
-
     def remaining_time(self, job: Job, progress: Progress, level: float = LEVEL) -> RunTime:
         """Seconds of progress that a job still needs.
 

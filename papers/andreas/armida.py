@@ -13,8 +13,8 @@ from jobcast.pipelines.energy.simulating import replay_scene
 from jobcast.schedulers.energy.objective import deployed_s
 from jobcast.schedulers.energy.whole import WholeSchedule
 from jobcast.schedulers.registry import make_rule
-from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.log import RunLog, Spans
+from papers.andreas.accounting import cost_of_spans
 from papers.andreas.units import ANDREAS
 from papers.andreas.workloads import ARMIDA, read_workload
 

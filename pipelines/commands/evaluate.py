@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Score a registered version on [from, until), beside its baselines; what came before is history for features.
 
-    With `jct`: coverage and width of intervals of completion times under an elastic policy.
+    With `jct`: coverage and width of intervals of completion times under any policy of whole or elastic jobs.
 
     With `accuracy-curve`: the error of the final metric, forecast from the first SHARE of each curve's epochs, and
     coverage and width of the intervals of the later ones.

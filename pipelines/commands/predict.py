@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """What a version says at an instant: arrivals and load by pool and horizon, or bins of unfinished jobs.
 
-    With `jct`: when a job finishes under an elastic policy, as a point and as 50 % and 90 % intervals over futures in
+    With `jct`: when a job finishes under any policy, as a point and as 50 % and 90 % intervals over futures in
     which sizes and arrivals are drawn from what was seen before.
 
     With `accuracy-curve`: the final metric of running jobs with a 90 % interval, and with --target the probability

@@ -103,7 +103,9 @@ __all__ = ["JCT", "place_options", "question_options", "refuse_options", "whole_
 
 
 place_options = options.several(
-    click.option("--policy", metavar="NAME", help="jct: elastic policy that is replayed."),
+    click.option("--policy", metavar="NAME", help="jct: policy that is replayed, any of `jobcast policies`."),
+    click.option("--pools", type=options.FILE, help="jct: quotas, CSV pool,gpus[,from]."),
+    click.option("--forecasts", metavar="KIND", help="jct: of run times, as of simulate; not of elastic policies."),
     click.option("--gpus", type=click.IntRange(min=1), help="jct: a flat cluster of N GPUs."),
     click.option("--cluster", "cluster_path", type=options.FILE, help="jct: a cluster file."),
     click.option("--futures", type=click.IntRange(min=2), help="jct: futures drawn for a job; default 200."),
@@ -113,7 +115,8 @@ place_options = options.several(
 
 question_options = options.several(
     click.option("--job", metavar="ID|new", help="jct: a job of the trace, or new for one submitted then."),
-    click.option("--ask-gpus", metavar="N,N", help="jct: most GPUs of the new job, one answer each."),
+    click.option("--pool", metavar="NAME", help="jct: the new job's pool."),
+    click.option("--ask-gpus", metavar="N,N", help="jct: GPUs of the new job, one answer each."),
     click.option("--size-s", type=options.Finite(min=0, min_open=True), help="jct: its work, seconds on one GPU."),
     click.option("--model", metavar="NAME", help="jct: its model."),
     click.option("--by", "by", metavar="TIME", help="jct: the chance that it has finished by then."),

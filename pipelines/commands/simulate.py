@@ -27,7 +27,7 @@ from jobcast.pipelines.forecast_specs import HELP
 )
 @options.loop_options
 @options.law_option
-@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission (elastic policies).")
+@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission.")
 @options.fit_options
 @options.overlap_option
 @options.degrade_option
@@ -72,7 +72,8 @@ def command(
 
     of_window = {name: asked.pop(name) for name in ("from_s", "until_s", "limit", "drop_wide", "only_pools", "law")}
     spec = None if forecasts is None else parse_forecasts(forecasts)
-    request = SimulateRequest(spec=spec, settings=options.settings_of(pairs), **asked)
+    named = {"pools": pools, "cluster": cluster, "gpus": gpus}
+    request = SimulateRequest(spec=spec, settings=options.settings_of(pairs), named=named, **asked)
     think_s = options.asked_think_s(closed_loop, max_think_s)
     check_law(of_window["law"], request.settings, think_s)
     check_request(request, think_s)

@@ -10,13 +10,18 @@ from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
 from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
+from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
+from jobcast.pipelines.completion_questions import score_by_copies
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Progress, forecast_run, interval_figures, track
+from jobcast.pipelines.elastic.predict_command import refuse_of_elastic
 from jobcast.pipelines.elastic.scene import elastic_jobs
 from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.pipelines.experiment import Experiment
+from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
@@ -40,7 +45,9 @@ def evaluate_jct(
     *,
     policy: str | None,
     gpus: int | None,
+    pools: Path | None,
     cluster_path: Path | None,
+    forecasts: str | None,
     futures: int | None,
     sizes: str | None,
     every: int | None,
@@ -48,13 +55,26 @@ def evaluate_jct(
     """Score intervals of jobs submitted in a window. Raises ConfigError and TraceError for what cannot be scored."""
     if not policy:
         raise ConfigError("evaluate jct: needs --policy NAME")
-    check_places(json_to, (trace_path, cluster_path))
+    check_places(json_to, (trace_path, pools, cluster_path))
     trace, settings = read_trace(trace_path), settings_of(pairs)
-    policy = find_of_kind(resolve_policy(policy, elastic=bool(trace.elastic.any()))[0].name, ELASTIC).name
-    place = cluster_of(trace, gpus=gpus, cluster=cluster_path)
-    drawn = {"futures": futures or FUTURES, "seed": seed, "declared": sizes == "declared"}
-    with console.progress(f"evaluate jct under {policy}") as step:
-        result = score_jct(trace, place, policy, settings, window, drawn, every, step)
+    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
+    from_s = float(trace.submit_s[int(HISTORY * len(trace))]) if window[0] is None else window[0]
+    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
+    drawn: dict[str, Any] = {"futures": futures or FUTURES, "seed": seed}
+    with console.progress(f"evaluate jct under {rule.name}") as step:
+        if rule.kind == ELASTIC:
+            refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts})
+            drawn["declared"] = sizes == "declared"
+            result = score_jct(trace, place, rule.name, settings, (from_s, window[1]), drawn, every, step)
+        else:
+            if sizes == "declared":
+                raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
+            spec = None if forecasts is None else parse_forecasts(forecasts)
+            experiment = Experiment(
+                trace=trace, cluster=place, from_s=from_s, until_s=window[1], drop_wide=True, only_pools=True
+            )
+            how: dict[str, Any] = {"home": find_home(), "spec": spec, "every": every, "scored": SCORED}
+            result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
     tell_notes(trace, console)
     table_or_json(result, json_to, _table(result), console)
 
@@ -64,7 +84,7 @@ def score_jct(
     place: Cluster,
     policy: str,
     settings: Mapping[str, str],
-    window: tuple[float | None, float | None],
+    window: tuple[float, float | None],
     drawn: Mapping[str, Any],
     every: int | None = None,
     progress: Progress | None = None,
@@ -77,8 +97,6 @@ def score_jct(
     Raises TraceError for a window without jobs, or one before which no job has ended.
     """
     from_s, until_s = window
-    if from_s is None:
-        from_s = float(trace.submit_s[int(HISTORY * len(trace))])
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scored = elastic_jobs(cut_scene(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
     earlier = earlier_of(scored, facts)

@@ -3,7 +3,7 @@
 The distribution of a job's completion: the share of futures in which it has finished, by hours from then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.commands.predictor_options import whole_numbers
+from jobcast.pipelines.completion_questions import answer_by_copies
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.predicting import HOUR_S, NEW, Answer, Question, answer_jct, answers_table
+from jobcast.pipelines.experiment import Experiment
+from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.plots import INK, WIDE, draw, plain_ticks, styles
 from jobcast.pipelines.times import iso, parse_time
 from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import find_of_kind, resolve_policy
+from jobcast.schedulers.registry import resolve_policy
 from jobcast.traces.readers import read_trace
 
 if TYPE_CHECKING:
@@ -89,10 +93,13 @@ def predict_jct(
     *,
     policy: str | None,
     gpus: int | None,
+    pools: Path | None,
     cluster_path: Path | None,
+    forecasts: str | None,
     futures: int | None,
     sizes: str | None,
     job: str | None,
+    pool: str | None,
     ask_gpus: str | None,
     size_s: float | None,
     model: str | None,
@@ -108,7 +115,7 @@ def predict_jct(
         raise ConfigError("--from must not lie after --at")
     if plot:
         check_plot(plot)
-    check_places(json_to, (trace_path, cluster_path), {"--plot": plot})
+    check_places(json_to, (trace_path, pools, cluster_path), {"--plot": plot})
     question = Question(
         at_s=at_s,
         job=job,
@@ -123,15 +130,24 @@ def predict_jct(
     if every_h and job == NEW:
         raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
     trace, settings = read_trace(trace_path), settings_of(pairs)
-    policy = find_of_kind(resolve_policy(policy, elastic=bool(trace.elastic.any()))[0].name, ELASTIC).name
-    place = cluster_of(trace, gpus=gpus, cluster=cluster_path)
+    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
+    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
+
+    def answer(question: Question) -> tuple[dict[str, Any], list[Answer]]:
+        if rule.kind != ELASTIC:
+            spec = None if forecasts is None else parse_forecasts(forecasts)
+            experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
+            return answer_by_copies(experiment, rule, settings, question, home=find_home(), spec=spec, pool=pool)
+        refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts, "--pool": pool})
+        return answer_jct(trace, place, rule.name, settings, question, from_s)
+
     with console.progress(f"predict {job}") as step:
-        result, answers = answer_jct(trace, place, policy, settings, question, from_s)
+        result, answers = answer(question)
         step(1, 1)
     tell_notes(trace, console)
     table = answers_table(result)
     if every_h:
-        result["again"] = _again(trace, place, policy, settings, question, from_s, every_h)
+        result["again"] = _again(answer, question, every_h)
         table += "\n\nasked again\n" + _again_table(result["again"])
     if plot:
         write_plot(plot, result, answers, question)
@@ -139,17 +155,22 @@ def predict_jct(
     table_or_json(result, json_to, table, console)
 
 
+def refuse_of_elastic(policy: str, given: Mapping[str, object]) -> None:
+    """Raise ConfigError for options of other policies that were given with an elastic one."""
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
+
+
 def _again(
-    trace: Any, place: Any, policy: str, settings: Any, question: Question, from_s: float | None, every_h: float
+    answer: Callable[[Question], tuple[dict[str, Any], list[Answer]]], question: Question, every_h: float
 ) -> list[dict[str, Any]]:
     """The same question at later instants, until the job has finished."""
-    from jobcast.domain.errors import TraceError
-
     told: list[dict[str, Any]] = []
     for number in range(1, MOST_INSTANTS + 1):
         later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
         try:
-            result, _ = answer_jct(trace, place, policy, settings, later, from_s)
+            result, _ = answer(later)
         except TraceError as error:
             told.append({"at": iso(later.at_s), "finished": str(error)})
             return told

@@ -1,7 +1,7 @@
 """One simulation of a scheduler of energy: a scene replayed under a policy, its figures and its tables."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter, Timed
@@ -44,6 +44,7 @@ def replay_scene(
     snapshot_epochs: int | None = 1,
     restart_s: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> RunLog:
     """The log of a scene under a policy, with its energy and the time that decisions take.
 
@@ -53,7 +54,9 @@ def replay_scene(
     known_s = facts.times.epoch_s if known_s is None else known_s
     times = facts.times if true_s is None else facts.times._replace(epoch_s=true_s)
     law = Epochs(times, facts.cluster, known_s, snapshot_epochs, restart_s)
-    return replay(scene.workload, timed, progress=progress, law=law, meters=(EnergyMeter(facts.cluster), timed))
+    return replay(
+        scene.workload, timed, progress=progress, law=law, meters=(EnergyMeter(facts.cluster), timed, *meters)
+    )
 
 
 def simulate_energy(
@@ -65,6 +68,7 @@ def simulate_energy(
     seed: int = 0,
     costs: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> Simulated:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
@@ -75,7 +79,7 @@ def simulate_energy(
     law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s} if costs is None else costs
     wall, cpu = time.perf_counter(), time.process_time()
     with plugin_named(policy):
-        log = replay_scene(scene, rule, known_s=believed_epoch_s, progress=progress, **law)
+        log = replay_scene(scene, rule, known_s=believed_epoch_s, progress=progress, meters=meters, **law)
     return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
 
 

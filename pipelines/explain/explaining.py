@@ -18,9 +18,9 @@ from jobcast.pipelines.explain.mentions import MOST, Mentions, finite
 from jobcast.pipelines.explain.reservations import Answers, Reservations
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.waits import Waits, borrowers, totals
+from jobcast.pipelines.recording import MOST_A_JOB
 from jobcast.simulator.log import Floats, Ints
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
-from jobcast.simulator.recording import MOST_A_JOB
 
 
 class Helped:

@@ -13,9 +13,9 @@ from jobcast.domain.law import SPEEDUP
 from jobcast.pipelines.explain.mentions import MOST, finite
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.telling_words import Told, gpus_of, instant, length
+from jobcast.pipelines.recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
 from jobcast.pipelines.wording import counted, forecasts_in_words, number
 from jobcast.simulator.log import Bools, Floats
-from jobcast.simulator.recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
 
 SHOWN_ANSWERS = 12
 RIGHT = 5e-4

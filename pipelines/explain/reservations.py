@@ -12,8 +12,8 @@ from jobcast.domain.bad_answers import ARRIVALS, LOADS
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.run_table import RunTable, on_grid
+from jobcast.pipelines.recording import ARRIVES, LOAD, QUANTILE
 from jobcast.simulator.log import Bools, Floats, Ints
-from jobcast.simulator.recording import ARRIVES, LOAD, QUANTILE
 
 MINUTE_S = 60.0
 SHOWN_LEVEL = 0.9

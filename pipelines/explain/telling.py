@@ -28,7 +28,8 @@ MADE_ROOM = {
 def tell(told: Told) -> str:
     """The explanation as text, a part for each question."""
     if "waits" not in told:
-        return "\n".join([*_plain_summary(told), *tell_held(told), *tell_waiting(told), *tell_forecast(told)])
+        parts = (_plain_summary, tell_held, tell_waiting, tell_forecast, _what_if)
+        return "\n".join(line for part in parts for line in part(told))
     lines = [*_summary(told), *_waits(told)]
     if told["held"][1:]:
         lines += tell_held(told)
@@ -36,7 +37,7 @@ def tell(told: Told) -> str:
         lines += ["Why it was helped", *_helped(told)]
     if told["slowed"] is not None:
         lines += ["Why it was slowed", *_slowed(told)]
-    return "\n".join([*lines, *tell_waiting(told), *tell_forecast(told)])
+    return "\n".join([*lines, *tell_waiting(told), *tell_forecast(told), *_what_if(told)])
 
 
 def _summary(told: Told) -> list[str]:
@@ -181,3 +182,18 @@ def _culprit(mention: Told, pool: str) -> str:
         return f"{text}; {came_words(owner)}"
     late = owner["first_beyond_forecast"]
     return f"{text}; but {came_words(owner)}, too many with job {late['job_id']} at {instant(late['at_s'])}"
+
+
+def _what_if(told: Told) -> list[str]:
+    """The forecasts in words."""
+    found = told.get("what_if")
+    if not found:
+        return []
+    lines = ["What if it had asked for something else: forecasts at its submission"]
+    for one in found:
+        when = "no forecast"
+        if one["end_s"] is not None:
+            start = "" if one["start_s"] is None else f"start {instant(one['start_s'])}, "
+            when = f"would {start}end {instant(one['end_s'])}, after {length(one['jct_s'])}"
+        lines.append(f"  {one['change']} ({gpus_of(one['gpus'])}, pool {one['pool']}): {when}")
+    return lines

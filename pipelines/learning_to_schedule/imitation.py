@@ -6,8 +6,8 @@ import numpy as np
 
 from jobcast.models.scheduling.learner import Fit, Learner
 from jobcast.models.scheduling.policy import Picks, joined
-from jobcast.pipelines.learning_to_schedule.environment import HEADS
-from jobcast.pipelines.learning_to_schedule.rollouts import FEATURES, Rollout
+from jobcast.pipelines.learning_to_schedule.picking import FEATURES, HEADS
+from jobcast.pipelines.learning_to_schedule.rollouts import Rollout
 
 BATCH = 512
 """Choices of each head in a step."""

@@ -1,14 +1,15 @@
 """One decision of MLF-RL built pick by pick; see `schedulers.tasks.mlf_rl` for what a pick is."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Floats, Ints, TaskView
+from jobcast.pipelines.learning_to_schedule.courses import Choice
 from jobcast.schedulers.tasks.features import (
+    HOST_FEATURES,
     JOB_FEATURES,
     hold_row,
     job_rows,
@@ -26,26 +27,13 @@ from jobcast.schedulers.tasks.priorities import job_order, task_priorities
 
 JOBS, HOSTS = "jobs", "hosts"
 """Which network picks."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """What there is to pick from, two things or more.
-
-    Attributes
-    ----------
-    head : JOBS or HOSTS
-    rows : (n, n_features) what is read of each
-    taught : which one MLF-H would pick, from 0
-    """
-
-    head: str
-    rows: Floats
-    taught: int
+FEATURES: Mapping[str, int] = {JOBS: len(JOB_FEATURES), HOSTS: len(HOST_FEATURES)}
+"""Columns by head."""
+HEADS = tuple(FEATURES)
 
 
 class Picking:
-    """A generator of choices: `next()` gives one, or None when the decision is complete; `take` answers it.
+    """See `courses.Draft`; what is taught is what MLF-H would pick.
 
     Parameters
     ----------

@@ -13,8 +13,8 @@ import numpy as np
 
 from jobcast.domain.tasks import Floats
 from jobcast.models.scheduling.learner import Learner
-from jobcast.pipelines.learning_to_schedule.environment import HEADS
 from jobcast.pipelines.learning_to_schedule.imitation import picks_by_head
+from jobcast.pipelines.learning_to_schedule.picking import HEADS
 from jobcast.pipelines.learning_to_schedule.rewards import returns
 from jobcast.pipelines.learning_to_schedule.rollouts import Rollout
 

@@ -14,23 +14,15 @@ from jobcast.models.scheduling.learner import Learner, need_torch
 from jobcast.models.scheduling.policy import Training
 from jobcast.pipelines.learning_to_schedule.checkpoints import Standing, arrays_in, keep, listed, resume
 from jobcast.pipelines.learning_to_schedule.comparing import compare, is_better
-from jobcast.pipelines.learning_to_schedule.environment import Course
+from jobcast.pipelines.learning_to_schedule.environment import Scheduling
 from jobcast.pipelines.learning_to_schedule.episodes import draw_episode, part_of
 from jobcast.pipelines.learning_to_schedule.imitation import imitate
 from jobcast.pipelines.learning_to_schedule.kinds import SCHEDULERS, Kind, Policy, SchedulerSettings
-from jobcast.pipelines.learning_to_schedule.picking import HOSTS, JOBS
+from jobcast.pipelines.learning_to_schedule.picking import FEATURES, HOSTS, JOBS
 from jobcast.pipelines.learning_to_schedule.policy_gradient import RATE, improve
 from jobcast.pipelines.learning_to_schedule.reward_weights import tuned_betas
-from jobcast.pipelines.learning_to_schedule.rewards import Scale
-from jobcast.pipelines.learning_to_schedule.rollouts import (
-    FEATURES,
-    Rollout,
-    as_taught,
-    best,
-    roll_out,
-    sampling,
-    scale_of,
-)
+from jobcast.pipelines.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
+from jobcast.pipelines.learning_to_schedule.task_courses import TaskCourses
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
 from jobcast.schedulers.tasks.mlf_h import MlfH
 from jobcast.schedulers.tasks.mlf_rl import MlfRl
@@ -104,7 +96,7 @@ def _silent_note(text: str) -> None:
 class Asked:
     """Everything that was asked for."""
 
-    course: Kind
+    kind: Kind
     settings: SchedulerSettings
     seed: int
     forecast: AccuracyForecast | None
@@ -119,14 +111,20 @@ class _Trainer:
         progress: Callable[[int, int], None],
         note: Callable[[str], None],
     ) -> None:
-        self._course, self._settings = asked.course, asked.settings
+        self._kind, self._settings = asked.kind, asked.settings
         self._seed, self._forecast = asked.seed, asked.forecast
         self._folder, self._progress, self._note = folder, progress, note
         count = max(int(TRAIN_SHARE * len(workload)), min(2, len(workload)))
         self._workload = workload
         self._learnt = part_of(workload, np.arange(count))
         self._apart = part_of(workload, np.arange(count, len(workload))) if count + 2 <= len(workload) else None
-        self._check_set: list[tuple[TaskWorkload, Scale, int]] = []
+        self._env, self._unscaled = self._environment(scaled=True), self._environment(scaled=False)
+
+    def _environment(self, *, scaled: bool) -> Scheduling:
+        """Where the policy learns: stretches of the jobs that are learnt from."""
+        kind = self._kind
+        courses = TaskCourses(self._learnt, kind.settings, self._forecast, self._settings.episode, scaled)
+        return Scheduling(courses, FEATURES, courses.most, kind.betas)
 
     def run(self) -> TrainedScheduler:
         """From the first step, or from the last checkpoint on, to the end."""
@@ -143,29 +141,23 @@ class _Trainer:
         jobs = self._workload.jobs
         told = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
         length = asdict(replace(self._settings, iterations=0, compared=0))
-        return {"name": self._course.policy.name, "seed": self._seed, "jobs": told, "settings": length}
+        return {"name": self._kind.policy.name, "seed": self._seed, "jobs": told, "settings": length}
 
     def _rng(self, stream: str, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed, STREAMS[stream], *numbers])
 
-    def _episode(self, stream: str, *numbers: int) -> tuple[TaskWorkload, int]:
-        """A workload of a stream, and the seed of its loads."""
-        rng = self._rng(stream, *numbers)
-        source = self._learnt if stream != "compare" or self._apart is None else self._apart
-        return draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))
-
-    def _start(self, workload: TaskWorkload, scale: Scale, seed: int) -> Course:
-        return Course(workload, scale, self._course.settings, self._forecast, seed)
+    def _seed_of(self, stream: str, *numbers: int) -> int:
+        """Seed of an episode, another for other numbers."""
+        return sum(number << 32 * place for place, number in enumerate((self._seed, STREAMS[stream], *numbers)))
 
     def _shown(self, number: int) -> Rollout:
-        workload, seed = self._episode("shown", number)
         self._progress(number, self._settings.shown)
-        return roll_out(self._start(workload, Scale(1.0, 1.0), seed), as_taught)
+        return roll_out(self._unscaled, self._seed_of("shown", number), as_taught)
 
     def _blank(self, shown: list[Rollout]) -> tuple[int, ...]:
         """Columns of jobs that are not to be read, and those that were never anything but 0."""
         used = np.any([np.any(run.picks[JOBS].rows != 0.0, axis=0) for run in shown], axis=0)
-        named = {JOB_FEATURES.index(name) for name in self._course.blank}
+        named = {JOB_FEATURES.index(name) for name in self._kind.blank}
         return tuple(sorted(named | set(np.flatnonzero(~used).tolist())))
 
     def _begin(self, learner: Learner, shown: list[Rollout]) -> Standing:
@@ -174,7 +166,7 @@ class _Trainer:
         self._note("imitation of MLF-H: " + ", ".join(f"{head} {fit.accuracy:.1%}" for head, fit in fits.items()))
         start = learner.arrays()
         standing = Standing(
-            betas=self._course.betas,
+            betas=self._kind.betas,
             imitation={head: fit.accuracy for head, fit in fits.items()},
             start=listed(start),
             best=listed(start),
@@ -197,16 +189,9 @@ class _Trainer:
         """Runs of an iteration, those of one workload in a group."""
         groups = []
         for place in range(self._settings.workloads):
-            workload, seed = self._episode(stream, iteration, place)
-            scale = scale_of(workload, self._course.settings, self._forecast, seed)
-            groups.append(
-                [
-                    roll_out(
-                        self._start(workload, scale, seed), sampling(networks, self._rng(stream, iteration, place, run))
-                    )
-                    for run in range(self._settings.runs)
-                ]
-            )
+            seed = self._seed_of(stream, iteration, place)
+            chances = [self._rng(stream, iteration, place, run) for run in range(self._settings.runs)]
+            groups.append([roll_out(self._env, seed, sampling(networks, rng)) for rng in chances])
         return groups
 
     def _iterate(self, learner: Learner, standing: Standing) -> None:
@@ -226,12 +211,8 @@ class _Trainer:
 
     def _value(self, networks: Networks) -> tuple[float, ...]:
         """Objectives on workloads kept apart, the highest scores picked; means."""
-        if not self._check_set:
-            for number in range(self._settings.checks):
-                workload, seed = self._episode("check", number)
-                scale = scale_of(workload, self._course.settings, self._forecast, seed)
-                self._check_set.append((workload, scale, seed))
-        totals = [roll_out(self._start(*each), best(networks)).rewards.sum(axis=0) for each in self._check_set]
+        seeds = [self._seed_of("check", number) for number in range(self._settings.checks)]
+        totals = [roll_out(self._env, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
         return tuple(np.mean(totals, axis=0).tolist())
 
     def _check(self, networks: Networks, betas: tuple[float, ...]) -> float:
@@ -240,8 +221,10 @@ class _Trainer:
     def _finish(self, standing: Standing) -> TrainedScheduler:
         """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
         arrays = arrays_in(standing.best)
-        made = [self._episode("compare", number) for number in range(max(self._settings.compared, 2))]
-        policy = MlfRl(networks_of(arrays), settings=self._course.settings)
+        streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
+        source = self._learnt if self._apart is None else self._apart
+        made = [(draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))) for rng in streams]
+        policy = MlfRl(networks_of(arrays), settings=self._kind.settings)
         found = compare(
             policy,
             MlfH(),
@@ -259,7 +242,7 @@ class _Trainer:
             jobs=len(self._learnt),
             imitation=standing.imitation,
         )
-        predictor = self._course.policy().set(
+        predictor = self._kind.policy().set(
             arrays,
             {JOBS: JOB_FEATURES, HOSTS: HOST_FEATURES},
             training,

@@ -1,11 +1,12 @@
 """Jobs of tasks: a window's jobs with their tasks, the truth about them, and servers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from jobcast.domain.errors import TraceError
-from jobcast.domain.tasks import Ints, TaskJobs
+from jobcast.domain.tasks import Ints, TaskCluster, TaskJobs
 from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
@@ -30,18 +31,25 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
 
     Raises TraceError where a file cannot be read, or does not fit the window.
     """
-    window = cut.trace
     all_tasks, all_curves = read_tasks(tasks), read_job_curves(curves)
     _refuse_strangers(all_tasks, cut.whole)
-    epochs = window.needed("epochs", "jobs of tasks").to_numpy()
-    mine = all_tasks.of_jobs(cut.job_ids)
-    _refuse_widths(mine, window)
-    truth = TaskTruth(all_curves.padded(cut.job_ids, epochs), mine.model_mb)
     cluster = task_cluster(cut.place)
-    workload = TaskWorkload(_jobs(window, mine, epochs), truth, cluster, cut.job_ids, window.duration_s)
-    workload.check()
+    workload = task_workload(cut.trace, cut.job_ids, all_tasks, all_curves, cluster)
     inputs = {"tasks": _said(all_tasks), "curves": _said(all_curves), "servers": len(cluster.capacity)}
-    return cut.of(workload, None, f"servers: {cut.place.origin}", *_missing(window), inputs=inputs)
+    return cut.of(workload, None, f"servers: {cut.place.origin}", *_missing(cut.trace), inputs=inputs)
+
+
+def task_workload(
+    window: Trace, job_ids: Sequence[str], tasks: TaskTable, curves: JobCurves, cluster: TaskCluster
+) -> TaskWorkload:
+    """What is replayed of a trace, its jobs' names, tasks and curves, and servers. Raises TraceError."""
+    epochs = window.needed("epochs", "jobs of tasks").to_numpy()
+    mine = tasks.of_jobs(job_ids)
+    _refuse_widths(mine, window)
+    truth = TaskTruth(curves.padded(job_ids, epochs), mine.model_mb)
+    workload = TaskWorkload(_jobs(window, mine, epochs), truth, cluster, job_ids, window.duration_s)
+    workload.check()
+    return workload
 
 
 def _said(file: TaskTable | JobCurves) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """One simulation of jobs of tasks: a scene replayed under a policy, its figures and its table."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,7 +13,7 @@ from jobcast.pipelines.tasks.learned import Learned
 from jobcast.pipelines.tasks.scene import TaskScene
 from jobcast.schedulers.policies import TASKS, PolicySpec, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.tasks import Tasks
 
 
@@ -28,6 +28,7 @@ def simulate_tasks(
     models: Mapping[str, int] | None = None,
     told: BadAnswers | None = None,
     progress: Callable[[int, int], None] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> Simulated:
     """Replay a scene. Raises ConfigError for a setting that is not known, DecisionError as the engine does.
 
@@ -40,7 +41,7 @@ def simulate_tasks(
     rule.trigger = replace(rule.trigger, period_s=how.pop("round_s"))
     law = Tasks(scene.workload, forecast, seed=seed, **how)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(scene.workload.whole(), rule, progress=progress, law=law)
+    log = replay(scene.workload.whole(), rule, progress=progress, law=law, meters=meters)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     used = {**(models or {}), **known.models}
     return Simulated(log, cpu_s, wall_s, used, known.overlap, trust=trust(told, used))

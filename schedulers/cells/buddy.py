@@ -33,18 +33,13 @@ class Buddies:
             self._free.setdefault(gpus, []).append((root, 0))
 
     @property
-    def free_gpus(self) -> int:
-        """GPUs of all free blocks."""
-        return sum(gpus * len(blocks) for gpus, blocks in self._free.items())
-
-    @property
     def largest(self) -> int:
         """GPUs of the largest free block, 0 without any."""
         return max((gpus for gpus, blocks in self._free.items() if blocks), default=0)
 
-    def count(self, gpus: int) -> int:
-        """Free blocks of exactly so many GPUs."""
-        return len(self._free.get(gpus, ()))
+    def widest(self, server_gpus: int) -> int:
+        """GPUs of the widest job that there is room for: in whole servers of so many GPUs, or in a part of one."""
+        return max(self.largest, server_gpus * len(self._free.get(server_gpus, ())))
 
     def is_free(self, cell: Cell) -> bool:
         """Whether all of a cell is free."""

@@ -82,28 +82,32 @@ class Floor:
         reserved: list[Cell] = []
         for gpus, count in sorted(Counter(sizes).items(), reverse=True):
             for wanted in self._at_once(gpus, count):
-                found = self._covered.free.find(wanted, self._for_dedicated)
+                found = self.free.find(wanted, self._for_dedicated)
                 if found is None:
                     self.clear(reserved)
                     return None
-                self._covered.free.take(found)
+                self.free.take(found)
                 reserved += found
         return reserved
 
     def _at_once(self, gpus: int, count: int) -> list[tuple[int, ...]]:
         """Whole servers are looked for together, parts of servers one by one."""
-        if gpus == self._covered.free.roots[0]:
+        if gpus == self.free.roots[0]:
             return [(gpus,) * count]
         return [(gpus,)] * count
 
+    def hold(self, reserved: Sequence[Cell]) -> None:
+        """Take a reservation up again."""
+        self.free.take(reserved)
+
     def clear(self, reserved: Sequence[Cell]) -> None:
         """Take back a reservation."""
-        self._covered.free.give(reserved)
+        self.free.give(reserved)
 
-    def room(self, server_gpus: int) -> int:
-        """GPUs of the widest job that could be lent free blocks: whole servers, or one part of a server."""
-        free = self._covered.free
-        return max(free.largest, server_gpus * free.count(server_gpus))
+    @property
+    def free(self) -> Buddies:
+        """What is bound to nobody, reserved by nobody, and not in use."""
+        return self._covered.free
 
     def to_lend(self, sizes: Sequence[int], bound: bool = False) -> tuple[Cell, ...]:
         """Cells for a spare job, none where there is no room; those of bound ones that are idle too where `bound`.
@@ -111,7 +115,7 @@ class Floor:
         The smallest free block that holds it, of equal ones on the server with the most GPUs lent, then the fewest
         dedicated, then the last.
         """
-        return (self.idle if bound else self._covered.free).find(sizes, self._for_lent) or ()
+        return (self.idle if bound else self.free).find(sizes, self._for_lent) or ()
 
     def lend(self, cells: Sequence[Cell], within: tuple[str, int] | None = None) -> None:
         """A spare job starts; a bound cell of a quota that it runs within stays bound as long."""
@@ -152,7 +156,7 @@ class Floor:
     def _base(self, cell: Cell, gpus: int, crowded: bool) -> Cell | None:
         """Where to bind a cell of a quota so that a job's place in it is idle."""
         if not crowded:
-            found = self._covered.free.find((gpus,), self._for_dedicated)
+            found = self.free.find((gpus,), self._for_dedicated)
             return found[0] if found else None
         bases = [
             (block.gpus, *self._for_dedicated(block.server), base)

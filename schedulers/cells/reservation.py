@@ -9,32 +9,57 @@ of `s` GPUs, and of a block of more than `s` >= L GPUs (`s` a power of two) the 
 from collections.abc import Iterator, Sequence, Set
 from math import ceil, inf
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jobcast.domain.cells import Cell
 from jobcast.schedulers.cells.buddy import Buddies
 
+Floats = NDArray[np.float64]
 
-def may_be_bound(
-    roots: Sequence[int], tree: Buddies, unbound: Sequence[int], due: Set[int], turns_gpus: float, starts_gpus: float
-) -> list[int]:
-    """GPUs of the cells of a quota that are not bound and may have to be within a window: they are reserved.
+Sizes = list[tuple[int, int, int]]
+"""GPUs of a cell, how many such there are, and how many of them turns have entered."""
+
+
+def may_be_bound(tree: Buddies, unbound: Sequence[int], due: Set[int]) -> tuple[list[int], Sizes]:
+    """Cells of a quota that are not bound: GPUs of those that have to be, and by size those that may have to be.
 
     Parameters
     ----------
-    roots : GPUs of each cell of the quota
-    tree : what is taken of them in the private schedule
+    tree : the quota's cells, and what is taken of them in the private schedule
     unbound : positions of the cells that are not bound
     due : positions of cells in which jobs have their turn already; all of these are needed
+    """
+    roots = tree.roots
+    others = [own for own in unbound if own not in due]
+    sizes = []
+    for gpus in sorted({roots[own] for own in others}, reverse=True):
+        mine = [own for own in others if roots[own] == gpus]
+        sizes.append((gpus, len(mine), sum(not tree.is_whole(own) for own in mine)))
+    return [roots[own] for own in unbound if own in due], sizes
+
+
+def reserved(needed: Sequence[int], sizes: Sizes, turns_gpus: float, starts_gpus: float) -> list[int]:
+    """GPUs of the cells that are reserved for a window, of what `may_be_bound` tells.
+
+    Parameters
+    ----------
     turns_gpus : GPUs of the jobs whose turn may come: those in the private queue, and those forecast
     starts_gpus : GPUs of the jobs that may truly start: those pending, and those forecast
     """
-    needed = [roots[own] for own in unbound if own in due]
-    others = [own for own in unbound if own not in due]
-    for gpus in sorted({roots[own] for own in others}, reverse=True):
-        mine = [own for own in others if roots[own] == gpus]
-        entered = sum(not tree.is_whole(own) for own in mine)
-        touched = min(float(len(mine)), entered + _ceil(turns_gpus / gpus), _ceil(starts_gpus))
-        needed += [gpus] * int(touched)
-    return needed
+    made = list(needed)
+    for gpus, count, entered in sizes:
+        made += [gpus] * int(min(float(count), entered + _ceil(turns_gpus / gpus), _ceil(starts_gpus)))
+    return made
+
+
+def reserved_gpus(needed: Sequence[int], sizes: Sizes, turns_gpus: Floats, starts_gpus: Floats) -> Floats:
+    """GPUs of all `reserved` cells, for any number of forecasts at once."""
+    total = np.full(turns_gpus.shape, float(sum(needed)))
+    for gpus, count, entered in sizes:
+        touched = np.minimum(entered + np.ceil(turns_gpus / gpus), np.ceil(starts_gpus))
+        total += gpus * np.minimum(float(count), touched)
+    return total
 
 
 def out_of_reach(tree: Buddies, turns_gpus: float) -> Iterator[Cell]:

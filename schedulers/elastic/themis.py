@@ -6,9 +6,6 @@ from jobcast.domain.elastic import ElasticView, Floats, Ints
 from jobcast.domain.elastic_kernels import EPSILON, FLOATS, INTS, RULE, VIEW, grant, njit, types
 from jobcast.domain.rounding_kernels import rounded
 
-LEASE_S = 600.0
-"""Ten minutes, as Themis's authors recommend. PCS, section 5.1."""
-
 
 @njit(types.float64(VIEW, types.int64, types.float64), cache=True)
 def _rho(view: ElasticView, job: int, free: float) -> float:

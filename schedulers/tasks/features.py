@@ -109,7 +109,6 @@ CLUSTER = types.NamedTuple([FLOATS_2D, INTS], TaskCluster)
 VIEW = types.NamedTuple(
     [types.float64, JOBS, CLUSTER, INTS, INTS, FLOATS_2D, FLOATS, FLOATS_2D] + [FLOATS] * 10, TaskView
 )
-_MINUTE_S = 60.0
 _SLACK_S = 6 * 3600.0
 """Slack at which more makes little difference; deadlines lie up to a day ahead (section 4.1)."""
 _FARTHEST = 1.5

@@ -1,5 +1,6 @@
 """Jobs that run for so many epochs on nodes of unlike GPUs, and go on from their last snapshot. ANDREAS, section 3."""
 
+from array import array
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Columns = TypeVar("Columns", bound=NamedTuple)
 EPOCH_DUST = 1e-9
 """By which the end of an epoch may be missed."""
+SHOWN = ("work", "rate", "since_s", "lost_s", "base", "starts")
+"""Columns of which policies are told."""
 PATIENCE = 1_000
 """Decisions in a row in which no job gets further than it ever was, while none is to come: three days of periods."""
 PATIENT_SNAPSHOTS = 10.0
@@ -73,6 +76,8 @@ class Epochs(Regimed):
         self.true.check(run.workload.jobs, self.known.epoch_s, self.cluster)
         count, (epochs, epoch_s) = len(run.workload.jobs), self.true
         self.unit_s, self.lost, self.furthest, self.base = (column(count) for _ in range(4))
+        for name in SHOWN:  # at every decision: arrays are copied in one go
+            setattr(self, name, array("q" if name == "starts" else "d", getattr(self, name)))
         self.contention = Contention(count)
         self._elastic: ElasticJobs | None = None
         self.nodes: dict[int, NDArray[np.int64]] = {}
@@ -133,7 +138,7 @@ class Epochs(Regimed):
             self.work[seq] = self.base[seq] = saved
             self.lost[seq] += done - saved
             counted = self.stops if new is None else self.moves
-            counted[seq] += 1.0
+            counted[seq] += 1
         if new is not None:
             lost_s = self.restart_s if self.starts[seq] else 0.0
             self.begin(seq)
@@ -177,10 +182,9 @@ class Epochs(Regimed):
         if kind is ElasticView and not run.workload.closed:
             return self._as_elastic(run)
         if kind is EpochsDone:
-            columns = (self.work, self.rate, self.since_s, self.lost_s, self.base, self.starts)
-            work, rate, since_s, lost_s, base, starts = (np.array(one) for one in columns)
+            work, rate, since_s, lost_s, base, starts = (np.array(getattr(self, name)) for name in SHOWN)
             done = work + rate * np.maximum(0.0, run.now_s - since_s - lost_s)
-            return EpochsDone(done, self.saved(done, rate, base), starts)
+            return EpochsDone(done, self.saved(done, rate, base), starts.astype(np.float64))
         if kind is not EpochTimes:
             return super().facts(run, kind)
         if not run.workload.closed:
@@ -206,14 +210,16 @@ class Epochs(Regimed):
         columns = {
             "due_s": np.array([job.due_s for job in run.jobs]),
             "weight": np.array([job.weight for job in run.jobs], dtype=np.float64),
-            "migrations": np.array(self.moves[:count]),
+            "migrations": np.array(self.moves[:count], dtype=np.float64),
             "lost_epochs": np.array(self.lost[:count]),
         }
         return {**super().told(run), "columns": columns}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Epochs take as long as they are believed to; jobs run as many as they declare."""
+        """Epochs take as long as they are believed to; jobs run as many as they declare, at the batch sizes of now."""
         self.true, self.flat_s = self.known, _flat(self.known.epoch_s)
+        for seq in self.regimes:
+            self.end_at(run, seq, float(self.true.epochs[run.stream.row(run.jobs[seq])]))
         for seq, held in run.cluster.running.items():
             job, kind = held.job, self.cluster.kind_of[held.cells[0].server]
             lost_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - run.now_s)
@@ -249,11 +255,13 @@ def elastic_jobs(jobs: Sequence[Job], times: EpochTimes, reference: NDArray[np.b
     to be as many times as fast as that.
     """
     here, gpus = np.arange(len(jobs)), np.array([job.gpus for job in jobs])
+    times = times._replace(epoch_s=_flat(times.epoch_s))
     least = np.array([job.min_gpus for job in jobs], dtype=np.float64)
     of_type = np.where(reference[:, None], times.epoch_s, np.inf).min(axis=1)
     epoch_s = np.where(np.isfinite(of_type).any(axis=1)[:, None], of_type, times.epoch_s.min(axis=1))
     counts = np.arange(1, epoch_s.shape[1] + 1)
-    able = np.isfinite(epoch_s) & (counts >= np.where(least > 0.0, least, gpus)[:, None])
+    fewest_of = np.minimum(np.where(least > 0.0, least, gpus), len(counts))  # no time is known on more
+    able = np.isfinite(epoch_s) & (counts >= fewest_of[:, None])
     fewest = able.argmax(axis=1)
     one_s = np.where(np.isfinite(epoch_s[:, 0]), epoch_s[:, 0], epoch_s[here, fewest] * (fewest + 1))
     up = np.maximum.accumulate(np.where(able, one_s[:, None] / epoch_s, 0.0), axis=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from jobcast.domain.goodput import Goodputs, Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.law import GOODPUT
 from jobcast.domain.policy import Grant, Policy
-from jobcast.simulator.engine import replay
+from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.laws.separable import Separable
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
@@ -105,6 +106,17 @@ class Goodput(Separable):
         self.go_on(seq, run.now_s, phase.goodput[int(run.cluster.running[seq].grant.gpus) - 1])
         return False
 
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """A job has done so much where the run begins, and is in the phase of that."""
+        phases = self.works[run.stream.row(job)].phases
+        self.phase[job.seq] = min(sum(phase.until <= done for phase in phases), len(phases) - 1)
+        self.goal[job.seq] = inf
+        super().stand(run, job, done)
+        phase, held = self._phase(run, job), run.cluster.running.get(job.seq)
+        self.goal[job.seq] = phase.until
+        if held is not None:
+            self.go_on(job.seq, run.now_s, phase.goodput[int(held.grant.gpus) - 1])
+
     def why_not(self, run: "Simulation", job: Job, grant: Grant) -> str | None:
         """A job uses whole GPUs, and no more than its goodput is known for."""
         most = len(self._phase(run, job).goodput)
@@ -116,7 +128,7 @@ class Goodput(Separable):
         if old is not None:
             self._note(run, job, old)
             self.halt(seq, run.now_s)
-            self.stops[seq] += 1.0
+            self.stops[seq] += 1
         if new is not None:
             self.begin(seq)
             self.go_on(seq, run.now_s, self._phase(run, job).goodput[int(new.gpus) - 1], self.restart_s)
@@ -143,7 +155,15 @@ class Goodput(Separable):
         return {**super().told(run), "duration_s": alone_s}
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Jobs declare their work, and how well they do on each number of GPUs."""
+        """Jobs declare their work, and go on doing as well on each number of GPUs as they do in their phase."""
+        works = list(self.works)
+        for seq, job in run.cluster.active.items():
+            row, now = run.stream.row(job), self.phase[seq]
+            phases = works[row].phases
+            self.overdue(run, seq, phases[-1].until)
+            phase = replace(phases[now], until=self.goal[seq])
+            works[row] = replace(works[row], phases=(*phases[:now], phase))
+        self.works = works
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
@@ -159,6 +179,7 @@ def replay_goodput(
     pool: Pool,
     restart_s: float = RESTART_S,
     progress: Callable[[int, int], None] | None = None,
+    meters: Sequence[Meter] = (),
 ) -> tuple[RunLog, list[list[Stretch]]]:
     """Run jobs that scale to completion in one pool; the log, and what each job ran. Raises as `engine.replay`.
 
@@ -168,7 +189,7 @@ def replay_goodput(
     policy : shares the GPUs out
     pool : whose GPUs they are
     restart_s : seconds that a change costs
-    progress : see `engine.replay`
+    progress, meters : see `engine.replay`
     """
     jobs = [
         Job(seq, f"{seq:09}", pool.name, work.submit_s, min(work.gpus, pool.quota), preemptible=True)
@@ -176,6 +197,6 @@ def replay_goodput(
     ]
     law = Goodput(works, restart_s)
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [pool])
-    log = replay(workload, policy, progress=progress, law=law)
+    log = replay(workload, policy, progress=progress, law=law, meters=meters)
     asked = np.array([work.gpus for work in works], dtype=np.int64)
     return replace(log, gpus=asked), [law.ran[seq] for seq in range(len(works))]

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jobcast.domain.jobs import Job
-from jobcast.domain.policy import Grant, Service
+from jobcast.domain.policy import Grant
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.simulator.laws.separable import Separable
 
@@ -25,13 +26,8 @@ class Regimes(NamedTuple):
     shown: tuple[Regime, ...] = ()
 
     @property
-    def begin(self) -> float:
-        """Work at which the running regime began."""
-        return self.ends[len(self.shown) - 1] if self.shown else 0.0
-
-    @property
     def end(self) -> float:
-        """Work at its end."""
+        """Work at the end of the running regime."""
         return self.ends[len(self.shown)]
 
     @property
@@ -45,9 +41,11 @@ class Regimes(NamedTuple):
 
     def progress(self, training: Training, done: float) -> Progress:
         """What the job reports after so much work."""
-        batch_size = self.true[len(self.shown)].batch_size if self.true else training.batch_size
-        epochs = max(0.0, done - self.begin) * self.unit_s / training.epoch_s[batch_size]
-        return Progress(sum(one.epochs for one in self.shown) + epochs, (*self.shown, Regime(batch_size, epochs)))
+        true, ends, unit_s, shown = self
+        batch_size = true[len(shown)].batch_size if true else training.batch_size
+        ran = done - ends[len(shown) - 1] if shown else done
+        epochs = max(0.0, ran) * unit_s / training.epoch_s[batch_size]
+        return Progress(sum([one.epochs for one in shown]) + epochs, (*shown, Regime(batch_size, epochs)))
 
 
 class Regimed(Separable):
@@ -80,27 +78,29 @@ class Regimed(Separable):
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
-        super().leave(run, job, held)
+        self.rate[job.seq], self.at_s[job.seq] = 0.0, inf
         if job.training is not None:
             del self.regimes[job.seq]
 
-    def service(self, run: "Simulation", job: Job) -> Service:
-        """What an active job has received by now, and how far that got it."""
-        told = super().service(run, job)
-        if job.training is None:
-            return told
-        return told._replace(progress=self.regimes[job.seq].progress(job.training, told.done))
+    def progress(self, job: Job, done: float) -> Progress | None:
+        """What a training job reports after so much work."""
+        return None if job.training is None else self.regimes[job.seq].progress(job.training, done)
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
         """Run times as believed; training jobs go on at the batch sizes that they have."""
         for seq, job in run.cluster.active.items():
-            regimes = self.regimes.get(seq)
-            self.overdue(run, seq, believed_s(job) / (regimes.unit_s if regimes is not None else 1.0))
-            if regimes is not None:
-                shown = len(regimes.shown)
-                self.regimes[seq] = regimes._replace(
-                    true=regimes.true[: shown + 1], ends=(*regimes.ends[:shown], self.goal[seq])
-                )
+            if job.training is None:
+                self.overdue(run, seq, believed_s(job))
+            else:
+                self.end_at(run, seq, believed_s(job) / self.regimes[seq].unit_s)
+
+    def end_at(self, run: "Simulation", seq: int, work: float) -> None:
+        """So much work is believed to be all of a training job's, and no other batch size to come."""
+        self.overdue(run, seq, work)
+        regimes = self.regimes[seq]
+        shown = len(regimes.shown)
+        ends = (*regimes.ends[:shown], self.goal[seq])
+        self.regimes[seq] = regimes._replace(true=regimes.true[: shown + 1], ends=ends)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""

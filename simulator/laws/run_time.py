@@ -41,7 +41,7 @@ class RunTime(Regimed):
         seq, now_s = job.seq, run.now_s
         if old is not None:
             self.halt(seq, now_s)
-            self.stops[seq] += 1.0
+            self.stops[seq] += 1
         if new is not None:
             self.begin(seq)
             lost_s = self.restart_s + self.resume_s if self.stops[seq] else self.restart_s

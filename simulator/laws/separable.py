@@ -12,6 +12,7 @@ import numpy as np
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant, Service
+from jobcast.domain.training import Progress
 from jobcast.simulator.law import Milestone, by_start
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ PATIENCE = 100_000
 """Decisions that may pass with jobs pending, nothing running and nothing to arrive, before a run is given up."""
 OVERDUE = 1e-3
 """Work left that is assumed of a job that has done all that was believed of it: it may end any time."""
-COLUMNS = ("work", "rate", "goal", "since_s", "lost_s", "at_s", "begun", "starts", "stops", "moves")
+COLUMNS = ("work", "rate", "goal", "since_s", "lost_s", "at_s")
+COUNTS = ("begun", "starts", "stops", "moves")
 
 
 def column(count: int, value: float = 0.0) -> list[float]:
@@ -50,6 +52,8 @@ class Separable:
         count = len(run.workload.jobs)
         for name in COLUMNS:
             setattr(self, name, column(count))
+        for name in COUNTS:
+            setattr(self, name, [0] * count)
         self.at_s = column(count, inf)
         self.heap: list[Milestone] = []
         self.begins = 0
@@ -60,10 +64,10 @@ class Separable:
     since_s: list[float]
     lost_s: list[float]
     at_s: list[float]
-    begun: list[float]
-    starts: list[float]
-    stops: list[float]
-    moves: list[float]
+    begun: list[int]
+    starts: list[int]
+    stops: list[int]
+    moves: list[int]
 
     def next_s(self) -> float:
         """Instant of the next milestone that still holds; those of past starts are thrown away."""
@@ -113,7 +117,7 @@ class Separable:
             return
         when_s = self.since_s[seq] + self.lost_s[seq] + (left / rate if left > 0.0 else 0.0)
         self.at_s[seq] = when_s
-        heappush(self.heap, (when_s, int(self.begun[seq]), seq))
+        heappush(self.heap, (when_s, self.begun[seq], seq))
 
     def halt(self, seq: int, now_s: float) -> None:
         """A job holds nothing from now on."""
@@ -124,7 +128,22 @@ class Separable:
         """A job is given GPUs while it had none."""
         self.begun[seq] = self.begins
         self.begins += 1
-        self.starts[seq] += 1.0
+        self.starts[seq] += 1
+
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """A job has done so much where the run begins, and what it holds it has held before."""
+        seq = job.seq
+        while self.goal[seq] <= done and not self.reach(run, job):
+            pass
+        self.work[seq] = done
+        if seq in run.cluster.running:
+            self.go_on(seq, run.now_s, self.rate[seq])
+        elif done > 0.0:
+            self.starts[seq] = self.stops[seq] = 1
+
+    def reach(self, run: "Simulation", job: Job) -> bool:
+        """A job is at its milestone; each law says what comes then."""
+        raise NotImplementedError
 
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """A job is over."""
@@ -138,7 +157,11 @@ class Separable:
         """What an active job has received by now."""
         seq = job.seq
         done = self.done(seq, run.now_s)
-        return Service(run.held_s(seq), done, None, done, done, int(self.starts[seq]), int(self.stops[seq]))
+        return Service(run.held_s(seq), done, self.progress(job, done), done, done, self.starts[seq], self.stops[seq])
+
+    def progress(self, job: Job, done: float) -> Progress | None:
+        """What a training job reports after so much work."""
+        return None
 
     def facts(self, run: "Simulation", kind: type[Any]) -> Any:
         """None beyond what every job tells."""
@@ -150,14 +173,16 @@ class Separable:
 
     def overdue(self, run: "Simulation", seq: int, goal: float) -> None:
         """A job's work ends there from now on, or any moment where it has done more."""
-        self.goal[seq] = max(goal, self.done(seq, run.now_s) + OVERDUE)
-        self.expect(seq)
+        done = (self.done(seq, run.now_s) if self.rate[seq] else self.work[seq]) + OVERDUE
+        self.goal[seq] = goal if goal > done else done
+        if self.rate[seq]:
+            self.expect(seq)
 
     def fork(self) -> Self:
         """A copy that goes its own way."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        for name in COLUMNS:
+        for name in (*COLUMNS, *COUNTS):
             setattr(copy, name, getattr(self, name)[:])
         copy.heap = self.heap[:]
         return copy

@@ -60,7 +60,7 @@ class Speedup(Separable):
 
     def begin(self, seq: int) -> None:
         """A job is given GPUs while it had none."""
-        self.starts[seq] += 1.0
+        self.starts[seq] += 1
 
     def reach(self, run: "Simulation", job: Job) -> bool:
         """Over, or at its next stage, in which it can use another number of GPUs."""
@@ -83,7 +83,7 @@ class Speedup(Separable):
     def change(self, run: "Simulation", job: Job, old: Grant | None, new: Grant | None) -> None:
         """Work done is kept; a started job stands still after a change, unless a stage ended in which it used more."""
         seq, now_s = job.seq, run.now_s
-        started, less, more = self.starts[seq] > 0.0, False, old is None
+        started, less, more = self.starts[seq] > 0, False, old is None
         self.contention.change(run, seq, old)
         if old is None:
             self.begin(seq)
@@ -91,7 +91,7 @@ class Speedup(Separable):
             self.halt(seq, now_s)
             less = _exceeds(old, new) and old.gpus <= self.jobs.stage_most[self.stage[seq]]
             more = new is not None and _exceeds(new, old)
-            self.stops[seq] += float(less)
+            self.stops[seq] += less
         if new is not None:
             still_s = max(0.0, self.since_s[seq] + self.lost_s[seq] - now_s)  # of an earlier change
             lost_s = self.preempt_s if started and (less or more) else still_s

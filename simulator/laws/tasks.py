@@ -196,6 +196,10 @@ class Tasks:
             self._kernels.stop(self.world, self.state, seq, self._now_s)
             self._stopped.append(seq)
 
+    def stand(self, run: "Simulation", job: Job, done: float) -> None:
+        """Refused: what tasks did to one another before is not told by what they have done."""
+        raise ConfigError(f"job {job.job_id}: jobs of tasks begin in an empty cluster; let the run begin before them")
+
     def leave(self, run: "Simulation", job: Job, held: Grant | None) -> None:
         """Its GPUs are free since it reached its end."""
 
@@ -385,8 +389,22 @@ class Tasks:
         }
 
     def believe(self, run: "Simulation", believed_s: Callable[[Job], float]) -> None:
-        """Jobs run all the iterations that they declare."""
-        self.world = self.world._replace(iterations=self.world.jobs.iterations)
+        """Jobs run all the iterations that they declare, and tasks use what they use at rest.
+
+        Metrics go straight from what was seen last to what is forecast of their ends, or stay where nothing is.
+        """
+        self._catch_up(run)
+        state, epochs, active = self.state, self._epochs, np.fromiter(run.cluster.active, dtype=np.int64)
+        short = max(0, int(epochs[active].max(initial=0)) + 1 - self.world.metric.shape[1])
+        metric = np.pad(self.world.metric, ((0, 0), (0, short)), constant_values=np.nan)
+        for job in active.tolist():
+            seen, last = int(state.epoch[job]), metric[job, state.epoch[job]]
+            final = state.final_mean[job] if np.isfinite(state.final_mean[job]) else last
+            metric[job, seen : epochs[job] + 1] = np.linspace(last, final, epochs[job] + 1 - seen)
+        self._forecast = None  # forecasts stand as they are
+        iterations = self.world.jobs.iterations
+        self.world = self.world._replace(iterations=iterations, epochs=epochs, metric=metric, fluctuation=0.0)
+        self._best = np.fmax.accumulate(metric[:, 1:], axis=1)
 
     def fork(self) -> Self:
         """A copy that goes its own way; neither's later decisions move the other's tasks."""

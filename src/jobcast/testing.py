@@ -16,8 +16,9 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Policy, View
+from jobcast.domain.tasks import OPT_STOP, TaskCluster, TaskJobs
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.forecasts import Conservative
+from jobcast.simulator.forecasts import Conservative, Oracle
 from jobcast.simulator.law import Law
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
@@ -36,7 +37,24 @@ class World(NamedTuple):
     law: Callable[[], Law | None]
 
 
-def check_policy(make: Make, law: str = laws.RUNTIME, seeds: Iterable[int] = range(4)) -> None:
+def registered(name: str, law: str, **settings: object) -> Make:
+    """What makes a policy by the name under which it is installed, as it is asked under a law."""
+    from jobcast.schedulers.elastic.whole import WholeWidths
+    from jobcast.schedulers.policies import ELASTIC
+    from jobcast.schedulers.registry import find_policy, make_policy
+
+    spec = find_policy(name)
+    if spec.kind != ELASTIC:
+        return lambda source: make_policy(name, source if not spec.learned else None, settings)
+    if law == laws.SPEEDUP:
+        return lambda source: make_policy(name, None, settings)
+    whole = {"whole_gpus": True} if "whole_gpus" in spec.settings.model_fields else {}
+    return lambda source: WholeWidths(make_policy(name, None, {**settings, **whole}))
+
+
+def check_policy(
+    make: Make, law: str = laws.RUNTIME, seeds: Iterable[int] = range(4), *, jobs: int = JOBS, oracle: bool = False
+) -> None:
     """Try a policy on random worlds of a law.
 
     It must end all jobs within the capacity that there is (the engine refuses what cannot be); decide the same
@@ -46,9 +64,12 @@ def check_policy(make: Make, law: str = laws.RUNTIME, seeds: Iterable[int] = ran
 
     Parameters
     ----------
-    make : makes a policy
+    make : makes a policy, such as `registered` of an installed one
     law : one of `jobcast.domain.law`
     seeds : a world each
+    jobs : of a world
+    oracle : whether it cannot do without every job's future (`needs_every_job` of its spec): it is given the oracle's
+        forecasts, and whether it sees the future is not asked
 
     Raises
     ------
@@ -58,22 +79,30 @@ def check_policy(make: Make, law: str = laws.RUNTIME, seeds: Iterable[int] = ran
         It asks for what cannot be, or leaves jobs for ever.
     """
     for seed in seeds:
-        log, told = _run(make, world(law, seed), f"{law}, seed {seed}")
-        again, told_again = _run(make, world(law, seed), f"{law}, seed {seed}")
-        assert told == told_again, f"{law}, seed {seed}: two runs decide differently"
-        assert np.array_equal(log.end_s, again.end_s), f"{law}, seed {seed}: two runs end differently"
+        where = f"{law}, seed {seed}"
+        log, told = _run(make, world(law, seed, jobs), where, oracle)
+        again, told_again = _run(make, world(law, seed, jobs), where, oracle)
+        assert told == told_again, f"{where}: two runs decide differently"
+        assert np.array_equal(log.end_s, again.end_s), f"{where}: two runs end differently"
         _check_capacity(log, seed)
-        cut_s = float(np.median(log.submit_s))
-        before = [one for one in told if one[0] < cut_s]
-        for what, other in (("jobs to come", {"later": 1}), ("what is left of jobs", {"ended_by": (log, cut_s)})):
-            _, others = _run(make, world(law, seed, cut_s=cut_s, **other), f"{law}, seed {seed}, another future")
-            seen = [one for one in others if one[0] < cut_s]
-            assert seen == before, f"{law}, seed {seed}: it decides by {what}, which nobody can know yet"
+        if not oracle:
+            _check_futures(make, law, seed, jobs, log, told)
 
 
-def _run(make: Make, of: World, where: str) -> tuple[RunLog, list[tuple[float, Decision]]]:
+def _check_futures(make: Make, law: str, seed: int, jobs: int, log: RunLog, told: list[tuple[float, Decision]]) -> None:
+    """From some instant on jobs to come are others, or those that run last longer; until then it decides as it did."""
+    cut_s = float(np.median(log.submit_s))
+    before = [one for one in told if one[0] < cut_s]
+    for what, other in (("jobs to come", {"later": 1}), ("what is left of jobs", {"ended_by": (log, cut_s)})):
+        elsewhere = world(law, seed, jobs, cut_s=cut_s, **other)
+        _, others = _run(make, elsewhere, f"{law}, seed {seed}, another future")
+        seen = [one for one in others if one[0] < cut_s]
+        assert seen == before, f"{law}, seed {seed}: it decides by {what}, which nobody can know yet"
+
+
+def _run(make: Make, of: World, where: str, oracle: bool = False) -> tuple[RunLog, list[tuple[float, Decision]]]:
     """A run, and what was decided when; decisions are asked for twice."""
-    source = Conservative(of.workload)
+    source = Oracle(of.workload) if oracle else Conservative(of.workload)
     policy = _Twice(make(source), source, where)
     run = Simulation(of.workload, policy, source, law=of.law()).run()
     log = run.log()
@@ -124,20 +153,26 @@ def _check_capacity(log: RunLog, seed: int) -> None:
 
 
 def world(
-    law: str, seed: int, cut_s: float = inf, later: int = 0, ended_by: tuple[RunLog, float] | None = None
+    law: str,
+    seed: int,
+    jobs: int = JOBS,
+    *,
+    cut_s: float = inf,
+    later: int = 0,
+    ended_by: tuple[RunLog, float] | None = None,
 ) -> World:
     """A small random world of a law; the same seed, the same world.
 
     Parameters
     ----------
-    law, seed : see `check_policy`
+    law, seed, jobs : see `check_policy`
     cut_s : from here on the future may be another, seconds
     later : another number draws other jobs from `cut_s` on
     ended_by : a log and an instant: jobs that have not ended there by then last longer
     """
-    rows = _rows(Random(f"{law} {seed}"))
+    rows = _rows(Random(f"{law} {seed}"), jobs)
     if later:
-        others = _rows(Random(f"{law} {seed} {later}"))
+        others = _rows(Random(f"{law} {seed} {later}"), jobs)
         first = [row for row in rows if row.submit_s <= cut_s]
         rows = first + [row for row in others if row.submit_s > cut_s][: len(rows) - len(first)]
     longer = [1.0] * len(rows)
@@ -156,10 +191,10 @@ class _Row(NamedTuple):
     gpus: int
 
 
-def _rows(rng: Random) -> list[_Row]:
+def _rows(rng: Random, jobs: int) -> list[_Row]:
     """Jobs in bursts, equal ones among them."""
     rows, at_s = [], 0.0
-    for _ in range(JOBS):
+    for _ in range(jobs):
         at_s += rng.choice((0.0, 0.0, 30.0, 300.0, 900.0))
         rows.append(_Row(rng.choice("ab"), at_s, rng.choice((60.0, 200.0, 201.5, 1800.0)), rng.choice((1, 1, 2, 4))))
     return rows
@@ -215,10 +250,10 @@ def _epochs(rows: Sequence[_Row], _: Sequence[float]) -> World:
     on = np.arange(1.0, 5.0) ** 0.8
     one_s = np.array([row.run_s / 10.0 * row.gpus**0.8 for row in rows])
     known_s = one_s[:, None, None] * (np.array([1.0, 1.5])[:, None] / on)
-    jobs = [replace(job, due_s=job.submit_s + 3600.0) for job in _jobs(rows, flat=True)]
+    jobs = [replace(job, due_s=job.submit_s + 3600.0, min_gpus=1) for job in _jobs(rows, flat=True)]
     workload = Workload(jobs, [Outcome(row.run_s) for row in rows], [Pool(FLAT_POOL, 10)], servers=(4, 4, 2))
     times = EpochTimes(np.full(len(rows), 10.0), known_s)  # jobs declare their epochs: nothing of them is to come
-    return World(workload, lambda: Epochs(times, cluster, known_s, restart_s=5.0))
+    return World(workload, lambda: Epochs(times, cluster, known_s, snapshot_epochs=None, restart_s=5.0))
 
 
 def _goodput(rows: Sequence[_Row], longer: Sequence[float]) -> World:
@@ -233,4 +268,53 @@ def _goodput(rows: Sequence[_Row], longer: Sequence[float]) -> World:
     return World(Workload(_jobs(rows, flat=True), outcomes, [Pool(FLAT_POOL, GPUS)]), lambda: Goodput(works))
 
 
-_WORLDS = {laws.RUNTIME: _runtime, laws.SPEEDUP: _speedup, laws.EPOCHS: _epochs, laws.GOODPUT: _goodput}
+def _tasks(rows: Sequence[_Row], longer: Sequence[float]) -> World:
+    """Two servers; a task a GPU, of single ones half a GPU; jobs end after a third of what they declare, or later."""
+    from jobcast.simulator.laws.tasks import Tasks
+    from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
+
+    count, epochs = len(rows), 2.0 * LATER
+    gpus = np.array([row.gpus for row in rows])
+    task_of, of = np.concatenate([[0], np.cumsum(gpus)]), np.repeat(np.arange(count), gpus)
+    iteration_s, none = np.array([row.run_s / 100.0 for row in rows]), np.zeros(0, dtype=np.int64)
+    jobs = TaskJobs(
+        submit_s=np.array([row.submit_s for row in rows]),
+        deadline_s=np.array([row.submit_s + 2.0 * row.run_s for row in rows]),
+        urgency=1.0 + (np.arange(count) % 10).astype(np.float64),
+        target=np.full(count, 0.5),
+        iterations=np.full(count, 100.0 * LATER),
+        epoch_iterations=np.full(count, 50.0),
+        iteration_s=iteration_s,
+        option=np.full(count, OPT_STOP),
+        may_become=np.full(count, OPT_STOP),
+        algorithm=np.zeros(count, dtype=np.int64),
+        gpus=gpus,
+        task_of=task_of,
+        edge_of=np.zeros(count + 1, dtype=np.int64),
+        job_of=of,
+        demand=np.column_stack([np.where(gpus[of] > 1, 1.0, 0.5), *np.tile([[2.0], [10.0], [100.0]], len(of))]),
+        compute_s=iteration_s[of],
+        size_share=1.0 / gpus[of],
+        is_server=np.zeros(len(of), dtype=np.bool_),
+        edge_from=none,
+        edge_to=none,
+        volume_mb=np.zeros(0),
+    )
+    cluster = TaskCluster(np.tile([GPUS / 2, 32.0, 244.0, 1250.0], (2, 1)), np.repeat(np.arange(2), GPUS // 2))
+    metric = np.tile(1.0 - np.exp(-np.arange(epochs + 1.0)), (count, 1))
+    truth = TaskTruth(metric, np.full(count, 500.0), 100.0 * np.array(longer))
+    whole = _jobs(rows, flat=True)
+    workload = TaskWorkload(jobs, truth, cluster, [job.job_id for job in whole])
+    outcomes = [Outcome(seconds) for seconds in workload.alone_s.tolist()]
+    return World(
+        Workload(whole, outcomes, [Pool(FLAT_POOL, GPUS)], shared=True), lambda: Tasks(workload, restart_s=5.0)
+    )
+
+
+_WORLDS = {
+    laws.RUNTIME: _runtime,
+    laws.SPEEDUP: _speedup,
+    laws.EPOCHS: _epochs,
+    laws.GOODPUT: _goodput,
+    laws.TASKS: _tasks,
+}

@@ -56,28 +56,12 @@ def test_learns_when_each_kind_changes(prior):
     assert second.middle == pytest.approx(15, rel=0.25)
 
 
-def test_never_changes_is_one_of_the_numbers_of_regimes(prior):
-    start = Progress(0.0, (Regime(16, 0.0),))
-    still = prior.regime_counts(Training("still", 16, 100, "accordion", EPOCH_S), start)
-    moves = prior.regime_counts(Training("A", 16, 100, "accordion", EPOCH_S), start)
-    assert still[0] > 0.9
-    assert moves[0] < 0.1
-    assert sum(still) == pytest.approx(1) == sum(moves)
-
-
-def test_a_regime_that_goes_on_makes_the_last_one_likelier(prior):
-    training = Training("A", 16, 100, "accordion", EPOCH_S)
-    odds = [prior.regime_counts(training, Progress(e, (Regime(16, e),)))[0] for e in (0.0, 30.0, 60.0, 90.0)]
-    assert odds == sorted(odds)
-    assert odds[-1] > 0.9
-
-
 def test_unseen_batch_size_and_model_fall_back(prior):
     start = Progress(0.0, (Regime(32, 0.0),))
     of_model = prior.left(Training("A", 32, 200, "accordion", EPOCH_S), start)
     assert 0.15 * 200 < of_model[0].epochs < 0.5 * 200
-    of_mode = prior.regime_counts(Training("new", 32, 200, "accordion", EPOCH_S), start)
-    assert 0.02 < of_mode[0] < 0.98
+    of_mode = prior.left(Training("new", 32, 200, "accordion", EPOCH_S), start)
+    assert 0.0 < of_mode[0].epochs < 200.0
 
 
 def test_beats_restatement_on_jobs_that_it_has_not_seen(prior):

@@ -6,7 +6,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import NodeGroup, PoolsTable, Quota, numbered
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.pipelines.cells import asks_for_locality, on_servers
-from jobcast.schedulers.registry import make_local
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
@@ -34,7 +34,7 @@ def test_servers_of_eight_unless_a_cluster_file_tells(scene):
     assert on_file.servers == (16,) * 3
     assert its == {pool.name: (8,) for pool in scene.workload.pools}
     assert note == "locality: 3 servers of 16 GPUs"
-    log = replay(ready, make_local("fcfs", None, {}, cells))
+    log = replay(ready, make_policy("fcfs", cells=cells))
     assert len(log) == 60
 
 

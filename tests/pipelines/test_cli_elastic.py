@@ -132,7 +132,10 @@ def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two)
             "--forecasts registry: elastic policies go by declared",
         ),
         (("--policy", "elastic_fifo", "--baseline", "sai"), "--baseline sai: unknown policy sai; did you mean sia"),
-        (("--policy", "sia", "--predict"), "--predict: completion times are forecast for elastic policies, not sia"),
+        (
+            ("--policy", "sia_vc", "--predict", "--forecasts", "oracle"),
+            "policy sia_vc: plans with each job's future, so that nothing is left to forecast",
+        ),
         (("--policy", "elastic_fifo", "--from", "2030-01-01"), "no job was submitted in"),
         (("--policy", "elastic_fifo", "--pools", "p.csv"), "--pools and --gpus exclude each other"),
     ],

@@ -1,6 +1,7 @@
 """`jobcast predict jct` and `jobcast evaluate jct`: answers, plots, mistakes."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
@@ -86,3 +87,22 @@ def test_options_of_completion_times_go_with_jct_alone(shell, stream):
     line = shell.refuses("evaluate", "new-load", *stream[:2], "--futures", "3")
     assert line.startswith("--futures: goes with the predictor jct")
     assert "needs --policy" in shell.refuses("evaluate", "jct", *stream[:4])
+
+
+def test_completions_of_whole_jobs_by_registered_run_times(shell, run):
+    """What the champion says of run times is played out under quotas; the policy itself asks for nothing."""
+    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--limit", "40")
+    told = shell.json(*words, "--policy", "fcfs", "--predict", "--out", "told.csv")
+    bare = shell.json(*words, "--policy", "fcfs")
+    rows = pl.read_csv("told.csv", schema_overrides={"job_id": pl.String})
+    assert (told["forecasts"], told["future"]) == ("registry", False)
+    assert told["models"].keys() >= {"job-duration"}
+    assert (bare["forecasts"], bare["models"]) == (None, {})
+    assert told["mean_jct_s"] == bare["mean_jct_s"]
+    assert rows["predicted_jct_s"].is_not_null().all()
+    alone = rows.filter(pl.col("waited_s") == 0.0)["predicted_jct_s"]
+    assert alone.n_unique() > 1
+    at, job = rows["submit_time"][20], rows["job_id"][20]
+    asked = ("predict", "jct", *words[1:-2], "--policy", "fcfs")
+    answer = shell.json(*asked, "--at", f"{at:.6f}", "--job", job, "--futures", "10")
+    assert answer["answers"][0]["point_h"] * 3600 == pytest.approx(rows["predicted_jct_s"][20], abs=1.0)

@@ -12,6 +12,7 @@ from jobcast.pipelines.summaries import summaries
 from jobcast.schedulers.registry import POLICIES, find_policy
 from tests.enriching import enriched_once
 
+pytestmark = pytest.mark.xdist_group("matrix")  # what they share is made once
 HEADER = "job_id,pool,user,submit_time,duration,gpus"
 HOUR_S = 3600
 JOBS = 48

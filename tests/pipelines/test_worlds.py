@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.readers import read_trace
 from tests.pipelines.test_enriched import typed
 
+pytestmark = pytest.mark.xdist_group("worlds")  # what they share is made once
 NODES = """nodes:
   - {count: 3, gpus: 4, gpu_type: v100}
   - {count: 1, gpus: 2, gpu_type: v100}
@@ -113,6 +115,24 @@ def test_alone_a_gang_takes_its_duration_under_every_law(enriched, law, tmp_path
     experiment = world(enriched, law, limit=1, given={"fluctuation": "0"} if law == "tasks" else {})
     log = ran(experiment, "fcfs", tmp_path).log
     assert log.jct_s == pytest.approx(experiment.window.duration_s, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("law", "policies"),
+    [("runtime", "mmfs"), ("epochs", "fcfs,las,elastic_fair,edf"), ("tasks", "sia,mlf_h")],
+)
+def test_completions_are_forecast_in_every_world(enriched, law, policies, tmp_path):
+    """A copy of the world plays each job to its end, and leaves no trace."""
+    for policy in policies.split(","):
+        ask = Ask(policy=policy, home=tmp_path, spec=ORACLE)
+        log = run(world(enriched, law), ask).log
+        told = run(world(enriched, law), replace(ask, predict=True)).log
+        assert told.end_s.tolist() == log.end_s.tolist(), policy
+        assert set(told.columns) == {*log.columns, "predicted_end_s"}
+        assert (told.columns["predicted_end_s"] > told.submit_s).all(), policy
+        last = int(np.argmax(told.submit_s))  # after whom nobody comes: where work is declared, that is how it ends
+        if law == "epochs" and policy != "las":
+            assert told.columns["predicted_end_s"][last] == pytest.approx(told.end_s[last], abs=1e-3), policy
 
 
 def test_quotas_hold_for_whom_they_are(enriched):

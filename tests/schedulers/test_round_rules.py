@@ -1,5 +1,7 @@
 """What every rule of rounds keeps: capacity, no GPU idle in vain (both checked by the driver), nobody waits forever."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -11,7 +13,7 @@ from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
 from jobcast.schedulers.srpt import ShortestRemaining
 from jobcast.schedulers.themis_filter import ThemisFilter
-from tests.schedulers.rounds_driver import Following, Known, drive, job, seqs, state, workloads
+from tests.schedulers.rounds_driver import Following, Known, active, drive, job, seqs, state, workloads
 
 RULES = {
     "allox": AlloX,
@@ -56,3 +58,15 @@ def _fixed():
     widths = [1, 2, 4, 1, 8, 2, 1, 4, 2, 1]
     jobs = [job(seq, gpus, 100.0 * seq) for seq, gpus in enumerate(widths)]
     return jobs, {seq: 400.0 + 170.0 * (seq % 4) for seq in range(len(widths))}, 8
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_jobs_of_no_weight_end_and_come_after_those_that_have_some(rule):
+    """To a weight that is 0 shares and service cannot be held in proportion; traces may hold such weights."""
+    jobs, run_s, gpus = _fixed()
+    assert set().union(*drive(RULES[rule](Known(run_s)), [replace(one, weight=0.0) for one in jobs], run_s, gpus)) == {
+        *run_s
+    }
+    if rule in ("las", "gavel", "gavel by water", "gandiva_fair", "gandiva_fair equal"):
+        two = [active(0, held_s=100.0, weight=0.0), active(1, held_s=1000.0)]
+        assert seqs(RULES[rule](Known({0: 900.0, 1: 900.0})).choose(state(two, 1))) == [1]

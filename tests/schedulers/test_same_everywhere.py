@@ -23,13 +23,10 @@ from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Oracle
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
+from tests.contract import elastic, energy, rigid, tasks
+from tests.contract.random_jobs import dust_s, rows_of, told
 from tests.schedulers.tasks.test_task_network import arrays
-from tests.simulator import test_random_elastic as elastic
-from tests.simulator import test_random_energy as energy
-from tests.simulator import test_random_rigid as rigid
-from tests.simulator import test_random_tasks as tasks
 from tests.simulator.energy.energy_cases import metered
-from tests.simulator.random_jobs import dust_s, rows_of, told
 from tests.simulator.tasks.task_cases import replay_tasks
 from tests.simulator.tasks.test_task_properties import last_seen
 

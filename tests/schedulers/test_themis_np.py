@@ -21,7 +21,7 @@ class Checked:
         self._durations_s = [outcome.duration_s for outcome in workload.outcomes]
         self._filter = filter
         self.auctions = 0
-        self.lane, self.key = self._policy.lane, self._policy.key
+        self.key = self._policy.key
 
     def decide(self, view):
         decision = self._policy.decide(view)

@@ -11,15 +11,6 @@ def jobs_of(rows):
     return [Job(i, str(i), pool, float(at), gpus) for i, (pool, at, gpus) in enumerate(rows)]
 
 
-@given(ROWS, st.integers(-5, 60), st.integers(0, 30))
-def test_counts_and_loads_equal_plain_sums(rows, after, length):
-    arrivals, inside = Arrivals(jobs_of(rows)), [r for r in rows if after < r[1] <= after + length]
-    for pool in "pqx":
-        mine = [gpus for name, _, gpus in inside if name == pool]
-        assert arrivals.count_between(pool, after, after + length) == len(mine)
-        assert arrivals.gpus_between(pool, after, after + length) == sum(mine)
-
-
 @given(ROWS, st.integers(-5, 60), st.integers(1, 10), st.integers(1, 6))
 def test_the_sliding_maximum_equals_plain_windows(rows, now, window, windows):
     arrivals = Arrivals(jobs_of(rows))

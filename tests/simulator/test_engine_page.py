@@ -10,4 +10,5 @@ def test_the_page_of_the_engine_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     exec("\n".join(blocks), {})
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["[ 60.  90. 100.]", "60.0", "[ 60.  90. 100.] 6.0", "[100.0, 200.0, 300.0]"]
+    forks = ["[ 60.  90. 100.]", "60.0", "[ 60.  90. 100.] 6.0", "[100.0, 200.0, 300.0]"]
+    assert lines == [*forks, "[95. 35. 16.]", "True"]

@@ -1,12 +1,17 @@
 """Copies of runs: in truth they end as the run itself, in what is believed as that says; neither moves the other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Trigger
+from jobcast.domain.successions import Succession
 from jobcast.domain.training import Regime, Training
+from jobcast.pipelines.completion import Watcher, believed_now, completions
+from jobcast.pipelines.recording import Recording
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
@@ -76,11 +81,32 @@ def tasks(policy):
     return Simulation(workload.whole(), rule, law=Tasks(workload))
 
 
+def closed():
+    """Six jobs, of which each awaits the one before it."""
+    jobs = [Job(at, f"{at}", "p", 10.0 * at, 1 + at % 2) for at in range(6)]
+    successions = {f"{at}": Succession((f"{at - 1}",), 5.0) for at in range(1, 6)}
+    workload = Workload(jobs, [Outcome(50.0 + at) for at in range(6)], [Pool("p", 2)], successions=successions)
+    return Simulation(workload, make_policy("fcfs"))
+
+
+def regimes_of_epochs():
+    """Training jobs that count epochs, and change their batch sizes on the way."""
+    cluster = energy_cases.cluster_of((4, (0.0, 420.0)))
+    rows = [energy_cases.EnergyJob(100.0 * at, 9e9, 1.0, 11.0, ((60.0,),)) for at in range(6)]
+    world = energy_cases.workload_of(energy_cases.jobs_of(*rows), cluster)
+    jobs = [replace(job, training=TRAINING) for job in world.workload.jobs]
+    outcomes = [Outcome(265.0, REGIMES) for _ in jobs]
+    workload = replace(world.workload, jobs=jobs, outcomes=outcomes)
+    return Simulation(workload, make_policy("las"), law=world.law(snapshot_epochs=None))
+
+
 RUNS = {
     **{name: lambda name=name: gangs(name) for name in ("fcfs", "ssf", "sia", "mmfs", "sia_preempt", "themis_np")},
     **{f"training {name}": lambda name=name: gangs(name, True) for name in ("las", "srpt", "gandiva_fair")},
     "elastic": elastic,
     "epochs": epochs,
+    "epochs with regimes": regimes_of_epochs,
+    "closed loop": closed,
     "goodput": goodput,
     **{name: lambda name=name: tasks(name) for name in ("mlf_h", "tiresias", "gandiva")},
 }
@@ -148,3 +174,80 @@ def test_every_policy_of_tasks_can_be_copied():
         if name not in ("mlf_rl", "device_rl"):
             run = tasks(name).run(120.0)
             assert run.fork().run().over
+
+
+def test_in_a_copy_of_what_is_believed_nobody_follows_those_who_end():
+    run = closed().run(0.0)
+    fork = run.fork(lambda job: 500.0).run()
+    assert len(fork.jobs) == 1
+    assert fork.end_s(0) == 500.0
+    assert len(run.run().jobs) == 6
+
+
+def test_believed_jobs_stay_at_the_batch_sizes_that_they_have():
+    for run in (gangs("las", True).run(100.0), regimes_of_epochs().run(200.0)):
+        for known in run.fork(lambda job: 500.0).law.regimes.values():
+            assert len(known.true) == len(known.ends) == len(known.shown) + 1
+
+
+def test_believed_jobs_that_scale_stay_in_their_phase():
+    run = goodput().run(120.0)
+    law = run.fork(lambda job: 0.0).law
+    for seq in run.cluster.active:
+        last = law.works[seq].phases[-1]
+        assert last.until == run.law.works[seq].phases[-1].until
+        assert last.goodput == run.law.works[seq].phases[run.law.phase[seq]].goodput
+
+
+def test_believed_metrics_go_straight_to_what_is_forecast_of_their_ends():
+    run = tasks("mlf_h").run(200.0)
+    state, told = run.law.state, run.law.world.metric.copy()
+    seq = next(iter(run.cluster.active))
+    state.final_mean[seq] = 2.0
+    fork = run.fork(lambda job: 0.0)
+    seen, believed = int(state.epoch[seq]), fork.law.world.metric[seq]
+    count = int(fork.law.world.epochs[seq])
+    assert believed[seen] == told[seq, seen]
+    assert believed[count] == 2.0
+    assert np.diff(believed[seen : count + 1]) == pytest.approx(np.diff(believed[seen : count + 1])[0])
+    assert np.array_equal(run.law.world.metric, told, equal_nan=True)
+
+
+def test_time_passes_in_which_nothing_happens():
+    run = gangs("fcfs").wait(70.0)
+    assert (run.now_s, run.cluster.now_s) == (70.0, 70.0)
+    assert run.law.service(run, run.jobs[0]).run_s == 65.0  # the start took 5 s
+    assert repr(told(run.run())) == repr(told(gangs("fcfs").run()))
+
+
+class Counting(Watcher):
+    """Keeps what it was shown."""
+
+    def __init__(self):
+        self.seen = []
+
+    def watch(self, run):
+        """The instant."""
+        self.seen.append(run.now_s)
+
+
+def test_who_watches_is_shown_all_instants_and_no_copy_of_what_is_believed():
+    watch = Counting()
+    run = gangs("fcfs")
+    run = Simulation(run.workload, run.policy, run.source, meters=[watch])
+    run.run(100.0)
+    assert watch.seen == [0.0, 40.0, 80.0]
+    assert not run.fork(lambda job: 1.0).run().meters
+    assert watch.seen == [0.0, 40.0, 80.0]
+    copy = run.fork()
+    assert copy.run().meters[0].seen[:3] == watch.seen
+    assert len(watch.seen) == 3
+
+
+def test_what_a_copy_asks_is_not_kept():
+    run = gangs("ssf")
+    source = Recording(Oracle(run.workload))
+    run = Simulation(run.workload, make_policy("ssf", source, {}), source).run(100.0)
+    rows = len(source.of_jobs.rows)
+    completions(run, list(run.cluster.active), believed_now(run))
+    assert len(source.of_jobs.rows) == rows > 0

@@ -16,8 +16,7 @@ from jobcast.domain.training import Regime, Training
 from jobcast.schedulers.gandiva_fair import GandivaFair
 from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.packing import first_fit
-from jobcast.simulator.gavel_accordion import CRITICAL
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import CRITICAL, StepRates, gavel_rounds
 from jobcast.simulator.workload import Workload
 from jobcast.traces.throughputs import SAMPLES
 

@@ -13,7 +13,7 @@ from jobcast.domain.bad_answers import ARRIVALS, DURATIONS, LOADS, BadAnswerErro
 from jobcast.domain.errors import ConfigError, RegistryError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.policies import POOLS
-from jobcast.schedulers.registry import find_policy, make_local, make_policy, names_of
+from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
 from jobcast.simulator.guard import REST_STEPS, STEP_S, STRIKES, GuardedForecasts, Nobody
@@ -90,7 +90,7 @@ def workload_of(policy):
 def run(policy, source):
     """Starts and ends by job."""
     workload = workload_of(policy)
-    rule = make_local("sia", source, {}) if policy == LOCAL else make_policy(policy, source, {})
+    rule = make_policy("sia", source, cells={}) if policy == LOCAL else make_policy(policy, source, {})
     log = replay(workload, rule, source)
     return log.start_s.tolist(), log.end_s.tolist()
 

@@ -12,11 +12,11 @@ from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.successions import Succession
 from jobcast.domain.training import Regime, Training
-from jobcast.simulator.accounting import cost_of_spans
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.meters import EnergyMeter, Timed
 from jobcast.simulator.workload import Workload
+from papers.andreas.accounting import cost_of_spans
 from tests.simulator.energy.energy_cases import cluster_of
 
 WATTS = (50.0, 100.0, 150.0, 200.0, 250.0)

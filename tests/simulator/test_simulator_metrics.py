@@ -12,7 +12,6 @@ from jobcast.simulator.metrics import (
     SLOWED_TOLERANCE_S,
     against,
     figures,
-    pool_summaries,
     same_jobs,
     utilization_over_time,
 )
@@ -71,21 +70,6 @@ def test_jobs_that_never_ran_are_left_out_of_times():
     found = figures(make_log([(0, 0, 10, 2, 0), (0, np.nan, 10, 2, 0)]))
     assert (found["jobs"], found["mean_jct_s"], found["makespan_s"]) == (2, 10, 10)
     assert isnan(figures(LOG, warmup_until_s=1e9)["mean_jct_s"])
-
-
-def test_pools_by_hand():
-    found = pool_summaries(LOG)
-    assert list(found) == ["p", "q"]
-    assert found["q"] == {
-        "jobs": 1,
-        "mean_jct_s": 30,
-        "p50_jct_s": 30,
-        "p99_jct_s": 30,
-        "mean_wait_s": 0,
-        "mean_start_wait_s": 0,
-        "utilization": pytest.approx(30 / (2 * 40)),
-    }
-    assert found["p"]["utilization"] == pytest.approx(76 / (4 * 40))
 
 
 def test_against_baseline_by_hand():

@@ -25,7 +25,6 @@ def test_quotas_in_force(tmp_path):
     assert table.at(DAY_S - 1) == table.at(0.0)
     assert table.at(DAY_S) == [Pool("a", 8), Pool("b", 4)]
     assert table.at(2 * DAY_S) == [Pool("a", 16), Pool("b", 4), Pool("c", 1)]
-    assert table.changes_s == [DAY_S, 2 * DAY_S]
 
 
 def test_without_from_quotas_hold_always(tmp_path):

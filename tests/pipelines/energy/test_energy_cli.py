@@ -215,7 +215,6 @@ def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
         (("--forecasts", "bayes"), "--forecasts bayes: forecasts no seconds an epoch"),
         (("--forecasts", "noisy:2"), "noisy takes a probability"),
         (("--forecasts", "registry"), "epoch-time"),
-        (("--predict",), "--predict: completion times are forecast for elastic policies, not andreas"),
         (("--from", "2030-01-01"), "no job was submitted in"),
     ],
 )

@@ -170,3 +170,32 @@ def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
     rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
     assert dict(rows.select("job_id", "answer").iter_rows()) == {"a": 1000.0, "c": 500.0, "b": 300.0}
     assert rows["answer"].to_list() == rows["truth"].to_list()
+
+
+@pytest.mark.parametrize("policy", [policy for policy in KINDS if policy != "allox"])
+def test_completions_are_forecast_and_nothing_else_is_another(shell, words, policy):
+    """Copies of the run leave no trace in it, in its forecasts of jobs, or in its figures."""
+    asked = [word for word in words(policy) if word != "--predict"]
+    asked += ["--forecasts", "oracle"] if policy in ("fcfs", "las") else []
+    bare = shell.json(*asked, "--out", "bare.csv")
+    told = shell.json(*asked, "--predict", "--out", "told.csv")
+    rows = pl.read_csv("told.csv")
+    assert rows["predicted_jct_s"].is_not_null().all()
+    assert (rows["predicted_jct_s"] > 0.0).all()
+    assert rows.drop("predicted_jct_s", "predicted_end_time").equals(pl.read_csv("bare.csv"))
+    errors = 100.0 * (rows["end_time"] - rows["predicted_end_time"]).abs() / rows["predicted_jct_s"]
+    assert told["pred_err_mean_pct"] == pytest.approx(errors.mean(), abs=1e-3)
+    apart = (*TIMED, "forecasts", "future", "configuration")
+    assert {name: told[name] for name in bare if name not in apart} == {
+        name: one for name, one in bare.items() if name not in apart
+    }
+    answers = [Path(f"{name}.csv.run/job_forecasts.parquet") for name in ("bare", "told")]
+    assert answers[0].exists() == answers[1].exists()
+    if answers[0].exists():
+        assert pl.read_parquet(answers[0]).equals(pl.read_parquet(answers[1]))
+
+
+def test_a_mechanism_that_cannot_be_copied_says_so(shell, words):
+    answer = shell(*words("allox"), "--predict")
+    assert answer.code == 2
+    assert "no completions are forecast under mechanism=gavel; leave it out" in answer.err

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from jobcast.models.scheduling.policy import picks_of
+from jobcast.pipelines.learning_to_schedule.picking import FEATURES
 from jobcast.pipelines.learning_to_schedule.policy_gradient import advantages, earned, improve
-from jobcast.pipelines.learning_to_schedule.rollouts import FEATURES, Rollout
+from jobcast.pipelines.learning_to_schedule.rollouts import Rollout
 
 BETAS = (1.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -70,6 +70,7 @@ def test_device_rl_reads_completion_times_alone(tmp_path):
     assert policy_of(trained.predictor).name == "device_rl"
 
 
+@pytest.mark.slow
 def test_weights_of_the_reward_are_searched_where_that_is_asked_for(tmp_path):
     trained = train_scheduler("mlf-policy", WORKLOAD, tmp_path, settings=replace(SHORT, iterations=1, tune=1))
     assert len(trained.tried) == 1 + 5

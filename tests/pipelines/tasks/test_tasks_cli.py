@@ -110,7 +110,6 @@ def test_a_window_and_a_limit(shell, words):
         (("--set", "alpha=2"), "policy mlf_h: setting alpha must be a number from 0 to 1, got 2"),
         (("--set", "nosuch=2"), "policy mlf_h: setting nosuch: not known"),
         (("--set", "round_s=0"), "setting round_s must be a positive number of seconds, got 0"),
-        (("--predict",), "completion times are forecast for elastic policies, not mlf_h"),
         (("--warmup", "100"), "leaves no job to count"),
     ],
 )

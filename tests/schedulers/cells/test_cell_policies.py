@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,46 +7,63 @@ from hypothesis import strategies as st
 from jobcast.domain.cells import Cell
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.schedulers.cells.buddy import sizes_of
-from jobcast.schedulers.cells.fcfs import CellFcfs
-from jobcast.schedulers.cells.hived import CellHived
-from jobcast.schedulers.cells.sia import CellSia
-from jobcast.schedulers.registry import make_local
+from jobcast.schedulers.registry import local_policies, make_policy
 from jobcast.simulator.forecasts import Conservative, Oracle, Random
 
 MINUTE_S = 60.0
+
+
+def on_cells(name, source=None, **settings):
+    return make_policy(name, source, settings, cells={})
+
+
 HORIZONS_MIN = (4.0, 15.0)  # short, so that small workloads have jobs of every bin
 SEEDS = st.integers(0, 10**6)
 
 
-@pytest.mark.parametrize("apart", ["cell", "buddy", "none"])
-@given(seed=SEEDS)
-@settings(max_examples=60, deadline=None)
-def test_exact_forecasts_slow_nobody(drawn, placed_run, apart, seed):
+@pytest.mark.parametrize("policy", ["sia", "sia_risk"])
+@given(seed=SEEDS, draws=st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_exact_forecasts_slow_nobody(drawn, placed_run, policy, seed, draws):
     """No job waits for fragmentation, or anything else, that private servers would not have caused."""
     workload = drawn(seed)
-    base, _ = placed_run(workload, CellFcfs())
+    base, _ = placed_run(workload, on_cells("fcfs"))
     oracle = Oracle(workload, HORIZONS_MIN)
-    found, _ = placed_run(workload, CellSia(oracle, apart=apart), oracle)
+    found, _ = placed_run(workload, on_cells(policy, oracle, **told(policy, draws)), oracle)
     assert all(found[job] <= base[job] for job in base)
 
 
+def told(policy, draws):
+    """Settings under which exact forecasts slow nobody."""
+    if policy == "sia_risk":
+        return {"budget_min": 0.0}
+    return {
+        "apart": draws.choice(("cell", "buddy", "none")),
+        "order": draws.choice(("share", "submission", "shortest", "narrow")),
+        "slack": draws.choice((0.0, 0.0, 0.25)),
+        "windows_min": draws.choice((HORIZONS_MIN, HORIZONS_MIN[:1], HORIZONS_MIN[1:])),
+    }
+
+
+@pytest.mark.parametrize("policy", ["sia", "sia_risk"])
 @given(seed=SEEDS)
 @settings(max_examples=30, deadline=None)
-def test_conservative_forecasts_give_fcfs(drawn, placed_run, seed):
+def test_conservative_forecasts_give_fcfs(drawn, placed_run, policy, seed):
     workload = drawn(seed)
     source = Conservative(workload, HORIZONS_MIN)
-    assert placed_run(workload, CellSia(source), source)[0] == placed_run(workload, CellFcfs())[0]
+    found, _ = placed_run(workload, on_cells(policy, source), source)
+    assert found == placed_run(workload, on_cells("fcfs"))[0]
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "sia", "hived", "sia follow=false"])
+@pytest.mark.parametrize("policy", [*local_policies(), "sia follow=false", "ssf backfill=true", "mmfs strict=true"])
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_jobs_lie_together(drawn, placed_run, policy, seed):
     """Under wrong forecasts too, and widths that are no powers of two; the engine refuses cells that are taken."""
     workload = drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16))
     source = Random(workload, seed, horizons_min=HORIZONS_MIN)
-    name, _, told = policy.partition(" follow=")
-    made = make_local(name, source, {"follow": told} if told else {})
+    name, *words = policy.split(" ")
+    made = on_cells(name, source, **dict(word.split("=") for word in words))
     _, starts = placed_run(workload, made, source)
     assert len(starts) == len(workload.jobs)
     for start in starts:
@@ -53,10 +72,22 @@ def test_jobs_lie_together(drawn, placed_run, policy, seed):
         assert len({cell.server for cell in start.cells}) == len(start.cells) == -(-start.job.gpus // 8)
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "ssf", "sjf", "gssf", "mmfs", "hived", "themis_np"])
+@given(seed=SEEDS)
+@settings(max_examples=10, deadline=None)
+def test_jobs_of_one_gpu_are_never_in_pieces(drawn, placed_run, policy, seed):
+    """Then cells are GPUs, and who starts when is as without locality."""
+    workload = drawn(seed, widths=(1,))
+    source = Oracle(workload, HORIZONS_MIN)
+    found, _ = placed_run(workload, on_cells(policy, source), source)
+    loose = replace(workload, servers=())
+    assert found == placed_run(loose, make_policy(policy, source), source)[0]
+
+
 def test_a_private_server_in_pieces_makes_jobs_wait(on_servers, placed_run):
     # a and c stay in different halves when b ends: 6 GPUs are free, but no 4 of them together
     jobs = [("a", "p", 0, 10, 1), ("b", "p", 0, 5, 4), ("c", "p", 0, 20, 2), ("d", "p", 0, 9, 1), ("e", "p", 1, 1, 8)]
-    found, starts = placed_run(on_servers(jobs, {"p": 8}), CellFcfs())
+    found, starts = placed_run(on_servers(jobs, {"p": 8}), on_cells("fcfs"))
     assert {job: at / MINUTE_S for job, at in found.items()} == {"a": 0, "b": 0, "c": 0, "d": 0, "e": 20}
     assert {start.job.job_id: start.cells for start in starts} == {
         "a": (Cell(0, 0, 1),), "b": (Cell(0, 4, 4),), "c": (Cell(0, 2, 2),), "d": (Cell(0, 1, 1),),
@@ -78,7 +109,7 @@ LENT = [
 def test_how_far_spare_jobs_keep_away(on_servers, placed_run, apart, expected):
     workload = on_servers(LENT, {"p": 8, "q": 8})
     oracle = Oracle(workload, HORIZONS_MIN)
-    found, starts = placed_run(workload, CellSia(oracle, apart=apart), oracle)
+    found, starts = placed_run(workload, on_cells("sia", oracle, apart=apart), oracle)
     assert {job: found[job] / MINUTE_S for job in expected} == expected
     cells = {start.job.job_id: start.cells[0] for start in starts if not start.dedicated}
     if apart == "buddy":
@@ -92,9 +123,9 @@ def test_a_reservation_that_cannot_be_met_stops_lending(on_servers, placed_run):
     jobs = [("a", "q", 0, 30, 8), ("b", "q", 1, 3, 1), ("c", "p", 2, 5, 8)]
     workload = on_servers(jobs, {"p": 8, "q": 8})
     oracle = Oracle(workload, HORIZONS_MIN)
-    found, _ = placed_run(workload, CellSia(oracle), oracle)
+    found, _ = placed_run(workload, on_cells("sia", oracle), oracle)
     assert {job: at / MINUTE_S for job, at in found.items()} == {"a": 0, "b": 7, "c": 2}
-    hived, _ = placed_run(workload, CellHived())
+    hived, _ = placed_run(workload, on_cells("hived"))
     assert {job: at / MINUTE_S for job, at in hived.items()} == {"a": 0, "b": 1, "c": 4}  # reserves nothing
 
 
@@ -105,7 +136,7 @@ def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
     ]  # fmt: skip
     workload = on_servers(jobs, {"p": 8, "q": 8})
     oracle = Oracle(workload, HORIZONS_MIN)
-    found, starts = placed_run(workload, CellSia(oracle), oracle)
+    found, starts = placed_run(workload, on_cells("sia", oracle), oracle)
     assert (found["w"], found["y"], found["z"]) == (60.0, 600.0, 600.0)
     firsts = {start.job.job_id: start.cells[0].first for start in starts}
     assert (firsts["y"], firsts["z"]) == (1, 2)  # w's place is kept until it would have ended
@@ -113,11 +144,11 @@ def test_a_turn_keeps_the_place_of_a_job_that_ran_early(on_servers, placed_run):
 
 def test_settings_and_their_errors(on_servers, placed_run):
     workload = on_servers([("a", "p", 0, 1, 1)], {"p": 8})
-    with pytest.raises(ConfigError, match="policy mmfs knows no locality; choose from fcfs, hived, sia"):
-        make_local("mmfs", None, {})
+    with pytest.raises(ConfigError, match=r"policy milp knows no locality \(it plans GPUs ahead by number"):
+        on_cells("milp", Oracle(workload))
     with pytest.raises(ConfigError, match="sia with locality: setting apart must be cell or buddy or none, got far"):
-        make_local("sia", Oracle(workload), {"apart": "far"})
+        on_cells("sia", Oracle(workload), apart="far")
     with pytest.raises(ConfigError, match="policy sia needs forecasts"):
-        make_local("sia", None, {})
+        on_cells("sia")
     with pytest.raises(PoolsError, match="pool p: its cells have 4 GPUs, its quota is 8"):
-        placed_run(workload, make_local("hived", None, {}, {"p": (4,)}))
+        placed_run(workload, make_policy("hived", cells={"p": (4,)}))

@@ -8,9 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from jobcast.pipelines.completion import AtSubmission
 from jobcast.schedulers.elastic.config import parse_config
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
+from jobcast.simulator.engine import replay
+from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from tests.simulator.elastic.elastic_cases import cluster_of, jobs_of
 
 GPUS = 64
@@ -50,6 +53,21 @@ def policy(name, folder):
         return make_policy({"FIFO": "elastic_fifo", "SRSF": "srsf"}[name])
     told = json.loads((folder / "configs_0e4a51.json").read_text())["PCS_config_0e4a51_bal"]
     return parse_config(told, "bal").policy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AVERAGES)
+def test_copies_of_the_engine_forecast_what_is_forecast_there(name, folder):
+    jobs = first_jobs(folder, JOBS)
+    rule, cluster = policy(name, folder), cluster_of(GPUS)
+    watch = AtSubmission()
+    workload, law = elastic_workload(jobs, jobs.size_s, cluster), Speedup(jobs, jobs.size_s)
+    log = replay(workload, rule, law=law, meters=[watch])
+    twin = replay_elastic(ElasticReplay(jobs, jobs.size_s, cluster, rule), predict=True)
+    assert not watch.failed
+    assert log.columns["predicted_end_s"] == pytest.approx(twin.columns["predicted_end_s"], abs=1e-6, rel=0)
+    measured = pl.read_csv(folder / f"measured_0e4a51_{name}.csv")["predicted_jct_s"].to_numpy()
+    assert log.columns["predicted_end_s"] - log.submit_s == pytest.approx(measured, abs=1e-6, rel=0)
 
 
 @pytest.fixture(scope="module", params=AVERAGES)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.metrics import figures, queued_s
+from tests.contract.random_jobs import check_same
 from tests.simulator.elastic.elastic_cases import Case, cases, cluster_of, jobs_of, policies
-from tests.simulator.random_jobs import check_same
 
 POLICIES = policies()
 FIFO, SRSF = POLICIES["elastic_fifo"], POLICIES["srsf"]

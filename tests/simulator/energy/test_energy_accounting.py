@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S
-from jobcast.simulator.accounting import cost_of_spans, price_seconds
 from jobcast.simulator.log import Spans
 from jobcast.simulator.meters import price_seconds_between
+from papers.andreas.accounting import cost_of_spans, price_seconds
 from tests.simulator.energy.energy_cases import cluster_of, tariff_of
 
 NODE = (0.0, 100.0, 180.0)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import DAY_S, POSTPONED, WATT_SECONDS
-from jobcast.simulator.accounting import cost_of_spans
+from papers.andreas.accounting import cost_of_spans
+from tests.contract.random_jobs import check_same
 from tests.simulator.energy.energy_cases import clusters, energy_jobs, metered, workload_of
 from tests.simulator.energy.energy_policies import COPIED, Chaos
-from tests.simulator.random_jobs import check_same
 
 FEW = settings(max_examples=60)
 CLOCK_DEPENDENT = ("decision_s", "decision_max_s")

@@ -13,7 +13,7 @@ from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Oracle
 from jobcast.simulator.laws.tasks import Tasks
-from tests.simulator.random_jobs import check_same
+from tests.contract.random_jobs import check_same
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, simulation_of, workload_of
 from tests.simulator.tasks.task_policies import Fifo
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, MEMORY, QUEUED
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.random_jobs import check_same
+from tests.contract.random_jobs import check_same
 from tests.simulator.tasks.task_cases import loads_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import COPIED, Chaos, Fifo
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.random_jobs import most_held
+from tests.contract.random_jobs import most_held
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, replay_tasks, simulation_of, workload_of, workloads
 from tests.simulator.tasks.task_policies import Chaos, Script
 from tests.simulator.tasks.test_task_properties import ROUND_S, after

@@ -10,16 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.schedulers.policies import ELASTIC
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.elastic.state import CLOCK, COUNT
 from jobcast.simulator.engine import SAME_S
+from tests.contract.random_jobs import check_same, dust_s, rng_of, rows_of
 from tests.simulator.elastic.elastic_cases import QUEUES, TABLES, WIDTH, Case, cluster_of, jobs_of
-from tests.simulator.random_jobs import check_same, dust_s, rng_of, rows_of, told
 
 SPEED = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0], [1.0, 0.9]])
-FEW, MANY = 2, 125
 MOST_LOOKS = 400
 
 
@@ -173,18 +171,3 @@ class Walk:
         top = np.maximum(rates, self.jobs.speedup.max())  # what a job may get done within the dust of the clock
         dust = top * dust_s(np.array([now_s + passed_s])) + 1e-9 * self.size_s[active]
         assert (np.abs(gained - rates * gets_on_s) <= dust).all(), "work done is not speed over time"
-
-
-@pytest.mark.parametrize("name", names_of(ELASTIC))
-def test_a_few_elastic_workloads(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_elastic(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(ELASTIC))
-def test_many_elastic_workloads(name):
-    for seed in range(FEW, MANY):
-        with told(name, seed):
-            check_elastic(name, seed)

@@ -144,6 +144,11 @@ class Asked:
             "regimes": self._keep_regimes,
         }
 
+    @property
+    def unheard(self) -> Any:
+        """The source itself: what it is asked there is not kept."""
+        return self._source
+
     def bins(self) -> dict[str, int]:
         """The bin forecast for each job by id, the likeliest where only probabilities were asked for."""
         return {job_id: int(told) for job_id, told in self.of_jobs.bins().items()}

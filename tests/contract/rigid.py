@@ -18,14 +18,14 @@ from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
 from jobcast.pipelines.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
-from jobcast.schedulers.policies import GOODPUT, ROUNDS
-from jobcast.schedulers.registry import make_local, make_policy, make_rule, names_of
+from jobcast.schedulers.registry import local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
-from jobcast.simulator.gavel_rounds import StepRates, gavel_rounds
+from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload
-from tests.simulator.random_jobs import (
+from tests.contract.drawn import drawn
+from tests.contract.random_jobs import (
     GPUS,
     Recorder,
     check_capacity,
@@ -36,20 +36,17 @@ from tests.simulator.random_jobs import (
     rng_of,
     rows_of,
     spans_by_job,
-    told,
 )
 
 OVER_POOLS = (
     *("fcfs", "ssf", "sjf", "gssf", "mmfs", "themis_np", "hived", "sia", "sia_vc", "sia_risk", "sia_preempt", "milp"),
-    *("fcfs locality", "hived locality", "sia locality"),
+    *(f"{name} locality" for name in local_policies()),
 )
-BY_ROUNDS = (*names_of(ROUNDS), *(f"{name} gavel" for name in names_of(ROUNDS)))
-NOT_LENT = ("fcfs", "ssf", "sjf", "fcfs locality")
+NOT_LENT = tuple(f"{name}{where}" for name in ("fcfs", "ssf", "sjf") for where in ("", " locality"))
 """Policies under which a pool never holds more than its quota."""
 NOT_SLOWED = {"sia_vc": ("oracle",), "sia": ("oracle", "conservative")}
 """Policies under which, by these forecasts, no job starts later than under fcfs."""
 SERVER_GPUS = 8
-FEW, MANY = 1, {"over pools": 125, "by rounds": 70, "pollux": 150}
 MOST_ROUNDS = 60
 
 
@@ -75,9 +72,12 @@ def settings_of(rng, name):
         "sia": {"tick_s": (60.0, 3600.0), "slack": (0.0, 0.3), "order": ("share", "shortest", "narrow")},
         "sia_risk": {"budget_min": (0.0, 5.0, 1000.0), "relief_min": (1, 4)},
         "sia_preempt": {"resume_s": (0.0, 30.0)},
-        "sia locality": {"apart": ("cell", "buddy", "none"), "follow": (True, False)},
         "milp": {"time_limit_s": (600.0,), "search_tries": (200,)},
-    }.get(name, {})
+    }.get(name.removesuffix(" locality"), {})
+    if name.endswith("locality") and name.startswith("sia"):
+        options = {**options, "follow": (True, False)} | (
+            {"apart": ("cell", "buddy", "none")} if "_" not in name else {}
+        )
     return {key: rng.choice(values) for key, values in options.items() if name == "milp" or rng.random() < 0.5}
 
 
@@ -110,14 +110,13 @@ def pools_case(name, seed, draw=rows_of):
 def run_pools(name, case):
     workload, settings, _, source_of = case
     source, bare = source_of(), name.removesuffix(" locality")
-    make = make_local if workload.servers else make_policy
-    policy = Recorder(make(bare, source, settings))
+    policy = Recorder(make_policy(bare, source, settings, cells={} if workload.servers else None))
     return replay(workload, policy, source), policy
 
 
 def check_pools(name, seed):
-    case = pools_case(name, seed)
-    workload, _, forecasts, _ = case
+    workload, settings, forecasts, source_of = pools_case(name, seed)
+    case = workload, {**drawn(name, seed), **settings}, forecasts, source_of
     (log, policy), (again, _) = run_pools(name, case), run_pools(name, case)
     check_same(log, again)
     check_run(log, workload.jobs, resume_s=workload.resume_s)
@@ -143,21 +142,6 @@ def check_cells(log, workload, decisions):
     for place, held in on_gpu.items():
         begins, ends = np.array(held).T
         assert most_held(begins, ends, np.ones(len(held))) <= 1, f"server, GPU {place} is given twice"
-
-
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_a_few_workloads_over_pools(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_pools(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OVER_POOLS)
-def test_many_workloads_over_pools(name):
-    for seed in range(FEW, MANY["over pools"]):
-        with told(name, seed):
-            check_pools(name, seed)
 
 
 def rounds_case(name, seed, draw=rows_of):
@@ -213,7 +197,7 @@ def training_of(rng, work_s, round_s):
 
 def check_rounds(name, seed):
     workload, settings, nodes, rule, rates = rounds_case(name, seed)
-    policy = name.removesuffix(" gavel")
+    settings, policy = {**drawn(name, seed), **settings}, name.removesuffix(" gavel")
 
     def forecasts():
         return Oracle(workload) if rule == "oracle" else Declared(workload, REGIME_RULES[rule]())
@@ -268,21 +252,6 @@ def check_counted(log, workload):
     assert len(spans) == len(workload.jobs)
 
 
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_a_few_workloads_by_rounds(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_rounds(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BY_ROUNDS)
-def test_many_workloads_by_rounds(name):
-    for seed in range(FEW, MANY["by rounds"]):
-        with told(name, seed):
-            check_rounds(name, seed)
-
-
 def scaling_case(name, seed, draw=rows_of):
     """Jobs of one to three phases, goodput growing less than the GPUs; rounds and restarts."""
     rng = rng_of(name, seed)
@@ -308,7 +277,8 @@ def scaling_case(name, seed, draw=rows_of):
 def check_scaling(name, seed):
     works, gpus, times = scaling_case(name, seed)
     pool = Pool("all", gpus)
-    runs = [replay_goodput(works, make_policy(name, None, times), pool, times["restart_s"]) for _ in range(2)]
+    settings = {**drawn(name, seed), **times}
+    runs = [replay_goodput(works, make_policy(name, None, settings), pool, times["restart_s"]) for _ in range(2)]
     (log, stretches), (again, others) = runs
     assert (log.start_s.tolist(), log.end_s.tolist()) == (again.start_s.tolist(), again.end_s.tolist())
     assert stretches == others
@@ -327,18 +297,3 @@ def check_scaling(name, seed):
             assert one.gpus in inside, "work without GPUs"
             rate = max(phase.goodput[one.gpus - 1] for phase in work.phases)
             assert one.work <= rate * (one.end_s - one.begin_s + dust_s(one.end_s)) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_a_few_workloads_that_scale(name):
-    for seed in range(2):
-        with told(name, seed):
-            check_scaling(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(GOODPUT))
-def test_many_workloads_that_scale(name):
-    for seed in range(2, MANY["pollux"]):
-        with told(name, seed):
-            check_scaling(name, seed)

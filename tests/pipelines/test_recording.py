@@ -5,10 +5,7 @@ import pytest
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.schedulers.registry import make_policy
-from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle, Random
-from jobcast.simulator.recording import (
+from jobcast.pipelines.recording import (
     ARRIVES,
     DURATION,
     EPOCH_TIME,
@@ -22,6 +19,9 @@ from jobcast.simulator.recording import (
     JobAnswers,
     Recording,
 )
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.engine import replay
+from jobcast.simulator.forecasts import Conservative, Oracle, Random
 from jobcast.simulator.workload import Workload
 
 JOBS = [("a1", "a", 100.0, 2), ("a2", "a", 200.0, 1), ("b1", "b", 150.0, 1)]

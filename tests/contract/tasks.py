@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import ALL_ITERATIONS, MEMORY, OPT_STOP, QUEUED, TARGET_ONLY, TaskView
-from jobcast.schedulers.policies import TASKS
-from jobcast.schedulers.registry import make_policy, names_of
+from jobcast.schedulers.registry import make_policy
+from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.metrics import queued_s
-from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
+from tests.contract.drawn import drawn
+from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
+from tests.schedulers.tasks.test_task_network import arrays
 from tests.simulator.tasks.task_cases import TaskJob, checked, cluster_of, jobs_of, loads_of, replay_tasks, workload_of
 from tests.simulator.tasks.task_policies import COPIED
 from tests.simulator.tasks.test_task_properties import last_seen, seconds_of
 
-POLICIES = tuple(name for name in names_of(TASKS) if name not in ("mlf_rl", "device_rl"))
-"""All but those that need learned weights."""
-FEW, MANY = 1, 60
+LEARNED = ("mlf_rl", "device_rl")
+"""Policies of networks, here of random weights, which may leave jobs in the queue for ever."""
 MOST_ROUNDS = 60
 CLOCK_DEPENDENT = ("decision_s",)
 
@@ -40,12 +41,13 @@ class Recorder:
         return decided
 
 
-def case_of(name, seed, draw=rows_of):
-    """A workload and the settings of a run."""
+def case_of(name, seed, draw=rows_of, gangs=False):
+    """A workload and the settings of a run; `gangs` have no more workers than there are GPUs."""
     rng = rng_of(name, seed)
     servers = rng.randint(1, 4)
     gpus = [rng.randint(1, 4) for _ in range(servers)]
-    found = [replace_late(row) for row in draw(rng, 8, most_jobs=8, least_s=1e-9)[:20]]
+    widest = min(8, sum(gpus)) if gangs else 8
+    found = [replace_late(row) for row in draw(rng, widest, most_jobs=8, least_s=1e-9)[:20]]
     found = [row for row in found if row.submit_s <= found[0].submit_s + 1e5]
     rows = [task_job(rng, row) for row in found]
     span_s = sum(row.work_s for row in found) + found[-1].submit_s - found[0].submit_s
@@ -98,7 +100,8 @@ def task_job(rng, row):
 
 def check_tasks(name, seed):
     workload, times = case_of(name, seed)
-    policies = [Recorder(make_policy(name)) for _ in range(2)]
+    learned, settings = networks_of(arrays()) if name in LEARNED else None, drawn(name, seed)
+    policies = [Recorder(make_policy(name, learned, settings)) for _ in range(2)]
     log, again = (replay_tasks(workload, policy, last_seen, **times) for policy in policies)
     check_same(log, again, but=CLOCK_DEPENDENT)
     jobs, seen = workload.jobs, policies[0].seen
@@ -149,18 +152,3 @@ def check_rates(log, seen, round_s):
             else:
                 most = (round_s + dust_s(log.end_s)) / seconds_of(view, gpu_of, job)
                 assert gained <= most * (1 + 1e-9) + 1e-9
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_few_workloads_of_tasks(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_tasks(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", POLICIES)
-def test_many_workloads_of_tasks(name):
-    for seed in range(FEW, MANY):
-        with told(name, seed):
-            check_tasks(name, seed)

@@ -9,14 +9,13 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobcast.schedulers.policies import ENERGY
-from jobcast.schedulers.registry import make_policy, names_of
-from jobcast.simulator.accounting import cost_of_spans
+from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.metrics import tardiness_s
+from papers.andreas.accounting import cost_of_spans
+from tests.contract.drawn import drawn
+from tests.contract.random_jobs import check_same, dust_s, most_held, rng_of, rows_of
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, metered, tariff_of, workload_of
-from tests.simulator.random_jobs import check_same, dust_s, most_held, rng_of, rows_of, told
 
-FEW, MANY = 1, 110
 MOST_PERIODS = 150
 EVENT_DUST_S = 2e-6
 """Events so near to one another are one to the engine, of which the later instant counts."""
@@ -72,6 +71,7 @@ def settings_of(rng, name):
 
 def check_energy(name, seed):
     workload, times, settings = case_of(name, seed)
+    settings = {**drawn(name, seed), **settings}
     (log, meter), (again, _) = (metered(workload, make_policy(name, None, settings), **times) for _ in range(2))
     check_same(log, again, but=CLOCK_DEPENDENT)
     assert np.isfinite(log.end_s).all(), "a job never ended"
@@ -113,18 +113,3 @@ def check_job(log, workload, job, restart_s):
     owed = workload.jobs.epochs[job] + log.columns["lost_epochs"][job]
     assert abs(done - owed) <= dust * len(rows), "epochs done are not those owed"
     assert spans.until_s[rows[-1]] == log.end_s[job]
-
-
-@pytest.mark.parametrize("name", names_of(ENERGY))
-def test_a_few_workloads_with_due_dates(name):
-    for seed in range(FEW):
-        with told(name, seed):
-            check_energy(name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names_of(ENERGY))
-def test_many_workloads_with_due_dates(name):
-    for seed in range(FEW, MANY):
-        with told(name, seed):
-            check_energy(name, seed)

@@ -1,0 +1,246 @@
+"""Cells by turns: a job's place is that of its turn in its pool's private cluster, and cells no turn needs are lent.
+
+SIA, section 5.5, Figures 7 and 8: quotas in cells, reservations as cells given to nobody. With exact coarse forecasts,
+and widths that are powers of two or whole servers, no job starts later than without sharing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+
+import numpy as np
+
+from jobcast.domain.cells import Cell
+from jobcast.domain.jobs import Job
+from jobcast.domain.policy import Decision, PoolView, View
+from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
+from jobcast.schedulers.cells.floor import inside
+from jobcast.schedulers.cells.placer import CellDraft, CellPlacer, Held
+from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
+from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
+from jobcast.schedulers.cells.reservation import Floats, Sizes, may_be_bound, out_of_reach, reserved, reserved_gpus
+from jobcast.schedulers.draft import Draft, Loads
+
+APART = ("cell", "buddy", "none")
+"""What spare jobs keep away from: cells of quotas in which dedicated jobs run, those jobs' own buddies, or neither."""
+Part = tuple[int, Cell, tuple[str, int]]
+"""GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of."""
+
+
+class TurnPlacer(CellPlacer):
+    """Gives jobs their places by turns, and lends what no turn will need in time.
+
+    A job starts on dedicated cells when its turn comes in the schedule that its pool would have without sharing, which
+    is kept along (`PrivateSchedule`), or before that on spare cells, if it ends within a window for which all cells
+    are reserved that pools may need. A pool of which a job is slowed catches up: its jobs that started early are left
+    out of its schedule from then on.
+
+    Parameters
+    ----------
+    given : quotas as cells; pools that are not told are split as `quotas.default_cells` does
+    apart : what spare jobs keep away from, beside cells that may be needed: `buddy` of each dedicated job the buddy of
+        its cell, the whole `cell` of the quota that a dedicated job runs in, or `none`
+    follow : whether a pool whose jobs started early keeps to its private schedule; if not, dedicated jobs alone count
+        against its quota, as in section 5.3: more jobs start early, and some are slowed although forecasts are exact
+
+    Attributes
+    ----------
+    schedules : by pool
+    due : by `seq`, pending jobs whose turn has come, and their places
+    """
+
+    def __init__(self, given: Cells = NO_CELLS, apart: str = "buddy", follow: bool = True) -> None:
+        super().__init__(given)
+        self.apart, self._follow_turns = apart, follow
+        self.schedules: dict[str, PrivateSchedule] = {}
+        self.due: dict[int, tuple[Job, tuple[Cell, ...]]] = {}
+        self._submitted: list[Job] = []
+
+    def submitted(self, job: Job) -> None:
+        """The job joins its pool's private queue."""
+        self._submitted.append(job)
+
+    def draft(self, view: View) -> Draft:
+        """See `draft.Placer`."""
+        self._follow(view)
+        for job in self._submitted:
+            self.schedules[job.pool].submit(job)
+        self._submitted.clear()
+        if not self._follow_turns:
+            self.forget_early(self.schedules)
+        return TurnDraft(view, self)
+
+    def take_turns(self, view: View) -> None:
+        """Jobs whose turn has come and who are pending are due."""
+        for schedule in self.schedules.values():
+            for job, own in schedule.turns(view.now_s):
+                if job.seq in view.active and job.seq not in view.running:
+                    self.due[job.seq] = (job, own)
+
+    def forget_early(self, pools: Iterable[str]) -> bool:
+        """Leave early jobs out of the schedules of some pools; whether there were any."""
+        return sum(self.schedules[pool].forget_early() for pool in pools) > 0
+
+    def _settle(self, pool: str, cells: tuple[int, ...]) -> PrivateCluster:
+        schedule = self.schedules[pool] = PrivateSchedule(cells, self.server_gpus)
+        return schedule.cluster
+
+    def _end(self, held: Held, now_s: float) -> None:
+        self.schedules[held.job.pool].ended(held.job, held.start_s, now_s)
+
+
+class TurnDraft(CellDraft):
+    """A draft in which quotas are taken by turns, and cells are lent that are reserved for none."""
+
+    __slots__ = ("_left", "_parts", "_reserved")
+    _placer: TurnPlacer
+
+    def __init__(self, view: View, placer: TurnPlacer) -> None:
+        super().__init__(view, placer)
+        placer.take_turns(view)
+        self._left = dict(placer.due)
+        self._reserved: list[Cell] = []
+        self._parts: list[Part] = []
+
+    def due(self) -> Iterable[tuple[PoolView, Job]]:
+        """Jobs whose turn has come, the first of each pool, each once; more where a pool that is behind catches up."""
+        while (not self._left or self.free <= 0) and self._catch_up():
+            pass
+        firsts: dict[str, Job] = {}
+        for seq in sorted(self._left) if self.free > 0 else ():
+            firsts.setdefault(self._left[seq][0].pool, self._left[seq][0])
+        return [(self._view.pools[pool], job) for pool, job in firsts.items()]
+
+    def _catch_up(self) -> bool:
+        placer = self._placer
+        behind = placer.forget_early(sorted({job.pool for job, _ in placer.due.values()}))
+        if behind:
+            placer.take_turns(self._view)
+            self._left = dict(placer.due)
+        return behind
+
+    def dedicate(self, job: Job) -> bool:
+        """Start a job that is due in its place, or where spare ones leave it room; whether there was any."""
+        _, own = self._left.pop(job.seq)
+        there = job.gpus <= self.free and (self._bind(job, own) or self._squeeze_in(job))
+        if there:
+            del self._placer.due[job.seq]
+        return there
+
+    def _squeeze_in(self, job: Job) -> bool:
+        """Start a job that spare ones keep from its place: elsewhere in its quota, beside them, or anywhere idle."""
+        schedule = self._placer.schedules[job.pool]
+        for own in schedule.cluster.places(job):
+            if self._bind(job, own, crowded=True):
+                schedule.move(job, own)
+                return True
+        return self._bind(job, schedule.cluster.cells[job.seq], crowded=True) or self.start(job)
+
+    def pledged(self, slack: float = 0.0) -> float:
+        """Nothing before the cells are looked for."""
+        return 0.0
+
+    def usable(self, loads: Loads, most: float = inf) -> float:
+        """Width of the widest job that may be lent cells for a window, 0 where a reservation cannot be met."""
+        floor = self._placer.floor
+        kept = floor.reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
+        if kept is None:
+            return 0.0
+        self._reserved, self._parts = kept, self._idle_parts(loads)
+        room = floor.free.widest(self._placer.server_gpus)
+        floor.clear(kept)
+        return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
+
+    def lend(self, job: Job) -> bool:
+        """Start a job of at most the width that is usable: in the smallest part that holds it, else on free blocks."""
+        floor, sizes = self._placer.floor, self._sizes(job)
+        part = next((part for part in self._parts if part[0] >= sum(sizes)), None)
+        if part is None:
+            floor.hold(self._reserved)
+            cells, within = floor.to_lend(sizes), None
+            floor.clear(self._reserved)
+        else:
+            _, cell, within = part
+            cells = (Cell(cell.server, cell.first, sizes[0]),)
+        self._lend(job, cells, within=within)
+        self._placer.schedules[job.pool].started_early(job)
+        self._placer.due.pop(job.seq, None)
+        return True
+
+    def decision(self, wake_s: float = inf) -> Decision:
+        """The starts; asked again at the next turn that no event brings, if not before."""
+        return super().decision(min([wake_s, *(schedule.next_s for schedule in self._placer.schedules.values())]))
+
+    def _needs(self, pool: PoolView, loads: Loads) -> list[int]:
+        """ReserveResourcesForFuture, Figure 8: GPUs of the cells of a quota that may have to be bound."""
+        needed, sizes, queued_gpus = self._unbound(pool)
+        if not needed and not sizes:
+            return []
+        future_gpus = loads[pool.name]
+        return reserved(needed, sizes, queued_gpus + future_gpus, self.pending_gpus(pool) + future_gpus)
+
+    def _unbound(self, pool: PoolView) -> tuple[list[int], Sizes, int]:
+        """`may_be_bound`, and GPUs of the jobs whose turn is to come."""
+        placer, tree = self._placer, self._placer.own[pool.name].tree
+        unbound = [own for own in range(len(tree.roots)) if placer.floor.base(pool.name, own) is None]
+        due = {cell.server for job, own in placer.due.values() if job.pool == pool.name for cell in own}
+        return *may_be_bound(tree, unbound, due), placer.schedules[pool.name].queued_gpus
+
+    def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
+        """See `Draft.claims`: in GPUs of cells that may have to be bound."""
+        needed, sizes, queued_gpus = self._unbound(pool)
+        pending = self.pending_gpus(pool)
+        most = float(sum(needed) + sum(gpus * count for gpus, count, _ in sizes))
+        now = reserved_gpus(needed, sizes, np.array(float(queued_gpus)), np.array(pending)).item()
+        return now, most, reserved_gpus(needed, sizes, queued_gpus + loads, pending + loads) - now
+
+    def left(self) -> tuple[int, Sequence[int]]:
+        """See `Draft.left`: in whole blocks, each as large as the largest cell that may have to be bound."""
+        floor, server_gpus = self._placer.floor, self._placer.server_gpus
+        unbound = (self._unbound(pool) for pool in self._view.pools.values())
+        block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)
+        free = [cell.gpus for cell in floor.free.blocks(1)]
+        pieces = max((gpus for gpus in free if gpus < block), default=0)
+        costs = [0] * (pieces + 1)
+        for width in range(pieces + 1, floor.free.widest(server_gpus) + 1):
+            costs.append(-(-sum(sizes_of(width, server_gpus)) // block) * block)
+        return sum(gpus for gpus in free if gpus >= block), costs
+
+    def _idle_parts(self, loads: Loads) -> list[Part]:
+        """Idle parts of bound cells that no turn comes to in the window, smaller ones first."""
+        found: list[Part] = []
+        for pool in self._view.pools.values() if self._placer.apart != "cell" else ():
+            avoid = self._avoided(pool.name)
+            for place in self._out_of_reach(pool, loads):
+                base = self._placer.floor.base(pool.name, place.server)
+                if base is not None and not any(_covers(buddy, place) for buddy in avoid):
+                    idle = _idle(self._placer.floor.idle, inside(base, place))
+                    found += ((cell.gpus, cell, (pool.name, place.server)) for cell in idle)
+        return sorted(found)
+
+    def _avoided(self, pool: str) -> list[Cell]:
+        """Buddies of dedicated jobs in their pool's quota."""
+        if self._placer.apart == "none":
+            return []
+        cluster, held = self._placer.own[pool], self._placer.held
+        cells = (cell for seq, own in cluster.cells.items() if seq in held and held[seq].own for cell in own)
+        return [buddy_of(cell) for cell in cells if cell.gpus < cluster.tree.roots[cell.server]]
+
+    def _out_of_reach(self, pool: PoolView, loads: Loads) -> Iterator[Cell]:
+        schedule, future_gpus = self._placer.schedules[pool.name], loads[pool.name]
+        starts = self.pending_gpus(pool) + future_gpus > 0
+        yield from out_of_reach(schedule.cluster.tree, schedule.queued_gpus + future_gpus if starts else 0.0)
+        yield from schedule.idle_until(self._view.now_s + loads.horizon_s, self._view.now_s, self._view.running)
+
+
+def _covers(cell: Cell, place: Cell) -> bool:
+    return cell.server == place.server and cell.first <= place.first < cell.first + cell.gpus
+
+
+def _idle(tree: Buddies, cell: Cell) -> Iterator[Cell]:
+    """The idle parts of a cell, as large as they are."""
+    if tree.is_free(cell):
+        yield cell
+    elif cell.gpus > 1:
+        half = cell.gpus // 2
+        yield from _idle(tree, Cell(cell.server, cell.first, half))
+        yield from _idle(tree, Cell(cell.server, cell.first + half, half))

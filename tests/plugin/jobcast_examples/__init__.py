@@ -1,0 +1,1 @@
+"""A policy of each kind, as small as they can be."""

@@ -1,0 +1,93 @@
+"""Runs that begin amid things: cut anywhere, and rebuilt from what is known there, a run goes on as it would have."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError, DecisionError
+from jobcast.domain.goodput import Phase
+from jobcast.domain.jobs import Job, Outcome, Pool
+from jobcast.domain.policy import Grant
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.elastic.run import ElasticCluster
+from jobcast.simulator.engine import Simulation, Stand
+from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.laws.goodput import Goodput, ScalableWork
+from jobcast.simulator.laws.speedup import Speedup, elastic_workload
+from jobcast.simulator.workload import Workload
+from tests.simulator.elastic import elastic_cases
+from tests.simulator.test_forks import tasks
+
+ROWS = [("pq"[at % 2], 40.0 * at, 100.0 + 37.0 * (at % 5), 1 + at % 3) for at in range(14)]
+SIZES = [(10.0 * at, 50.0 + 30.0 * (at % 4), 8, 0, at % 4) for at in range(12)]
+
+
+def rigid(policy, rows):
+    """A run of some rows, whose names stay those that they have among all."""
+    jobs = [Job(0, f"{at:02}", pool, submit_s, gpus) for at, (pool, submit_s, _, gpus) in rows]
+    workload = Workload(jobs, [Outcome(row[2]) for _, row in rows], [Pool("p", 3), Pool("q", 3)])
+    source = Oracle(workload)
+    return Simulation(workload, make_policy(policy, source, {}), source)
+
+
+def elastic(policy, rows):
+    """The same of elastic jobs with stages."""
+    jobs, cluster = elastic_cases.jobs_of([row for _, row in rows]), ElasticCluster(np.array([8.0]))
+    law = Speedup(jobs, jobs.size_s)
+    return Simulation(elastic_workload(jobs, jobs.size_s, cluster), elastic_cases.policies()[policy], law=law)
+
+
+def rebuilt(run, make, policy, rows, at_s):
+    """The run begun anew at an instant from who is there, what they did and hold; and where its jobs are in the old."""
+    left = [at for at in range(len(rows)) if np.isnan(run.end_s(at))]
+    known = {}
+    for seq, held in run.cluster.running.items():
+        known[left.index(seq)] = Stand(run.law.done(seq, at_s), held.grant, held.start_s)
+    for seq in run.cluster.active:
+        if seq not in run.cluster.running:
+            known[left.index(seq)] = Stand(run.law.done(seq, at_s))
+    return make(policy, [(at, rows[at]) for at in left]).begin(at_s, known), left
+
+
+@pytest.mark.parametrize(
+    ("make", "policy", "rows"),
+    [
+        *((rigid, policy, ROWS) for policy in ("fcfs", "ssf", "mmfs", "sia")),
+        *((elastic, policy, SIZES) for policy in ("srsf", "elastic_fifo")),
+    ],
+)
+@pytest.mark.parametrize("at_s", [45.0, 130.0, 290.0])
+def test_a_run_that_is_cut_and_rebuilt_goes_on_the_same(make, policy, rows, at_s):
+    run = make(policy, list(enumerate(rows))).wait(at_s)
+    again, left = rebuilt(run, make, policy, rows, at_s)
+    assert [again.end_s(seq) for seq in range(len(left))] == [pytest.approx(np.nan, nan_ok=True)] * len(left)
+    again.run()
+    run.run()
+    assert [again.end_s(seq) for seq in range(len(left))] == pytest.approx([run.end_s(seq) for seq in left], abs=1e-6)
+
+
+def test_what_is_held_since_when_is_known():
+    again = rigid("fcfs", [(0, ROWS[0]), (1, ROWS[1])]).begin(60.0, {0: Stand(55.0, Grant(1), 5.0)})
+    assert (again.cluster.running[0].start_s, again.held_s(0)) == (5.0, 55.0)
+    assert again.run().end_s(0) == 60.0 + 100.0 - 55.0
+    assert again.end_s(1) == 60.0 + 137.0  # waited since 40 s, starts as soon as the policy is asked
+
+
+def test_jobs_that_scale_are_in_the_phase_of_their_work():
+    works = [ScalableWork(0.0, 1, (Phase(100.0, (1.0, 1.8), (8, 16)), Phase(300.0, (2.0, 3.7), (16, 32))))] * 2
+    jobs = [Job(at, f"{at}", "all", 0.0, 1, preemptible=True) for at in range(2)]
+    workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [Pool("all", 2)])
+    run = Simulation(workload, make_policy("pollux"), law=Goodput(works))
+    run.begin(50.0, {0: Stand(140.0, Grant(1)), 1: Stand(120.0)})
+    assert run.law.next_s() == 50.0 + 160.0 / 2.0
+    assert [run.law.phase[seq] for seq in range(2)] == [1, 1]
+    assert run.run().over
+
+
+def test_what_cannot_be_is_refused():
+    run = rigid("fcfs", [(0, ROWS[0]), (1, ROWS[1])])
+    with pytest.raises(DecisionError, match="cannot change job 01: it is submitted only at 40"):
+        run.begin(10.0, {1: Stand()})
+    with pytest.raises(DecisionError, match="cannot start job 00: it needs 1 GPUs, it is given 2"):
+        rigid("fcfs", [(0, ROWS[0])]).begin(10.0, {0: Stand(1.0, Grant(2))})
+    with pytest.raises(ConfigError, match="jobs of tasks begin in an empty cluster"):
+        tasks("mlf_h").begin(10.0, {0: Stand(1.0)})
