@@ -56,7 +56,7 @@ def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLik
     -------
     (T, H, F) float64, F = len(load_feature_names()).
     """
-    from jobcast.features.load_kernels import past_loads
+    from jobcast.features.kernels import past_loads
 
     ticks, horizons = (np.ascontiguousarray(values, np.float64) for values in (ticks_s, horizons_s))
     arrivals = (np.ascontiguousarray(values, np.float64) for values in (history.arrival_s, history.arrival_gpus))

@@ -109,22 +109,6 @@ class Limits:
         return self.initial if self.unit is None else self.unit
 
 
-def best_goodput(
-    throughput: Throughput, limits: Limits, noise: float, most_gpus: int, gpus_per_node: int = GPUS_PER_NODE
-) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Goodput, useful samples a second, and the batch size that reaches it, by GPUs from one on. Pollux.
-
-    Parameters
-    ----------
-    throughput : fitted
-    limits : batch sizes to choose from
-    noise : gradient noise scale, samples
-    most_gpus : to look at; fewer are returned where even the smallest batch a GPU is too large for more
-    gpus_per_node : jobs are packed on as few nodes as hold them
-    """
-    return _best(_candidates(throughput, limits, most_gpus, gpus_per_node), limits, noise)
-
-
 def _candidates(throughput: Throughput, limits: Limits, most_gpus: int, gpus_per_node: int) -> tuple[Floats, Floats]:
     """(n_gpus, BATCHES) batch sizes by GPUs from one on, and samples a second at them, 0 where there are fewer."""
     reach = min(most_gpus, limits.largest // limits.least_local)

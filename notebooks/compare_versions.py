@@ -81,8 +81,8 @@ from jobcast.pipelines.times import iso
 from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.wording import between, duration, number, percent, share, signed
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
-from jobcast.traces.curves import cdf
 from jobcast.traces.describe import describe
+from jobcast.traces.figures import cdf
 from jobcast.traces.history import pool_histories
 
 if not HOME:

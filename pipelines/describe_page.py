@@ -18,7 +18,7 @@ from jobcast.pipelines.page import Drawing, Table, in_terminal, render
 from jobcast.pipelines.plots_trace import trace_plots
 from jobcast.pipelines.times import iso
 from jobcast.pipelines.wording import UNKNOWN, counted, duration, number, share
-from jobcast.traces.rhythm import CLOCKWORK
+from jobcast.traces.figures import CLOCKWORK
 
 Row = Mapping[str, Any]
 """Figures of a pool, as `traces.figures.Figures` in JSON."""

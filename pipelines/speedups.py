@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, TrainingError
-from jobcast.models.step_demand import (
+from jobcast.models.demand import (
     FITS,
     default_batch_size,
     fit_steps,

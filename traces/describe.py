@@ -1,4 +1,7 @@
-"""A trace's character, pool by pool and in all: the figures by which SIA, section 2, describes its workloads."""
+"""A trace's character, pool by pool and in all: the figures by which SIA, section 2, describes its workloads.
+
+Who and what the jobs are of: users, tags, states, kinds of GPU, by jobs and by work.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,28 +9,84 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.domain.memory import need_memory
-from jobcast.traces.curves import Curve, cdf
 from jobcast.traces.figures import (
     HOUR_S,
+    QUIET_WEEKS,
     UNKNOWN,
+    Curve,
     Figures,
     JobColumns,
+    Weeks,
     against_quota,
+    busy_gpus,
+    cdf,
     closed_loop,
     figures_of,
+    hour_of_week,
     mean_loop,
+    weeks_of,
 )
 from jobcast.traces.history import rows_by_pool
-from jobcast.traces.occupancy import busy_gpus
 from jobcast.traces.outliers import SPANS, YEAR_S
-from jobcast.traces.rhythm import QUIET_WEEKS, Weeks, hour_of_week, weeks_of
-from jobcast.traces.shares import Shares, shares_of
 from jobcast.traces.table import Floats, Source, Trace
+
+GROUPS = ("user", "tag", "state", "gpu_type", "model")
+MOST = 10
+"""So many of a kind are named."""
+UNTOLD = "(not told)"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Jobs and GPU-hours of one user, tag, state, ..."""
+
+    name: str
+    jobs: int
+    gpu_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Those with most GPU-hours of one kind, and what is left for the others.
+
+    Attributes
+    ----------
+    count : how many there are
+    top : the busiest, by GPU-hours
+    others : all the others together, None where there are none
+    """
+
+    count: int
+    top: tuple[Share, ...]
+    others: Share | None
+
+
+def shares_of(trace: Trace) -> Mapping[str, Shares]:
+    """Shares by each of `GROUPS` that the trace tells; jobs that do not tell it count together as one."""
+    hours = pl.Series("gpu_hours", trace.gpu_time_s / HOUR_S)
+    told = [name for name in GROUPS if name in trace.jobs.columns and trace.jobs[name].null_count() < len(trace)]
+    return {name: _shares(trace.jobs[name], hours) for name in told}
+
+
+def _shares(values: pl.Series, hours: pl.Series) -> Shares:
+    table = (
+        pl.DataFrame({"name": values.cast(pl.String).fill_null(UNTOLD), "gpu_hours": hours})
+        .group_by("name", maintain_order=True)
+        .agg(pl.len().alias("jobs"), pl.col("gpu_hours").sum())
+        .sort(["gpu_hours", "jobs", "name"], descending=[True, True, False])
+        .select("name", "jobs", "gpu_hours")
+    )
+    top = tuple(Share(*row) for row in table.head(MOST).iter_rows())
+    rest = table.slice(MOST)
+    others = Share("others", int(rest["jobs"].sum()), float(rest["gpu_hours"].sum())) if rest.height else None
+    return Shares(table.height, top, others)
+
 
 HOUR_BYTES, WEEK_BYTES, HOURS_A_WEEK = 24, 200, 168
 """An hour of a pool: quota, GPUs at work, their quotient; a week: two numbers, in Python and as JSON."""

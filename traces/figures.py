@@ -1,4 +1,11 @@
-"""Figures of the jobs of a pool, or of a whole trace: SIA, section 2."""
+"""Figures of the jobs of a pool, or of a whole trace: SIA, section 2.
+
+Empirical distribution functions, thinned to what a plot can show.
+
+GPUs at work and GPUs arriving over time, from columns of job times.
+
+When jobs come: week by week, hour of the week by hour of the week, and pools that run like clockwork.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,16 +15,193 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.traces.occupancy import largest_burst, share_followed, share_followed_at_random
-from jobcast.traces.rhythm import clockwork
 from jobcast.traces.table import Floats
+
+MOST_POINTS = 200
+"""Steps of half a percent: finer than a plot shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a distribution function: a share `y` of the values is at most `x`, both ascending."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+def cdf(values: Floats) -> Curve:
+    """Empirical distribution function of the finite values, at most `MOST_POINTS` points of it.
+
+    >>> cdf(np.array([3.0, 1.0, np.nan]))
+    Curve(x=(1.0, 3.0), y=(0.5, 1.0))
+    """
+    known = np.sort(values[np.isfinite(values)])
+    if not len(known):
+        return Curve((), ())
+    points = min(len(known), MOST_POINTS)
+    rank = -(-np.arange(1, points + 1) * len(known) // points)
+    return Curve(tuple(known[rank - 1].tolist()), tuple((rank / len(known)).tolist()))
+
+
+def busy_gpus(start_s: Floats, end_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
+    """Mean number of GPUs at work between consecutive edges, shape (n_edges - 1,).
+
+    Parameters
+    ----------
+    start_s, end_s, gpus : (n_jobs,) when jobs ran, in seconds, and their widths, in any order; infinite: not yet
+    edges_s : (n_edges,) ascending instants
+
+    >>> start_s, end_s, gpus = np.array([0.0, 50.0]), np.array([100.0, 150.0]), np.array([2.0, 4.0])
+    >>> busy_gpus(start_s, end_s, gpus, np.array([0.0, 100.0, 200.0]))
+    array([4., 2.])
+    """
+    done = _work_since(start_s, gpus, edges_s) - _work_since(end_s, gpus, edges_s)
+    return np.diff(done) / np.diff(edges_s)
+
+
+def largest_burst(arrival_s: Floats, gpus: Floats, window_s: float) -> float:
+    """Most GPUs that arrive within any `window_s` seconds, both ends included.
+
+    >>> largest_burst(np.array([0.0, 200.0, 400.0]), np.array([1.0, 2.0, 4.0]), 300.0)
+    6.0
+    """
+    total = np.concatenate(([0.0], np.cumsum(gpus)))
+    after = np.searchsorted(arrival_s, arrival_s + window_s, side="right")
+    return float(np.max(total[after] - total[:-1], initial=0.0))
+
+
+def share_followed(instant_s: Floats, arrival_s: Floats, window_s: float) -> float:
+    """Share of instants t with an arrival in (t, t + window_s]; NaN without instants.
+
+    >>> share_followed(np.array([0.0, 100.0]), np.array([50.0]), 60.0)
+    0.5
+    """
+    if not len(instant_s):
+        return float("nan")
+    after = np.searchsorted(arrival_s, instant_s + window_s, side="right")
+    return float(np.mean(after > np.searchsorted(arrival_s, instant_s, side="right")))
+
+
+def share_followed_at_random(arrival_s: Floats, window_s: float) -> float:
+    """Probability of an arrival in (t, t + window_s] for t uniform between the first and the last arrival.
+
+    Exact: of each gap between arrivals, the last `window_s` seconds are followed by one. NaN without a gap.
+
+    >>> share_followed_at_random(np.array([0.0, 100.0, 110.0]), 45.0)
+    0.5
+    """
+    gaps_s = np.diff(arrival_s)
+    span_s = float(gaps_s.sum())
+    return float(np.minimum(gaps_s, window_s).sum()) / span_s if span_s else float("nan")
+
+
+def _work_since(since_s: Floats, gpus: Floats, edges_s: Floats) -> Floats:
+    """GPU-seconds done up to each edge by jobs that began at `since_s` and never ended."""
+    order = np.argsort(since_s, kind="stable")[: np.isfinite(since_s).sum()]
+    ahead_s = since_s[order] - edges_s[0]
+    count = np.searchsorted(ahead_s, edges_s - edges_s[0], side="right")
+    width = np.concatenate(([0.0], np.cumsum(gpus[order])))[count]
+    begun = np.concatenate(([0.0], np.cumsum(gpus[order] * ahead_s)))[count]
+    done: Floats = width * (edges_s - edges_s[0]) - begun
+    return done
+
+
+HOUR_S, DAY_S, WEEK_S = 3600.0, 86400.0, 604800.0
+FIRST_MONDAY_S = 4 * DAY_S
+"""1970-01-05, the first Monday after the epoch."""
+QUIET_WEEKS = 4
+"""Weeks further than this from any job are not listed: two bursts ten years apart would list five hundred."""
+BAND = 1.1
+"""A narrow band: from a gap to a tenth more."""
+LEAST_GAP_S = 60.0
+"""Shorter gaps are those within a burst, and clocks of whole seconds repeat them."""
+LEAST_GAPS = 50
+CLOCKWORK = 0.25
+"""A share of gaps in one narrow band that no random arrivals reach: a Poisson process has 3.5 % in its fullest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weeks:
+    """Jobs submitted and their GPU-hours by week (Monday to Sunday, UTC) and pool, without long silences.
+
+    Attributes
+    ----------
+    from_s : beginnings of the weeks within `QUIET_WEEKS` of one with jobs, seconds from the epoch, ascending
+    jobs, gpu_hours : by pool, one number a week
+    """
+
+    from_s: tuple[float, ...]
+    jobs: Mapping[str, tuple[int, ...]]
+    gpu_hours: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Clockwork:
+    """The fullest narrow band of gaps between submissions: where it lies, and the share of all gaps in it."""
+
+    gap_s: float
+    share: float
+
+
+def weeks_of(submit_s: Floats, gpu_time_s: Floats, rows: Mapping[str, NDArray[np.int64]]) -> Weeks:
+    """Jobs and GPU-hours by the week in which they were submitted.
+
+    >>> rows = {"a": np.array([0, 1])}
+    >>> weeks_of(np.array([4 * 86400.0, 11 * 86400.0]), np.array([3600.0, 7200.0]), rows)
+    Weeks(from_s=(345600.0, 950400.0), jobs={'a': (1, 1)}, gpu_hours={'a': (1.0, 2.0)})
+    """
+    week = np.floor((submit_s - FIRST_MONDAY_S) / WEEK_S).astype(np.int64)
+    near = np.unique(np.unique(week)[:, None] + np.arange(-QUIET_WEEKS, QUIET_WEEKS + 1))
+    shown = near[(near >= week[0]) & (near <= week[-1])]
+    place, count = np.searchsorted(shown, week), len(shown)
+    jobs = {name: np.bincount(place[its], minlength=count) for name, its in rows.items()}
+    hours = {name: np.bincount(place[its], gpu_time_s[its] / HOUR_S, count) for name, its in rows.items()}
+    return Weeks(
+        tuple(FIRST_MONDAY_S + WEEK_S * int(number) for number in shown),
+        {name: tuple(counts.tolist()) for name, counts in jobs.items()},
+        {name: tuple(sums.tolist()) for name, sums in hours.items()},
+    )
+
+
+def hour_of_week(submit_s: Floats) -> Floats:
+    """Mean number of jobs submitted in each hour of the week, shape (7, 24), Monday first, UTC.
+
+    The mean is over the times that the hour came between the first and the last submission; NaN where it never did.
+
+    >>> float(hour_of_week(np.array([4 * 86400.0, 4 * 86400.0 + 60, 11 * 86400.0]))[0, 0])
+    1.5
+    """
+    hour = np.floor((submit_s - FIRST_MONDAY_S) / HOUR_S).astype(np.int64)
+    hours = 7 * 24
+    jobs = np.bincount(hour % hours, minlength=hours).astype(np.float64)
+    first, last = int(hour[0]), int(hour[-1])
+    whole, rest = divmod(last - first + 1, hours)
+    came = np.full(hours, float(whole))
+    came[(first + np.arange(rest)) % hours] += 1.0
+    mean: Floats = np.divide(jobs, came, out=np.full(hours, np.nan), where=came > 0)
+    return mean.reshape(7, 24)
+
+
+def clockwork(submit_s: Floats) -> Clockwork:
+    """The fullest narrow band of the gaps of a pool; NaN where it has fewer than `LEAST_GAPS`.
+
+    >>> clockwork(np.arange(100) * 600.0)
+    Clockwork(gap_s=600.0, share=1.0)
+    """
+    gaps_s = np.diff(submit_s)
+    long = np.sort(gaps_s[gaps_s >= LEAST_GAP_S])
+    if len(gaps_s) < LEAST_GAPS or not len(long):
+        return Clockwork(np.nan, np.nan)
+    held = np.searchsorted(long, long * BAND, side="right") - np.arange(len(long))
+    fullest = int(held.argmax())
+    middle = float(np.median(long[fullest : fullest + held[fullest]]))
+    return Clockwork(middle, float(held[fullest]) / len(gaps_s))
+
 
 BURST_S = 300.0
 """Five minutes, the period of SIA, Figure 3b."""
 FOLLOW_S = 300.0
 """How soon after a completion an arrival counts as prompted by it; the least horizon of SIA, section 5.4.1."""
-HOUR_S = 3600.0
-"""Period of SIA, Figure 2."""
 UNKNOWN = math.nan
 QUANTILES = (0.5, 0.9, 0.99)
 

@@ -14,8 +14,9 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
 from jobcast.traces.csv_table import read_csv
-from jobcast.traces.files import PathLike, read_file, replacing
-from jobcast.traces.parquet import read_parquet, write_parquet
+from jobcast.traces.files import PathLike, read_file
+from jobcast.traces.parquet import read_parquet
+from jobcast.traces.plain_tables import write_plain
 from jobcast.traces.table import Floats
 from jobcast.traces.typed import numbers_of
 
@@ -126,9 +127,6 @@ def write_speedups(path: PathLike, models: Sequence[str], speedup: Floats) -> No
 
     Raises ConfigError if it cannot be written.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"{path}: the suffix must be .csv or .parquet; rename the file")
     rows = [
         (model, gpus, float(speedup[row, where, gpus]), locality)
         for row, model in enumerate(models)
@@ -136,9 +134,7 @@ def write_speedups(path: PathLike, models: Sequence[str], speedup: Floats) -> No
         for gpus in range(1 + where, speedup.shape[2])
     ]
     schema = {"model": pl.String, "gpus": pl.Int64, "speedup": pl.Float64, LOCALITY: pl.String}
-    table = pl.DataFrame(rows, schema=schema, orient="row")
-    with replacing(path) as temporary:
-        table.write_csv(temporary) if suffix == ".csv" else write_parquet(table, temporary)
+    write_plain(pl.DataFrame(rows, schema=schema, orient="row"), path)
 
 
 def _table(path: PathLike) -> tuple[pl.DataFrame, Place]:

@@ -12,9 +12,8 @@ from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import Stretches, fit_stretches
 from jobcast.models.curves.forecast import CurveForecast
-from jobcast.models.curves.known_apps import KnownApps, known_apps
 from jobcast.models.curves.milestones import cuts_of, stretch_of
-from jobcast.models.curves.numbers import CurveNumbers
+from jobcast.models.curves.numbers import CurveNumbers, KnownApps, known_apps
 from jobcast.models.curves.prior import CurvePrior
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.traces.learning_curves import LearningCurve
@@ -143,8 +142,8 @@ class AccuracyCurve:
         schedules: Sequence[Sequence[int]],
         apps: Sequence[str],
     ) -> CurveForecast:
-        from jobcast.models.curves.columns import BASE, LEVEL, PER_V
         from jobcast.models.curves.combination import family_weights
+        from jobcast.models.curves.scaling import BASE, LEVEL, PER_V
 
         numbers = self.numbers_
         fits = fit_stretches(stretches, numbers.prior, numbers.rate)

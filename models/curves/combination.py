@@ -14,8 +14,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
-from jobcast.models.curves.columns import ANNEALED, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
-from jobcast.models.curves.scaling import FREE
+from jobcast.models.curves.scaling import ANNEALED, FREE, LEVEL, NOISE_SD, REACHED, RECENT, ROOM, SHARE
 
 njit: Any = numba.njit
 TEMPER = 0.3

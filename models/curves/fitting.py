@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.models.curves.finished import usual_progress
 from jobcast.models.curves.prior import FAMILIES, WIDEST, CurvePrior
-from jobcast.models.curves.shape import usual_progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +78,8 @@ def fit_stretches(stretches: Stretches, prior: CurvePrior, rate: float) -> Fits:
     prior : of the families' parameters
     rate : of usual progress, see `shape`
     """
-    from jobcast.models.curves.columns import SCALE_WIDTH
     from jobcast.models.curves.kernels import STEPS, fit_families
-    from jobcast.models.curves.scaling import MOST_POINTS, scale_prefixes
+    from jobcast.models.curves.scaling import MOST_POINTS, SCALE_WIDTH, scale_prefixes
 
     n, families = len(stretches.seen), len(FAMILIES)
     measured, points = np.empty(n, np.int64), np.empty(n, np.int64)

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.models.curves.columns import BASE, LAST, LENGTH, ORIGIN, PER_V, SHARE
 from jobcast.models.curves.fitting import Fits
-from jobcast.models.curves.known_apps import KnownApps
 from jobcast.models.curves.milestones import Cuts, untold_sd
-from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers
+from jobcast.models.curves.numbers import SPREAD_SHARES, CurveNumbers, KnownApps
 from jobcast.models.curves.prior import NAMES
+from jobcast.models.curves.scaling import BASE, LAST, LENGTH, ORIGIN, PER_V, SHARE
 
 LEVEL = 0.9
 GRID = 65

@@ -1,11 +1,17 @@
-"""CurveNumbers: all that `AccuracyCurve` has learnt, as plain numbers."""
+"""CurveNumbers: all that `AccuracyCurve` has learnt, as plain numbers.
 
-from collections.abc import Mapping
+Applications that were trained before: at another batch size, their curve is much better known.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.models.curves.finished import USUAL_RATE
 from jobcast.models.curves.prior import CurvePrior
-from jobcast.models.curves.shape import USUAL_RATE
 
 ANNEALING = 4.0
 """Standard deviations of noise that annealing gives back, times the root of the share of epochs ahead; a default."""
@@ -93,3 +99,72 @@ class CurveNumbers:
         return cls(
             prior=prior, rate=told["rate"], annealing=told["annealing"], rising=told["rising"], apps=apps, **several
         )
+
+
+PLACES = 101
+"""Of an application's mean curve, at equal shares of the epochs."""
+APP_SD, APP_CURVES = 0.05, 2.0
+"""How far runs of one application are apart before several are seen, as a share of their rise, and its weight."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownApps:
+    """Mean curves of the applications that each of n curves is of.
+
+    Attributes
+    ----------
+    rows : (k,) which of the n are of a known application
+    mean, sd : (k, PLACES) metric of a new run at shares of the epochs
+    last : (k,) the level that the curve has reached
+    """
+
+    rows: Ints
+    mean: Floats
+    sd: Floats
+    last: Floats
+
+    def combined(
+        self, epoch: Floats, metric: Floats, lower: Floats, upper: Floats, seen: Ints, epochs: Ints
+    ) -> tuple[Floats, Floats, Floats]:
+        """Forecasts (n, e) weighted by precision with the application's mean; how far off that is now wears off."""
+        if not len(self.rows):
+            return metric, lower, upper
+        metric, lower, upper = metric.copy(), lower.copy(), upper.copy()
+        places = np.linspace(0.0, 1.0, PLACES)
+        for k, row in enumerate(self.rows):
+            now, share = seen[row] / epochs[row], epoch[row] / epochs[row]
+            off = self.last[k] - np.interp(now, places, self.mean[k])
+            ahead = np.clip((1 - share) / max(1 - now, 1e-9), 0.0, 1.0)
+            expected = np.interp(share, places, self.mean[k]) + off * ahead
+            own = np.interp(share, places, self.sd[k])
+            for sd in (lower, upper):
+                sd[row] = 1 / np.sqrt(sd[row] ** -2.0 + own**-2.0)
+            wide = np.hypot(lower[row], upper[row]) / np.sqrt(2)
+            trust = np.clip(wide**2 / own**2, 0.0, 1.0)
+            metric[row] += trust * (expected - metric[row])
+        return metric, lower, upper
+
+
+def known_apps(apps: Sequence[str], last: Floats, known: Mapping[str, AppCurve]) -> KnownApps:
+    """What is known of the applications of n curves, whose levels are `last` (n,)."""
+    rows = [row for row, app in enumerate(apps) if app in known]
+    mean = np.array([known[apps[row]].mean for row in rows]).reshape(len(rows), PLACES)
+    sd = np.array([known[apps[row]].sd for row in rows]).reshape(len(rows), PLACES)
+    return KnownApps(np.array(rows, np.int64), mean, sd, np.asarray(last)[rows])
+
+
+def app_curve(direction: float, shares: Sequence[Floats], metrics: Sequence[Floats]) -> AppCurve:
+    """Mean of an application's whole curves, and how far a new one may be off it.
+
+    Parameters
+    ----------
+    direction : 1 where its metric rises, -1 where it falls
+    shares, metrics : of each run, shares of its epochs and the metric at these
+    """
+    places = np.linspace(0.0, 1.0, PLACES)
+    found = np.array([np.interp(places, share, metric) for share, metric in zip(shares, metrics, strict=True)])
+    mean, rise = found.mean(axis=0), float(np.mean([np.ptp(metric) for metric in metrics]))
+    runs = len(found)
+    variance = ((found - mean) ** 2).sum(axis=0) + APP_CURVES * (APP_SD * rise) ** 2
+    sd = np.sqrt(variance / max(runs - 1 + APP_CURVES, 1.0) * (1 + 1 / runs))
+    return AppCurve(direction, runs, tuple(mean.tolist()), tuple(np.maximum(sd, 1e-9).tolist()))

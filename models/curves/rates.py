@@ -18,8 +18,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
-from jobcast.models.curves.columns import CENTER, LEVEL
-from jobcast.models.curves.scaling import FREE, MISFIT
+from jobcast.models.curves.scaling import CENTER, FREE, LEVEL, MISFIT
 
 njit: Any = numba.njit
 RATES, WIDEST_FACTOR = 15, 6.0

@@ -3,6 +3,8 @@
 A stretch of training is a whole run, or what lies between two cuts of its learning rate. Its time p runs from 0 at the
 first value that was measured in it to 1 at its last epoch; families see x = 1 + 100 p. Its metric is scaled so that the
 first value is v = 1 and the last is expected at v = 2.
+
+Columns of what is known of a curve once it is scaled; see `scaling`.
 """
 
 import math
@@ -13,21 +15,14 @@ import numpy as np
 from numba import types
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.models.curves.columns import (
-    ANNEALED,
-    BASE,
-    CENTER,
-    LAST,
-    LENGTH,
-    LEVEL,
-    NOISE_SD,
-    ORIGIN,
-    PER_V,
-    REACHED,
-    RECENT,
-    ROOM,
-    SHARE,
-)
+
+BASE, PER_V, NOISE_SD, LAST, LEVEL, REACHED, SHARE, ANNEALED, ORIGIN, LENGTH, ROOM, RECENT, CENTER = range(13)
+"""Columns of what is known of a curve: metric at v = 0, metric per v (signed), standard deviation of noise in v, last
+value seen; level in v, mean progress that was expected there, p of the last value; noise in v if annealing may give it
+back; epoch - 1 at p = 0, epochs to p = 1; way from the level to the bound in v; values that the level is the
+mean of, and mean p of these."""
+SCALE_WIDTH = 13
+
 
 njit: Any = numba.njit
 MOST_POINTS = 16

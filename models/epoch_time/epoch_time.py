@@ -10,10 +10,19 @@ import polars as pl
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
-from jobcast.models.epoch_time.fitting import Fit, fit_points, forecast_log
-from jobcast.models.epoch_time.jobs import DEFAULT_PLAN, SPREADS, ProfiledJob, jobs_of, places_of
-from jobcast.models.epoch_time.learning import NORMAL_90, Tick, learn_prior, likelier, mape, trials, widening
-from jobcast.models.epoch_time.prior import Residual, StepPrior
+from jobcast.models.epoch_time.fitting import (
+    NORMAL_90,
+    Fit,
+    Tick,
+    fit_points,
+    forecast_log,
+    learn_prior,
+    likelier,
+    mape,
+    trials,
+    widening,
+)
+from jobcast.models.epoch_time.jobs import DEFAULT_PLAN, SPREADS, ProfiledJob, Residual, StepPrior, jobs_of, places_of
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.traces.profiles import PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
 

@@ -14,8 +14,7 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.features.feature_sets import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.models import scores
-from jobcast.models.evaluation.arrival_intervals import DayDraws
-from jobcast.models.evaluation.intervals import DRAWS, duration_groups
+from jobcast.models.evaluation.intervals import DRAWS, DayDraws, duration_groups
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
 TREES = 100

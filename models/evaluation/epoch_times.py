@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.fitting import forecast_log
+from jobcast.models.epoch_time.fitting import NORMAL_90, forecast_log
 from jobcast.models.epoch_time.jobs import MOST_POINTS, Places, ProfiledJob, draw_points, pick_points
-from jobcast.models.epoch_time.learning import NORMAL_90
 
 Rows = NDArray[np.intp]
 ENDS = (0.05, 0.95)

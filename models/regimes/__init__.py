@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from jobcast.models.regimes.prior import RegimePrior, RunTime
-from jobcast.models.regimes.rules import Greedy, Restatement, StandardBayes
-from jobcast.models.regimes.trajectories import ADAPTATIONS, Adaptation
+from jobcast.models.regimes.trajectories import ADAPTATIONS, Adaptation, Greedy, Restatement, StandardBayes
 
 __all__ = [
     "ADAPTATIONS",

@@ -16,8 +16,7 @@ from jobcast.domain.forecasts import RegimeForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.regimes.prior import RegimePrior
-from jobcast.models.regimes.rules import Restatement, training_of
-from jobcast.models.regimes.trajectories import epochs_left
+from jobcast.models.regimes.trajectories import Restatement, epochs_left, training_of
 
 if TYPE_CHECKING:
     import pandas as pd

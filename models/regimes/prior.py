@@ -10,13 +10,21 @@ from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.metadata import read_metadata, write_metadata
-from jobcast.models.regimes.ahead import MOST_AHEAD, Prior, mean_regimes, shortest, time_nodes
-from jobcast.models.regimes.calibration import ALL, OPEN, calibrated, stated
+from jobcast.models.regimes.ahead import (
+    ALL,
+    MOST_AHEAD,
+    OPEN,
+    Prior,
+    calibrated,
+    mean_regimes,
+    shortest,
+    stated,
+    time_nodes,
+)
 from jobcast.models.regimes.finished import Finished, Key
 from jobcast.models.regimes.learning import STEPS, learn
 from jobcast.models.regimes.numbers import Numbers, numbers_for, numbers_of
-from jobcast.models.regimes.rules import training_of
-from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, whole
+from jobcast.models.regimes.trajectories import ADAPTATIONS, UNKNOWN, Adaptation, sizes_ahead, training_of, whole
 
 LEVEL = 0.9
 MOST_REMEMBERED = 4096
@@ -115,12 +123,6 @@ class RegimePrior:
         mean = training.run_time_s(mean_regimes(training, progress, prior, ahead))
         low, high = shortest(*time_nodes(training, progress, prior, ahead), stated(level, self.levels_))
         return RunTime(mean, min(low, mean), max(high, mean))
-
-    def total_time(self, job: Job, progress: Progress, level: float = LEVEL) -> RunTime:
-        """Seconds of progress from a job's beginning to its end."""
-        spent = training_of(job).run_time_s(progress.regimes)
-        left = self.remaining_time(job, progress, level)
-        return RunTime(spent + left.mean_s, spent + left.low_s, spent + left.high_s)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""

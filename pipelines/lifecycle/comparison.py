@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.models.evaluation.arrival_intervals import DayDraws
-from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, Interval
+from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, DayDraws, Interval
 from jobcast.pipelines.lifecycle.rows import Blocks
 from jobcast.pipelines.wording import number, percent, signed
 

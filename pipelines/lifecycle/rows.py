@@ -14,7 +14,7 @@ from jobcast.features.corpus import active_grid, build_corpus
 from jobcast.features.targets import load_within
 from jobcast.models import scores
 from jobcast.models.duration_data import bins_of
-from jobcast.models.evaluation.arrival_intervals import DayDraws
+from jobcast.models.evaluation.intervals import DayDraws
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.scores import Figure

@@ -20,8 +20,17 @@ from jobcast.traces.check import shown_columns
 from jobcast.traces.files import read_file
 from jobcast.traces.goodput_tables import STEP_COLUMNS, read_step_times
 from jobcast.traces.plain_tables import read_plain
-from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, profile_table, read_profiles, write_profiles
-from jobcast.traces.profiles_sqlite import SQLITE_MAGIC, SQLITE_SUFFIXES, merge_sqlite
+from jobcast.traces.profiles import (
+    KEY,
+    PROFILE_COLUMNS,
+    PROFILE_SCHEMA,
+    SQLITE_MAGIC,
+    SQLITE_SUFFIXES,
+    merge_sqlite,
+    profile_table,
+    read_profiles,
+    write_profiles,
+)
 from jobcast.traces.throughputs import SAMPLES, THROUGHPUT_COLUMNS, read_throughputs
 
 

@@ -11,7 +11,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.training import Regime
 from jobcast.models.evaluation.regimes import compare_rules, jittered
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
-from jobcast.models.regimes.calibration import ALL, OPEN
+from jobcast.models.regimes.ahead import ALL, OPEN
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
 from jobcast.pipelines.training_jobs import TABLE_SETTINGS, read_tables

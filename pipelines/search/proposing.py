@@ -130,7 +130,7 @@ def proposer(name: str, dimensions: int, objectives: int, seed: int, start: Floa
     first = _first_points(dimensions, population, seed, start)
     if name in EVOLUTIONS:
         return PymooProposer(name, first, objectives, seed)
-    from jobcast.models.search_samplers import OptunaProposer
+    from jobcast.models.setting_search import OptunaProposer
 
     return OptunaProposer(name.removeprefix(OPTUNA), first, objectives, seed)
 

@@ -5,8 +5,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from jobcast.models import scores
-from jobcast.models.evaluation.arrival_intervals import DayDraws, arrival_intervals
-from jobcast.models.evaluation.intervals import day_block_intervals, day_weights, days_of, sums_by_day
+from jobcast.models.evaluation.intervals import (
+    DayDraws,
+    arrival_intervals,
+    day_block_intervals,
+    day_weights,
+    days_of,
+    sums_by_day,
+)
 
 DAY_S = 86400.0
 

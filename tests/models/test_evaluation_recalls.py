@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from jobcast.models.evaluation.arrivals import distribution, recall_by_pool, recall_per_pool_hour
 from jobcast.models.evaluation.intervals import duration_groups, mean_durations_min
-from jobcast.models.evaluation.recalls import distribution, recall_by_pool, recall_per_pool_hour
 
 
 def test_recall_per_pool_hour_by_hand():

@@ -4,11 +4,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobcast.models.goodput import Limits, Throughput, best_goodput, efficiency, fit_throughput, noise_scale, phases
+from jobcast.models.goodput import Limits, Throughput, efficiency, fit_throughput, noise_scale, phases
 from jobcast.traces.goodput_tables import NoiseCurve, StepTimes, read_noise_curves, read_step_times
 
 KNOWN = Throughput(0.02, 0.001, 0.1, 0.004, 0.03, 0.002, 2.0)
 LIMITS = Limits(initial=64, largest=1024, least_local=16, most_local=256)
+
+
+def best_goodput(throughput, limits, noise, most_gpus):
+    """Goodput and batch sizes at one gradient noise scale: of a curve with a single phase."""
+    variance, square = (1.0, 0.0) if np.isinf(noise) else (noise / limits.unit_size, 1.0)
+    (phase,) = phases(throughput, limits, NoiseCurve(*np.array([[1], [10], [0.5], [square], [variance]])), most_gpus)
+    return phase.goodput, phase.batch_size
 
 
 def test_step_times_by_hand():

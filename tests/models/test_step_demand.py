@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.models.goodput import Throughput
-from jobcast.models.step_demand import (
+from jobcast.models.demand import (
     FITS,
     ThroughputDemand,
     default_batch_size,
@@ -18,6 +17,7 @@ from jobcast.models.step_demand import (
     points_of,
     speedup_curves,
 )
+from jobcast.models.goodput import Throughput
 from jobcast.traces.goodput_tables import StepTimes, read_step_times
 
 TRUE = Throughput(0.02, 0.001, 0.05, 0.004, 0.01, 0.001, 1.5)

@@ -11,7 +11,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.traces.csv_blocks import read_csv_by_blocks, stacked
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import read_file
-from jobcast.traces.narrow import lean_counts, lean_numbers, lean_times
+from jobcast.traces.typed import lean_counts, lean_numbers, lean_times
 
 FIELD = st.text(st.sampled_from('ab,"\n é0'), max_size=5)
 ROWS = st.lists(st.tuples(FIELD, FIELD), max_size=12)

@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
-from jobcast.traces.curves import MOST_POINTS, cdf
-from jobcast.traces.describe import describe
-from jobcast.traces.occupancy import busy_gpus, largest_burst, share_followed, share_followed_at_random
+from jobcast.traces.describe import Share, describe
+from jobcast.traces.figures import (
+    CLOCKWORK,
+    MOST_POINTS,
+    busy_gpus,
+    cdf,
+    clockwork,
+    hour_of_week,
+    largest_burst,
+    share_followed,
+    share_followed_at_random,
+)
 from jobcast.traces.readers import read_trace
-from jobcast.traces.rhythm import CLOCKWORK, clockwork, hour_of_week
-from jobcast.traces.shares import Share
 
 HOUR_S = 3600.0
 

@@ -12,9 +12,7 @@ from scipy import stats
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
-from jobcast.traces.generators.andreas import arrivals_s
-from jobcast.traces.generators.andreas_config import AndreasConfig
-from jobcast.traces.generators.andreas_models import APPLICATIONS, epoch_s
+from jobcast.traces.generators.andreas import APPLICATIONS, AndreasConfig, arrivals_s, epoch_s
 from jobcast.traces.generators.armida import TABLE_V
 from jobcast.traces.generators.settings import known_settings
 

@@ -16,7 +16,7 @@ from jobcast.domain.jobs import Pool
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from jobcast.traces.generators.automl import AutomlConfig, halved
-from jobcast.traces.generators.gavel_elastic import GavelElasticConfig
+from jobcast.traces.generators.gavel import GavelElasticConfig
 from jobcast.traces.generators.philly_elastic import SUBLINEAR, PhillyElasticConfig
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.readers import read_trace

@@ -14,8 +14,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_courses
-from jobcast.traces.generators.gavel import BATCH_SIZES
-from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
+from jobcast.traces.generators.gavel import BATCH_SIZES, GavelConfig, parse_gavel
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.throughputs import TrainingTables, read_courses, read_throughputs, write_courses
 from jobcast.traces.trainings import trainings_of

@@ -6,8 +6,7 @@ from contextlib import closing
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.profiles import profile_table, read_profiles, write_profiles
-from jobcast.traces.profiles_sqlite import merge_sqlite
+from jobcast.traces.profiles import merge_sqlite, profile_table, read_profiles, write_profiles
 
 OLD = [("A", 32, "v100", 1, 10.0), ("A", None, "t4", 1, 30.0)]
 NEW = profile_table([("A", None, "t4", 1, 31.0), ("A", 32, "t4", 1, 29.0)]).frame

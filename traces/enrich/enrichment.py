@@ -19,6 +19,9 @@ from jobcast.traces.enrich.config import EnrichConfig
 from jobcast.traces.enrich.models import MODELS_FILE
 from jobcast.traces.enrich.tables import (
     dataset_table,
+    enriched_curves,
+    enriched_tasks,
+    job_curves,
     noise_table,
     profile_rows,
     regime_courses,
@@ -26,7 +29,6 @@ from jobcast.traces.enrich.tables import (
     step_time_table,
     throughput_table,
 )
-from jobcast.traces.enrich.task_tables import enriched_curves, enriched_tasks, job_curves
 from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
 from jobcast.traces.files import replacing
 from jobcast.traces.generators.settings import known_settings

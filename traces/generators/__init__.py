@@ -10,15 +10,29 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.andreas import andreas_notes, andreas_profiles, generate_andreas
-from jobcast.traces.generators.andreas_config import AndreasConfig, ArmidaConfig, parse_andreas, parse_armida
+from jobcast.traces.generators.andreas import (
+    AndreasConfig,
+    ArmidaConfig,
+    andreas_notes,
+    andreas_profiles,
+    generate_andreas,
+    parse_andreas,
+    parse_armida,
+)
 from jobcast.traces.generators.armida import armida_notes, armida_profiles, generate_armida
 from jobcast.traces.generators.automl import AutomlConfig, automl_notes, generate_automl, parse_automl
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
-from jobcast.traces.generators.gavel import gavel_courses, gavel_notes, generate_gavel
-from jobcast.traces.generators.gavel_config import GavelConfig, parse_gavel
-from jobcast.traces.generators.gavel_elastic import GavelElasticConfig, generate_gavel_elastic, parse_gavel_elastic
+from jobcast.traces.generators.gavel import (
+    GavelConfig,
+    GavelElasticConfig,
+    gavel_courses,
+    gavel_notes,
+    generate_gavel,
+    generate_gavel_elastic,
+    parse_gavel,
+    parse_gavel_elastic,
+)
 from jobcast.traces.generators.mlfs import generate_mlfs, mlfs_notes, mlfs_tasks
 from jobcast.traces.generators.mlfs_config import MlfsConfig, parse_mlfs
 from jobcast.traces.generators.philly_elastic import (

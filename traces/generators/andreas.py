@@ -4,19 +4,212 @@ Arrivals have a mixed rate, for which the paper refers to Saxena et al. (Effecti
 Workloads, 2020); here it is a Poisson process whose rate is high and low by turns, given the number of jobs. Stretches
 are as long as makes the offered load: the seconds that all GPUs, each with a job of its own, would work on all jobs,
 over the time that arrivals take.
+
+What may be set of ANDREAS's workloads.
+
+The applications of ANDREAS and how long an epoch of each takes: our assumptions, for the paper prints none.
+
+    epoch_s = serial_s + ceil(samples / b) (step_s + reduce_s (g - 1)) + samples sample_s slower / g
+
+for batches of b samples on g GPUs of one node. What is done once an epoch (evaluation, snapshot) and once a step
+(input, launches of kernels) does not get faster with GPUs, and a step waits for the exchange of gradients, so that
+speedups are below g and grow with the batch. `slower` is 1 on a V100. With the watts assumed of V100 nodes an epoch
+costs the more the more GPUs work on it, as section IV.B supposes.
 """
 
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.hardware import Cluster
+from jobcast.domain.errors import ConfigError, PoolsError
+from jobcast.domain.gpu_types import GPU_TYPES, HOST_W, known_type, linear_power_w
+from jobcast.domain.hardware import Cluster, NodeGroup
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.andreas_config import JOBS_A_NODE, AndreasConfig
-from jobcast.traces.generators.andreas_models import APPLICATIONS, cluster_epoch_s, fastest, profile_table
+from jobcast.traces.cluster_file import read_cluster
+from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+
+FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
+JOBS_A_NODE = 10
+SCENARIOS: Mapping[int, Mapping[str, int]] = {1: {"v100": 2, "t4": 1}, 2: {"v100": 4, "t4": 2}}
+"""GPUs of a node by scenario, and jobs a node: ANDREAS, section V.B."""
+
+
+@dataclass(frozen=True, slots=True)
+class AndreasConfig:
+    """Parameters of the campaign. Nodes, jobs a node and scenarios are those of ANDREAS, section V.B."""
+
+    nodes: int = setting(
+        10, "nodes, the first half with V100, the others with T4 GPUs: 10 to 100 in the paper", 1, 100_000
+    )
+    jobs: int = setting(0, f"number of jobs; 0: {JOBS_A_NODE} a node", 0, 10_000_000)
+    scenario: int = setting(1, "1: two V100 or one T4 a node; 2: four V100 or two T4", 1, 2)
+    cluster: str = setting("", "a cluster file (YAML, or openb's list of nodes as CSV) instead of nodes and scenario")
+    load: float = setting(0.9, "offered load: work of the jobs, each on one GPU, over what the cluster does", 0.01, 100)
+    ratio: float = setting(4.0, "arrivals a second in a high stretch over those in a low one", 1, 1000)
+    stretches: int = setting(6, "stretches of equal length, high and low by turns, high first", 1, 10_000)
+    epochs: tuple[int, ...] = setting((20, 160), "fewest and most epochs of a job, uniform", 1, 100_000)
+    due: tuple[float, ...] = setting((1.2, 3.0), "due dates, as multiples of the fastest run time, uniform", 1, 1000)
+    weights: tuple[int, ...] = setting((1, 5), "least and greatest weight, uniform whole numbers, EUR an hour", 0, 1000)
+    host_w: float = setting(HOST_W, "watts of a node with any GPU in use, beside its GPUs", 0, 100_000)
+    start: datetime = setting(FIRST_INSTANT, "instant at which the first stretch begins")  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        for name in ("epochs", "due", "weights"):
+            pair = getattr(self, name)
+            if len(pair) != 2 or pair[0] > pair[1]:
+                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+
+    def gpu_nodes(self) -> Cluster:
+        """The nodes. Raises ConfigError where `cluster` cannot be read."""
+        if self.cluster:
+            try:
+                return read_cluster(Path(self.cluster))
+            except PoolsError as error:
+                raise ConfigError(f"andreas: cluster: {error}") from None
+        fast = -(-self.nodes // 2)
+        groups: list[NodeGroup] = []
+        for gpu_type, first, count in (("v100", 0, fast), ("t4", fast, self.nodes - fast)):
+            gpus = SCENARIOS[self.scenario][gpu_type]
+            power_w = linear_power_w(gpus, self.host_w, GPU_TYPES[gpu_type].power_w)
+            names = tuple(f"node-{first + at}" for at in range(1, count + 1))
+            groups += [NodeGroup(gpu_type, gpus, power_w, names)] if count else []
+        return Cluster(tuple(groups))
+
+
+@dataclass(frozen=True, slots=True)
+class ArmidaConfig:
+    """Parameters of the validation. ANDREAS, section V.C and Table V."""
+
+    host_w: float = setting(HOST_W, "watts of a node with any GPU in use, beside its GPUs", 0, 100_000)
+    start: datetime = setting(FIRST_INSTANT, "instant at which the first job is submitted")  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def gpu_nodes(self) -> Cluster:
+        """armida-05, -06 and -07. ANDREAS, Table II."""
+        held = (("armida-05", "v100", 1), ("armida-06", "v100", 2), ("armida-07", "t4", 1))
+        return Cluster(
+            tuple(
+                NodeGroup(kind, gpus, linear_power_w(gpus, self.host_w, GPU_TYPES[kind].power_w), (name,))
+                for name, kind, gpus in held
+            )
+        )
+
+
+def parse_andreas(settings: Mapping[str, Setting]) -> AndreasConfig:
+    """Read settings. Raises ConfigError."""
+    return parse_settings(AndreasConfig, settings, "andreas")
+
+
+def parse_armida(settings: Mapping[str, Setting]) -> ArmidaConfig:
+    """Read settings. Raises ConfigError."""
+    return parse_settings(ArmidaConfig, settings, "armida")
+
+
+T4 = "t4"
+
+
+class Application(NamedTuple):
+    """What an application's epochs consist of.
+
+    Attributes
+    ----------
+    samples : an epoch
+    serial_s : once an epoch, seconds
+    step_s : once a step, seconds
+    reduce_s : once a step for each GPU beyond the first, seconds
+    sample_s : computing a sample on a V100, seconds
+    t4_slower : how many times as long a sample takes on a T4
+    batch_sizes : that its jobs use
+    """
+
+    samples: int
+    serial_s: float
+    step_s: float
+    reduce_s: float
+    sample_s: float
+    t4_slower: float
+    batch_sizes: tuple[int, ...]
+
+
+APPLICATIONS: Mapping[str, Application] = MappingProxyType(
+    {
+        "EfficientNet": Application(50_000, 5.5, 0.08, 0.025, 0.66e-3, 3.3, (512, 1024, 2048, 4096)),
+        "ConvNet": Application(60_000, 2.0, 0.06, 0.020, 0.158e-3, 2.7, (1024, 2048, 4096, 8192)),
+        "LSTM-big": Application(100_000, 10.0, 0.30, 0.080, 0.711e-3, 2.3, (1024, 2048, 4096, 8192)),
+        "LSTM-small": Application(100_000, 7.0, 0.10, 0.020, 0.217e-3, 1.9, (1024, 2048, 4096, 8192)),
+    }
+)
+"""Names and largest batch sizes: ANDREAS, Table V; all else is ours, such that Table V's due dates can be met."""
+
+
+def epoch_s(application: Application, batch_size: int, gpu_type: str, gpus: int) -> float:
+    """Seconds of an epoch. Raises ConfigError for a type of GPU of which nothing is assumed.
+
+    >>> round(epoch_s(APPLICATIONS["EfficientNet"], 4096, "v100", 2), 1)
+    23.4
+    """
+    steps = -(-application.samples // batch_size)
+    overhead_s = application.serial_s + steps * (application.step_s + application.reduce_s * (gpus - 1))
+    return overhead_s + application.samples * application.sample_s * slower(application, gpu_type) / gpus
+
+
+def slower(application: Application, gpu_type: str) -> float:
+    """How many times as long a sample takes as on a V100. Raises ConfigError as `epoch_s`."""
+    if gpu_type.lower() == T4:
+        return application.t4_slower
+    known = known_type(gpu_type)
+    if known is None:
+        raise ConfigError(f"andreas: nothing is assumed of GPUs {gpu_type!r}; profile jobs on them instead")
+    return 1.0 / known.speed
+
+
+def profile_table(nodes: Cluster) -> pl.DataFrame:
+    """Seconds of an epoch of every application, batch size, type and number of GPUs that a node has."""
+    rows = [
+        (name, batch_size, gpu_type, gpus, epoch_s(application, batch_size, gpu_type, gpus))
+        for name, application in APPLICATIONS.items()
+        for batch_size in application.batch_sizes
+        for gpu_type, most in nodes.widest.items()
+        for gpus in range(1, most + 1)
+    ]
+    return pl.DataFrame(rows, schema=["model", "batch_size", "gpu_type", "gpus", "epoch_s"], orient="row")
+
+
+class Fastest(NamedTuple):
+    """A job's fastest configuration: GPUs, and seconds of an epoch on them."""
+
+    gpus: int
+    epoch_s: float
+
+
+def fastest(application: Application, batch_size: int, nodes: Cluster) -> Fastest:
+    """Of all nodes; fewer GPUs where two are as fast."""
+    options = [
+        Fastest(gpus, epoch_s(application, batch_size, gpu_type, gpus))
+        for gpu_type, most in nodes.widest.items()
+        for gpus in range(1, most + 1)
+    ]
+    return min(options, key=lambda one: (one.epoch_s, one.gpus))
+
+
+def cluster_epoch_s(application: Application, batch_size: int, nodes: Cluster) -> float:
+    """Seconds in which the whole cluster does one epoch for every epoch's worth of it: each GPU works for itself.
+
+    The inverse of the epochs a second of all GPUs, one job on each.
+    """
+    rate = sum(group.count * group.gpus / epoch_s(application, batch_size, group.gpu_type, 1) for group in nodes.groups)
+    return 1.0 / rate
+
 
 POOL = "andreas"
 MICROSECONDS = 1e6

@@ -6,9 +6,7 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.andreas import jobs_frame
-from jobcast.traces.generators.andreas_config import ArmidaConfig
-from jobcast.traces.generators.andreas_models import APPLICATIONS, fastest, profile_table
+from jobcast.traces.generators.andreas import APPLICATIONS, ArmidaConfig, fastest, jobs_frame, profile_table
 
 POOL = "armida"
 

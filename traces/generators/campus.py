@@ -14,11 +14,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.campus_characters import PoolPlan, plan_pools
-from jobcast.traces.generators.campus_config import DAY_HOURS, DAY_S, HOUR_S, MINUTE_S, CampusConfig
+from jobcast.traces.generators.campus_config import (
+    DAY_HOURS,
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    CampusConfig,
+    Experiment,
+    PoolPlan,
+    draw_durations_s,
+    draw_gpus,
+    plan_pools,
+)
 from jobcast.traces.generators.campus_users import user_name, users_jobs
-from jobcast.traces.generators.campus_work import Experiment, draw_durations_s, draw_gpus
-from jobcast.traces.generators.job_columns import JobColumns, canonical_frame, concat
+from jobcast.traces.generators.elastic import JobColumns, canonical_frame, concat
 from jobcast.traces.generators.settings import Setting, parse_settings
 
 FIRST_NIGHT_H, NIGHT_HOURS = 20.0, 8.0  # nightly timers are set to local hours from 20:00 to 4:00

@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.generators.campus_characters import PoolPlan
-from jobcast.traces.generators.campus_config import DAY_HOURS, DAY_S, HOUR_S, MINUTE_S, CampusConfig
-from jobcast.traces.generators.campus_work import Experiment, draw_durations_s, draw_experiment, draw_gpus
-from jobcast.traces.generators.job_columns import JobColumns
+from jobcast.traces.generators.campus_config import (
+    DAY_HOURS,
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
+    CampusConfig,
+    Experiment,
+    PoolPlan,
+    draw_durations_s,
+    draw_experiment,
+    draw_gpus,
+)
+from jobcast.traces.generators.elastic import JobColumns
 
 WEEKDAYS = 5
 WEEK_DAYS = 7

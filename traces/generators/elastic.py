@@ -1,7 +1,15 @@
-"""What generators of elastic jobs share: arrivals at a rate or to a load, and the canonical table."""
+"""What generators of elastic jobs share: arrivals at a rate or to a load, and the canonical table.
 
-from collections.abc import Mapping
+Jobs as columns on their way from a generator to a trace.
+
+Run times at a width as work on one GPU, by a table of speedups or linearly.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +17,87 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
-from jobcast.traces.generators.job_columns import JobColumns, canonical_frame
+from jobcast.traces.speedups import Speedups, linear_speedups, read_speedups
+
+MICROSECONDS = 1e6
+DURATION_DECIMALS = 3  # milliseconds: finer than any scheduler's clock, and short in a CSV file
+
+
+@dataclass(frozen=True, slots=True)
+class JobColumns:
+    """Jobs of one burst, user, bot or pool, in no particular order.
+
+    Attributes
+    ----------
+    submit_s : (n,) seconds since the start of the trace
+    duration_s, gpus, failed : (n,) run time in seconds, gang width, whether the job crashed
+    pool, user, tag : (n,) text
+    """
+
+    submit_s: NDArray[np.float64]
+    duration_s: NDArray[np.float64]
+    gpus: NDArray[np.int64]
+    failed: NDArray[np.bool_]
+    pool: NDArray[np.str_]
+    user: NDArray[np.str_]
+    tag: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+
+def concat(parts: list[JobColumns]) -> JobColumns:
+    """All jobs of the parts, one part after another; at least one part."""
+    names = [f.name for f in fields(JobColumns)]
+    return JobColumns(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def canonical_frame(jobs: JobColumns, start: datetime) -> pl.DataFrame:
+    """Canonical table: ids are row numbers from 0 in order of submission (ties: the given order), zero-padded."""
+    order = np.argsort(jobs.submit_s, kind="stable")
+    start_us = round(start.timestamp() * MICROSECONDS)
+    submit_us = start_us + np.floor(jobs.submit_s[order] * MICROSECONDS).astype(np.int64)
+    width = len(str(max(len(jobs) - 1, 0)))
+    return pl.DataFrame(
+        {
+            "job_id": [f"{row:0{width}d}" for row in range(len(jobs))],
+            "pool": jobs.pool[order].tolist(),
+            "submit_time": pl.Series(submit_us).cast(pl.Datetime("us", "UTC")),
+            "duration": np.round(jobs.duration_s[order], DURATION_DECIMALS),
+            "gpus": jobs.gpus[order],
+            "user": jobs.user[order].tolist(),
+            "tag": jobs.tag[order].tolist(),
+            "state": np.where(jobs.failed[order], "failed", "completed").tolist(),
+        }
+    )
+
+
+DATA_VARIABLE = "JOBCAST_DATA"
+SPEEDUPS_FILE = Path("pcs", "speedups.csv")
+
+
+def data_speedups() -> str:
+    """PCS's published table under the folder that JOBCAST_DATA names, empty where there is none."""
+    folder = os.environ.get(DATA_VARIABLE)
+    path = Path(folder, SPEEDUPS_FILE) if folder else None
+    return str(path) if path is not None and path.is_file() else ""
+
+
+def speedup_table(path: str, models: Sequence[str], most: NDArray[np.int64]) -> Speedups:
+    """Table of a file, else a linear one for these models up to the widest job. Raises TraceError."""
+    return read_speedups(path) if path else linear_speedups(int(most.max()), models)
+
+
+def widths_speedups(models: Sequence[str], most: NDArray[np.int64], table: Speedups) -> Floats:
+    """(n_jobs,) speedup of each job over one GPU on all its GPUs, packed.
+
+    Raises ConfigError where the table does not know a model.
+    """
+    row = {model: table.row_of(model) for model in dict.fromkeys(models)}
+    rows = np.array([row[model] for model in models])
+    speedups: Floats = table.speedup[rows, 0, np.minimum(most, table.speedup.shape[2] - 1)]
+    return speedups
+
 
 HOUR_S = 3600.0
 LEAST_GPUS = 0

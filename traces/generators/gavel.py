@@ -4,22 +4,153 @@ Section 8.1 asks for run times of 0.2 to 5 hours, and for sizes up to more than 
 have no more than 5 GPU-hours, one of eight no more than 40. Run times win: a size that a job's width cannot reach
 within them is drawn again, so that no job is extra large and all of one GPU are small. GPU-time is log-uniform within a
 size, as Gavel draws run times. (Of the jobs in the published traces, 98 % are small.)
+
+Parameters of Gavel's workload as Shockwave uses it, sections 8.1, 8.4 and 8.5.
+
+PCS's workload 3: Gavel's continuous-multiple with elastic jobs (PCS, section 5.1 and Table 1).
+
+Gavel draws run times of 10^x minutes, x uniform in [1.5, 3] for four jobs in five and in [3, 4] for the others, and
+widths of 1, 2, 4 and 8 GPUs. PCS tells 1 to 8 GPUs a job and 4 jobs an hour, and that its workloads draw service and
+GPUs each from a distribution of its own (appendix A). So the run time drawn is here the service, seconds on one GPU:
+4 jobs an hour then offer 64 GPUs a load of 1.05. With `at_width=true` it is the run time at the job's width, as Gavel
+means it, and the load 1.99 for linear speedups: a queue that never ends.
 """
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.gavel_config import BATCH, RULE, GavelConfig
+from jobcast.traces.generators.elastic import (
+    HOUR_S,
+    JobColumns,
+    canonical_frame,
+    elastic_frame,
+    instants_at_load_s,
+    instants_s,
+    speedup_table,
+    widths_speedups,
+)
 from jobcast.traces.generators.gavel_courses import DOUBLING_EPOCHS, MODES, jittered, planned_course, read_doublings
-from jobcast.traces.generators.job_columns import JobColumns, canonical_frame
+from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.speedups import LINEAR
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import SAMPLES, Starts, Throughputs, TrainingTables, read_datasets, read_throughputs
+from jobcast.traces.throughputs import (
+    REFERENCE_GPU,
+    SAMPLES,
+    Starts,
+    Throughputs,
+    TrainingTables,
+    read_datasets,
+    read_throughputs,
+)
 from jobcast.traces.trainings import trainings_of
 
-HOUR_S = 3600.0
+FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
+SHARES_TOLERANCE = 1e-9
+POISSON, BATCH = "poisson", "batch"
+RULE = "rule"
+SIZES = 4
+"""Small, medium, large, extra large."""
+DATA_VARIABLE = "JOBCAST_DATA"
+THROUGHPUTS_FILE = Path("shockwave", "throughputs_tacc.csv")
+DOUBLINGS_FILE = Path("shockwave", "regimes.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class GavelConfig:
+    """Parameters of the workload; the defaults are those of Shockwave, section 8.1, with 32 GPUs."""
+
+    jobs: int = setting(120, "number of jobs", 1, 1_000_000)
+    gpus: int = setting(32, "GPUs of the cluster", 1, 100_000)
+    start: datetime = setting(FIRST_INSTANT, "instant at which the first job arrives")  # noqa: RUF009
+    arrivals: str = setting(POISSON, f"{POISSON}, or {BATCH}: all at the start")
+    contention: float = setting(3.0, "GPUs that jobs would hold at once if nobody waited / GPUs", 0.01, 1000)
+    interarrival_s: float = setting(0.0, "mean gap between arrivals, seconds; 0: as contention has it", 0, 1e7)
+    shortest_h: float = setting(0.2, "shortest run time, hours", 0.001, 1e5)
+    longest_h: float = setting(5.0, "longest run time, hours", 0.001, 1e5)
+    size_edges_gpu_h: tuple[float, ...] = setting(
+        (0.2, 8.0, 16.0, 72.0), "where small, medium, large, extra large begin, GPU-hours", 0.0001, 1e7
+    )
+    size_shares: tuple[float, ...] = setting((0.72, 0.2, 0.05, 0.03), "share of each size; adds up to 1", 0, 1)
+    widths: tuple[int, ...] = setting((1, 2, 4, 8), "gang widths, GPUs", 1, 100_000)
+    width_shares: tuple[float, ...] = setting((0.6, 0.3, 0.09, 0.01), "share of each width; adds up to 1", 0, 1)
+    mode_shares: tuple[float, ...] = setting((1 / 3, 1 / 3, 1 / 3), f"share of {', '.join(MODES)}; adds up to 1", 0, 1)
+    jitter: float = setting(0.0, "sigma of the lognormal factors on all regimes of a course but its last", 0, 3)
+    throughputs: str = setting("", f"CSV of steps per second; default: {THROUGHPUTS_FILE} under {DATA_VARIABLE}")
+    gpu_type: str = setting(REFERENCE_GPU, "type of GPU in it")
+    datasets: str = setting("", "CSV of samples by model, where they are not Gavel's")
+    gns: str = setting("", f"CSV of doubling epochs, or {RULE}; default: {DOUBLINGS_FILE} under {DATA_VARIABLE}")
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if self.arrivals not in (POISSON, BATCH):
+            raise ValueError(f"arrivals must be {POISSON} or {BATCH}, got {self.arrivals}")
+        if self.shortest_h > self.longest_h:
+            raise ValueError(f"shortest_h must not exceed longest_h, got {self.shortest_h:g} > {self.longest_h:g}")
+        if list(self.size_edges_gpu_h) != sorted(set(self.size_edges_gpu_h)):
+            raise ValueError("size_edges_gpu_h must ascend")
+        for name, count in (
+            ("size_edges_gpu_h", SIZES),
+            ("size_shares", SIZES),
+            ("width_shares", len(self.widths)),
+            ("mode_shares", len(MODES)),
+        ):
+            if len(getattr(self, name)) != count:
+                raise ValueError(f"{name} must hold {count} numbers, got {len(getattr(self, name))}")
+            if name.endswith("_shares") and abs(sum(getattr(self, name)) - 1) > SHARES_TOLERANCE:
+                raise ValueError(f"{name} must add up to 1, got {sum(getattr(self, name)):g}")
+        if max(self.widths) > self.gpus:
+            raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
+        for width, share in zip(self.widths, self.width_shares, strict=True):
+            if share and not sum(self.reachable_shares(width)):
+                raise ValueError(f"no size can be reached by a job of {width} GPUs; change size_shares or longest_h")
+
+    def size_bounds_gpu_h(self, width: int) -> list[tuple[float, float]]:
+        """From and until how many GPU-hours a job of a width has each size, (SIZES,); from >= until: it never has."""
+        low, high = width * self.shortest_h, width * self.longest_h
+        ends = (*self.size_edges_gpu_h[1:], float("inf"))
+        return [(max(begin, low), min(end, high)) for begin, end in zip(self.size_edges_gpu_h, ends, strict=True)]
+
+    def reachable_shares(self, width: int) -> list[float]:
+        """Share of each size, (SIZES,), 0 for those out of a width's reach; not normalised."""
+        bounds = self.size_bounds_gpu_h(width)
+        return [share if begin < end else 0.0 for share, (begin, end) in zip(self.size_shares, bounds, strict=True)]
+
+
+def parse_gavel(settings: Mapping[str, Setting]) -> GavelConfig:
+    """Read settings; files that are not named are looked for under the folder that JOBCAST_DATA names.
+
+    Raises ConfigError, also where no throughputs are found.
+    """
+    chosen = dict(settings)
+    if not str(chosen.get("throughputs", "")):
+        found = _data_file(THROUGHPUTS_FILE)
+        if found is None:
+            raise ConfigError(
+                "gavel: throughputs are needed to tell steps by run times; give --set throughputs=FILE, or point "
+                f"{DATA_VARIABLE} at a folder that holds {THROUGHPUTS_FILE}"
+            )
+        chosen["throughputs"] = found
+    if not str(chosen.get("gns", "")):
+        chosen["gns"] = _data_file(DOUBLINGS_FILE) or RULE
+    return parse_settings(GavelConfig, chosen, "gavel")
+
+
+def _data_file(relative: Path) -> str | None:
+    folder = os.environ.get(DATA_VARIABLE)
+    path = Path(folder, relative) if folder else None
+    return str(path) if path is not None and path.is_file() else None
+
+
 POOL = "gavel"
 BATCH_SIZES: dict[str, tuple[int, ...]] = {
     "ResNet-50": (16, 32, 64, 128),
@@ -139,3 +270,72 @@ def _arrivals_s(gpu_time_s: float, config: GavelConfig, rng: np.random.Generator
     gaps[0] = 0.0
     mean_s = config.interarrival_s or gpu_time_s / config.jobs / (config.contention * config.gpus)
     return np.cumsum(gaps) * (0.0 if config.arrivals == BATCH else mean_s)
+
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class GavelElasticConfig:
+    """Parameters of the workload; the defaults are Gavel's (Narayanan et al., OSDI 2020) and PCS's, section 5.1."""
+
+    jobs: int = setting(1000, "number of jobs", 1, 1_000_000)
+    gpus: int = setting(64, "GPUs of the cluster", 1, 100_000)
+    jobs_per_h: float = setting(4.0, "mean arrivals an hour", 1e-6, 1e6)
+    load: float = setting(0.0, "offered load: sum of services / (span x GPUs); 0: as jobs_per_h has it", 0, 100)
+    start: datetime = setting(FIRST_INSTANT, "instant at which the first job arrives")  # noqa: RUF009
+    short_share: float = setting(0.8, "share of jobs of the short mode", 0, 1)
+    short_low: float = setting(1.5, "short mode from 10^this minutes", -3, 6)
+    short_high: float = setting(3.0, "short mode until 10^this minutes", -3, 6)
+    long_low: float = setting(3.0, "long mode from 10^this minutes", -3, 6)
+    long_high: float = setting(4.0, "long mode until 10^this minutes", -3, 6)
+    widths: tuple[int, ...] = setting((1, 2, 4, 8), "most GPUs of a job", 1, 100_000)
+    width_shares: tuple[float, ...] = setting((0.7, 0.1, 0.15, 0.05), "share of each width; adds up to 1", 0, 1)
+    at_width: bool = setting(False, "run times drawn are those at a job's width, not on one GPU")
+    models: str = setting(LINEAR, "models, between commas, drawn evenly")
+    speedups: str = setting("", "CSV of model, gpus, speedup, for at_width; default: linear")
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        for low, high in (("short_low", "short_high"), ("long_low", "long_high")):
+            if getattr(self, low) > getattr(self, high):
+                raise ValueError(f"{low} must not exceed {high}, got {getattr(self, low):g} > {getattr(self, high):g}")
+        if len(self.widths) != len(self.width_shares):
+            raise ValueError(f"{len(self.widths)} widths need as many width_shares, got {len(self.width_shares)}")
+        if abs(sum(self.width_shares) - 1) > SHARES_TOLERANCE:
+            raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
+        if max(self.widths) > self.gpus:
+            raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
+
+
+def parse_gavel_elastic(settings: Mapping[str, Setting]) -> GavelElasticConfig:
+    """Read settings. Raises ConfigError."""
+    return parse_settings(GavelElasticConfig, settings, "gavel-elastic")
+
+
+def generate_gavel_elastic(config: GavelElasticConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:
+    """Canonical table of one draw, and its one pool. Raises ConfigError and TraceError of the table of speedups.
+
+    Run times, widths, models and arrivals are drawn from streams of their own.
+    """
+    of_time, of_width, of_model, of_arrival = rng.spawn(4)
+    most = of_width.choice(np.asarray(config.widths, dtype=np.int64), config.jobs, p=config.width_shares)
+    names = np.array([name.strip() for name in config.models.split(",")])
+    models = names[of_model.integers(0, len(names), config.jobs)].tolist()
+    service_s = _run_times_s(config, of_time)
+    if config.at_width:
+        service_s = service_s * widths_speedups(models, most, speedup_table(config.speedups, names.tolist(), most))
+    service_s, gaps = np.round(service_s, 3), of_arrival.exponential(size=config.jobs - 1)
+    if config.load:
+        submit_s = instants_at_load_s(gaps, service_s, config.gpus, config.load)
+    else:
+        submit_s = instants_s(gaps, HOUR_S / config.jobs_per_h)
+    return elastic_frame(POOL, config.start, submit_s, service_s, most, {"model": models}), [Pool(POOL, config.gpus)]
+
+
+def _run_times_s(config: GavelElasticConfig, rng: np.random.Generator) -> Floats:
+    short = rng.random(config.jobs) < config.short_share
+    low = np.where(short, config.short_low, config.long_low)
+    high = np.where(short, config.short_high, config.long_high)
+    times: Floats = 10.0 ** rng.uniform(low, high) * MINUTE_S
+    return times

@@ -17,7 +17,7 @@ from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
-from jobcast.traces.generators.job_columns import JobColumns, canonical_frame
+from jobcast.traces.generators.elastic import JobColumns, canonical_frame
 from jobcast.traces.generators.mlfs_config import (
     ALGORITHMS,
     DATA_MB,

@@ -15,9 +15,17 @@ import polars as pl
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.elastic import elastic_frame, instants_at_load_s, instants_s
+from jobcast.traces.generators.elastic import (
+    DATA_VARIABLE,
+    SPEEDUPS_FILE,
+    data_speedups,
+    elastic_frame,
+    instants_at_load_s,
+    instants_s,
+    speedup_table,
+    widths_speedups,
+)
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
-from jobcast.traces.generators.works import DATA_VARIABLE, SPEEDUPS_FILE, data_speedups, speedup_table, widths_speedups
 from jobcast.traces.table import Trace
 
 FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)

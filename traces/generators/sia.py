@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.generators.job_columns import JobColumns, canonical_frame, concat
+from jobcast.traces.generators.elastic import JobColumns, canonical_frame, concat
 from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
 
 DAY_S = 86400.0

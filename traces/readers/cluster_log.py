@@ -12,7 +12,6 @@ from jobcast.domain.errors import ConfigError
 from jobcast.traces.check import Place, require_columns, stacked_place
 from jobcast.traces.csv_blocks import read_csv_by_blocks, stacked
 from jobcast.traces.files import PathLike
-from jobcast.traces.narrow import lean_counts, lean_numbers, lean_times
 from jobcast.traces.readers.reading import (
     NO_DURATION,
     NO_GPUS,
@@ -24,7 +23,7 @@ from jobcast.traces.readers.reading import (
 )
 from jobcast.traces.table import Trace
 from jobcast.traces.times import Clock
-from jobcast.traces.typed import typed_columns
+from jobcast.traces.typed import lean_counts, lean_numbers, lean_times, typed_columns
 
 CPU_JOB = "CPU job (gpu_num 0)"
 _LEAN: dict[str, Callable[[pl.Series], pl.Series]] = {

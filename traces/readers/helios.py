@@ -2,18 +2,104 @@
 
 Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters", SC 2021;
 S-Lab-System-Group/HeliosData. Times are wall-clock times of UTC+8 without an offset; durations are seconds.
+
+Quotas of Helios's virtual clusters: one CSV row a day, one column a virtual cluster, and their total.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from jobcast.domain.errors import ConfigError
-from jobcast.traces.csv_table import header_of
+import polars as pl
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
+from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.narrow import lean_counts
-from jobcast.traces.readers.cluster_log import LogFormat, by_cluster, cluster_named, read_logs
-from jobcast.traces.readers.helios_quotas import is_quotas, read_quotas
+from jobcast.traces.readers.cluster_log import LogFormat, by_cluster, cluster_named, read_logs, within
 from jobcast.traces.readers.reading import Reading, zone_note
-from jobcast.traces.times import Clock
+from jobcast.traces.table import Trace
+from jobcast.traces.times import Clock, read_times
+from jobcast.traces.typed import lean_counts, lean_numbers
+
+DAY, TOTAL = "date", "total"
+
+
+def is_quotas(header: Sequence[str]) -> bool:
+    """Whether a header is that of a table of quotas.
+
+    >>> is_quotas(["date", "vcA", "total"])
+    True
+    """
+    return len(header) > 2 and header[0] == DAY and header[-1] == TOTAL
+
+
+def read_quotas(trace: Trace, files: Mapping[str, PathLike], clusters: int, clock: Clock) -> Reading:
+    """The trace with the quotas that its clusters' tables tell.
+
+    A quota holds from the beginning of its day, in the zone of the log's times; only changes are kept. What the first
+    day tells holds before it too where jobs were submitted earlier. A quota of 0 cannot be told in a pools file: the
+    virtual cluster is there from its first GPU on and keeps its last quota, and a note counts those.
+
+    Raises
+    ------
+    TraceError
+        A table cannot be read, or holds what is no day or no number of GPUs.
+    """
+    quotas: list[Quota] = []
+    gone: list[str] = []
+    first_s = float(trace.submit_s[0])
+    for cluster, path in files.items():
+        days_s, columns = _table(path, clock)
+        for name, gpus in columns.items():
+            pool = within(cluster, name, clusters)
+            quotas += _changes(pool, days_s, gpus, first_s)
+            if gpus[-1] == 0 and any(gpus):
+                gone.append(pool)
+    told = {quota.pool for quota in quotas}
+    notes = [f"quotas of {len(told)} pools told, {len(quotas) - len(told)} changes"]
+    if gone:
+        notes.append(f"pools that end with 0 GPUs keep their last quota: {', '.join(gone)}")
+    return Reading(replace(trace, notes=(*trace.notes, *notes)), PoolsTable(tuple(quotas)) if quotas else None)
+
+
+def _changes(pool: str, days_s: list[float], gpus: list[int], first_s: float) -> list[Quota]:
+    """A pool's quotas at the days on which they change.
+
+    >>> _changes("a", [0.0, 86400.0, 172800.0], [0, 8, 8], 0.0)
+    [Quota(pool='a', gpus=8, from_s=86400.0, cells=())]
+    """
+    changes: list[Quota] = []
+    for day, (day_s, count) in enumerate(zip(days_s, gpus, strict=True)):
+        if count and (not changes or changes[-1].gpus != count):
+            since_s = ALWAYS_S if day == 0 and first_s < day_s else day_s
+            changes.append(Quota(pool, count, since_s))
+    return changes
+
+
+def _table(path: PathLike, clock: Clock) -> tuple[list[float], dict[str, list[int]]]:
+    """Days, as instants ascending, and the GPUs of each virtual cluster on them."""
+    frame, place = read_csv(read_file(path))
+    if frame.is_empty():
+        raise TraceError(f"{os.fspath(path)}: no days, only a header; leave it out or give it whole")
+    days, _ = read_times(frame[DAY], place, clock)
+    place.refuse(days.is_null(), days, "a day is needed", REMEDY)
+    place.refuse(days.is_duplicated(), frame[DAY], "a day is given twice", "keep one row of it")
+    order = days.arg_sort()
+    counts = {name: _counts(frame[name], place).gather(order).to_list() for name in frame.columns[1:-1]}
+    return (days.gather(order).dt.timestamp("us") / 1e6).to_list(), counts
+
+
+def _counts(values: pl.Series, place: Place) -> pl.Series:
+    numbers = lean_numbers(values)
+    if numbers.dtype != pl.Float64:
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+        place.refuse(numbers.is_null() & values.is_not_null(), values, "must be a number of GPUs", REMEDY)
+    bad = ~numbers.is_finite() | (numbers < 0) | (numbers > 2**53)
+    place.refuse(bad, values, "must be a number of GPUs", REMEDY)
+    return numbers.fill_null(0.0).ceil().cast(pl.Int64)
+
 
 HEAD_BYTES = 65536
 ZONE = "Asia/Shanghai"

@@ -2,6 +2,8 @@
 
 Microsoft, 2017 (Jeon et al., USENIX ATC 2019). The flat file, timestamp, duration, num_gpus, cluster, is that of the
 artifact of Pollux (OSDI 2021). In both, times are wall-clock times without an offset; durations are seconds.
+
+Philly's list of machines: CSV, machineId, number of GPUs, single GPU mem ("m31,8, 24GB").
 """
 
 from collections.abc import Sequence
@@ -10,16 +12,41 @@ from dataclasses import replace
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.check import require_columns
+from jobcast.traces.check import REMEDY, require_columns
 from jobcast.traces.columns import COLUMNS
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.philly_log import is_job_log, read_job_log
-from jobcast.traces.readers.philly_machines import is_machine_list, machines_note
 from jobcast.traces.readers.reading import NO_DURATION, NO_GPUS, Reading, Unfit, leave_out, zone_note
 from jobcast.traces.table import Source, Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import typed_columns
+
+MACHINE, GPUS = "machineId", "number of GPUs"
+
+
+def is_machine_list(header: Sequence[str]) -> bool:
+    """Whether a header is that of a list of machines.
+
+    >>> is_machine_list(["machineId", "number of GPUs", "single GPU mem"])
+    True
+    """
+    return {MACHINE, GPUS} <= set(header)
+
+
+def machines_note(file: FileBytes) -> str:
+    """What the list tells: how many machines and GPUs the cluster had in all.
+
+    Raises
+    ------
+    TraceError
+        The file is malformed, or holds what is no number of GPUs.
+    """
+    frame, place = read_csv(file)
+    gpus = frame[GPUS].str.strip_chars().cast(pl.Int64, strict=False)
+    place.refuse(gpus.is_null() | (gpus < 0), frame[GPUS], "must be a whole number of GPUs", REMEDY)
+    return f"{len(gpus):,} machines with {int(gpus.sum()):,} GPUs in all; quotas of virtual clusters are not told"
+
 
 RENAMED = {"timestamp": "submit_time", "duration": "duration", "num_gpus": "gpus", "cluster": "pool"}
 """The flat file's columns and their canonical names; a cluster here is one of Philly's virtual clusters."""

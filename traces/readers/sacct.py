@@ -18,11 +18,9 @@ from jobcast.traces.readers.reading import (
     source_of,
     without_contradictions,
 )
-from jobcast.traces.readers.sacct_ids import numbered_runs
-from jobcast.traces.readers.sacct_jobs import job_rows, need_columns, stacked_tables
+from jobcast.traces.readers.sacct_jobs import job_rows, need_columns, numbered_runs, stacked_tables, unfit_rows
 from jobcast.traces.readers.sacct_pools import is_pools, read_quotas, with_quotas
 from jobcast.traces.readers.sacct_table import header_names, read_pipes
-from jobcast.traces.readers.sacct_unfit import unfit_rows
 from jobcast.traces.table import Trace
 from jobcast.traces.times import Clock
 from jobcast.traces.typed import typed_columns

@@ -1,4 +1,11 @@
-"""Rows of sacct brought to the canonical columns."""
+"""Rows of sacct brought to the canonical columns.
+
+Slurm's names of jobs: steps, array tasks, components of heterogeneous jobs, runs of requeued jobs.
+
+Times and lengths of time as Slurm writes them.
+
+Which rows of sacct are no jobs of a trace, and why.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +15,141 @@ import polars as pl
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import REMEDY, Place, shown_columns, stacked_place
 from jobcast.traces.csv_blocks import stacked
-from jobcast.traces.readers.sacct_ids import is_job_id, is_step
-from jobcast.traces.readers.sacct_lengths import MINUTE_S, elapsed_s, known, times
+from jobcast.traces.readers.reading import Unfit
 from jobcast.traces.readers.sacct_table import PipeTable
 from jobcast.traces.readers.sacct_tres import parse_gres, parse_tres, resource_columns
-from jobcast.traces.readers.sacct_unfit import NOT_ENDED, WAITING
-from jobcast.traces.times import Clock
+from jobcast.traces.times import Clock, Read, read_times
+
+JOB_ID = r"^\d+(?:_\d+|_\[[^\]]*\]|\+\d+)?(?:\.[A-Za-z0-9_+]+)?$"
+"""123, 123_4, 123_[5-9%2], 123+0, each with .step where it is one."""
+
+
+def is_job_id(ids: pl.Series) -> pl.Series:
+    """Whether texts are names of jobs or steps."""
+    return ids.str.contains(JOB_ID)
+
+
+def is_step(ids: pl.Series) -> pl.Series:
+    """Whether names are of steps: 123.batch, 123.extern, 123.0.
+
+    >>> is_step(pl.Series(["123", "123.batch", "123_4", "123+1.0"])).to_list()
+    [False, True, False, True]
+    """
+    return ids.str.contains(".", literal=True)
+
+
+def is_waiting_range(ids: pl.Series) -> pl.Series:
+    """Whether names are of array tasks that have not been started yet: 123_[5-9%2].
+
+    >>> is_waiting_range(pl.Series(["123_[5-9%2]", "123_5"])).to_list()
+    [True, False]
+    """
+    return ids.str.contains("[", literal=True)
+
+
+def numbered_runs(jobs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Jobs whose names are unique: of several runs under one name, the second is name/2, by submission and start.
+
+    >>> jobs = pl.DataFrame({"job_id": ["7", "7"], "submit_time": [20, 10], "start_time": [21, 11]})
+    >>> numbered_runs(jobs)[0]["job_id"].to_list()
+    ['7/2', '7']
+    """
+    again = int((~jobs["job_id"].is_first_distinct()).sum())
+    if not again:
+        return jobs, ()
+    rank = pl.struct("submit_time", "start_time").rank("ordinal").over("job_id")
+    ids = pl.when(rank > 1).then(pl.col("job_id") + "/" + rank.cast(pl.String)).otherwise(pl.col("job_id"))
+    note = f"job_id: repeated by requeued jobs in {again} of {len(jobs)} jobs; each run is a job: id, id/2, ..."
+    return jobs.with_columns(ids.alias("job_id")), (note,)
+
+
+UNKNOWN = ("unknown", "none", "n/a", "invalid", "(null)", "none assigned", "")
+"""How Slurm writes that a time, a name or a length is not there."""
+WALL_CLOCK = "%Y-%m-%dT%H:%M:%S"
+ELAPSED = r"^(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,6}):(?P<s>\d{1,6}(?:\.\d{1,9})?)$"
+DAY_S, HOUR_S, MINUTE_S = 86400.0, 3600.0, 60.0
+HOW = "write [days-]hours:minutes:seconds, or use ElapsedRaw"
+
+
+def known(values: pl.Series) -> pl.Series:
+    """Text without the words for what is unknown.
+
+    >>> known(pl.Series(["a", "Unknown", " "])).to_list()
+    ['a', None, None]
+    """
+    bare = values.str.strip_chars()
+    return bare.set(bare.str.to_lowercase().is_in(UNKNOWN), None)
+
+
+def times(values: pl.Series, place: Place, clock: Clock) -> Read:
+    """Times of the cluster's wall clock, or seconds from the epoch, brought to UTC; unknown ones are null."""
+    wall = values.str.strptime(pl.Datetime("us"), WALL_CLOCK, strict=False)
+    given = values if wall.null_count() == values.null_count() else known(values)
+    return read_times(wall if wall.null_count() == given.null_count() else given, place, clock)
+
+
+def elapsed_s(values: pl.Series, place: Place) -> pl.Series:
+    """Seconds, from a number of them or from [days-]hours:minutes:seconds.
+
+    >>> elapsed_s(pl.Series(["90", "1-02:00:01", "00:05", None]), Place("example")).to_list()
+    [90.0, 93601.0, 5.0, None]
+    """
+    given = known(values)
+    numbers = given.cast(pl.Float64, strict=False)
+    if numbers.null_count() == given.null_count():
+        return numbers
+    parts = given.str.extract_groups(ELAPSED).struct.unnest().cast(pl.Float64)
+    days, hours = parts["d"].fill_null(0.0), parts["h"].fill_null(0.0)
+    clock = days * DAY_S + hours * HOUR_S + parts["m"] * MINUTE_S + parts["s"]
+    seconds = numbers.zip_with(numbers.is_not_null(), clock)
+    place.refuse(seconds.is_null() & given.is_not_null(), values, "must be a length of time", HOW)
+    return seconds
+
+
+WAITING = frozenset({"PENDING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+"""States of jobs that will run; slurm.schedmd.com/sacct.html, "Job State Codes" and flags."""
+NOT_ENDED = WAITING | {
+    "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED",
+}  # fmt: skip
+"""States of jobs that will run, or run on."""
+HEADER_AGAIN = "header line repeated"
+STEP = "job step (the job has a row of its own)"
+WAITING_TASKS = "array tasks still PENDING"
+REPEATED = "repeats another row"
+TOLD_LATER = "the same run at an earlier stage"
+UNTOLD = "GPUs not told (export ReqTRES too)"
+NEVER_RAN = "never ran (no time elapsed)"
+END_UNKNOWN = "end unknown"
+
+
+def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
+    """Rows of `sacct_jobs.job_rows` that are left out, each under the first reason that holds."""
+    ids, ended = frame["job_id"], ~frame["state"].is_in(NOT_ENDED).fill_null(False)
+    return [
+        Unfit(HEADER_AGAIN, frame["_header"], "job_id", "the header stands once"),
+        Unfit(STEP, is_step(ids), "job_id", "is a job step (sacct --allocations leaves them out)"),
+        Unfit(WAITING_TASKS, is_waiting_range(ids), "job_id", "stands for several jobs"),
+        Unfit(REPEATED, frame["_same"], "job_id", "repeats another row"),
+        Unfit(TOLD_LATER, _told_later(frame, ended), "state", "another row tells more of the same run"),
+        Unfit(NEVER_RAN, ended & (frame["duration"].fill_null(0.0) <= 0.0), "duration", "must be > 0"),
+        Unfit(END_UNKNOWN, ended & _endless(frame), "end_time", "a job that ran has an end"),
+        Unfit(UNTOLD, frame["_untold"], "gpus", "must be told"),
+    ]
+
+
+def _told_later(frame: pl.DataFrame, ended: pl.Series) -> pl.Series:
+    """Rows of runs that another row, of an export made later, tells more of: they ended, started, or still wait."""
+    run = ["job_id", "submit_time"]
+    stage = pl.when(ended).then(2).when(pl.col("start_time").is_not_null()).then(1).otherwise(0)
+    stages = frame.select(*run, stage=stage)
+    behind = stages.select(pl.col("stage") < pl.col("stage").max().over(run)).to_series()
+    return ~ended & (behind | ~stages.select(pl.struct(pl.all()).is_last_distinct()).to_series())
+
+
+def _endless(frame: pl.DataFrame) -> pl.Series:
+    """Rows without an end in a table that tells ends: their time elapsed is not how long they ran."""
+    return ~frame["_ended"] if frame["_ended"].any() else pl.repeat(False, frame.height, eager=True)
+
 
 RESOURCES = {"alloctres": parse_tres, "allocgres": parse_gres, "reqtres": parse_tres, "reqgres": parse_gres}
 """Columns that tell GPUs, the first that names some counts."""

@@ -6,7 +6,7 @@ Zheng et al., "Shockwave", NSDI 2023. A job type reads `ResNet-18 (batch size 32
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
@@ -40,20 +40,16 @@ CLOCK_NOTE = "times are seconds from the trace's start, kept as seconds from the
 NO_THROUGHPUT = "no throughput of its model, batch size and width"
 
 
-@dataclass(frozen=True, slots=True)
-class JobFormat:
-    """How a line is laid out.
+class TrainingJobs:
+    """Reads one trace, its lines laid out as `columns` tell, and perhaps a table of throughputs."""
 
-    Attributes
-    ----------
-    name : of the format, and of the one pool
-    columns : all of a line's, in order; `job_type`, `steps`, `gpus`, `slo` and `submit_time` are among them
-    """
+    name: ClassVar[str]
+    """Of the format, and of the one pool."""
+    columns: ClassVar[tuple[str, ...]]
+    """All of a line's, in order; `job_type`, `steps`, `gpus`, `slo` and `submit_time` are among them."""
+    needs: Sequence[str] = ()
 
-    name: str
-    columns: tuple[str, ...]
-
-    def recognises(self, head: bytes) -> bool:
+    def recognises(self, path: PathLike, head: bytes) -> bool:
         """Whether the first line is of a job type and as many fields."""
         fields = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].split(b"\t")
         if len(fields) != len(self.columns) or STARTS_LIKE.match(fields[0]) is None:
@@ -61,8 +57,12 @@ class JobFormat:
         of = dict(zip(self.columns, fields, strict=True))
         return all(NUMBER.match(of[name]) for name in ("steps", "gpus", "submit_time"))
 
+    def read(self, sources: Sequence[PathLike], timezone: str | None = None, strict: bool = False) -> Reading:
+        """Read a trace; parameters and errors as `read_jobs`."""
+        return read_jobs(sources, self, timezone, strict)
 
-def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | None, strict: bool) -> Reading:
+
+def read_jobs(sources: Sequence[PathLike], layout: TrainingJobs, timezone: str | None, strict: bool) -> Reading:
     """Read a trace; where it has no durations, from its steps and a table of throughputs.
 
     Parameters
@@ -114,7 +114,7 @@ def read_jobs(sources: Sequence[PathLike], layout: JobFormat, timezone: str | No
     return Reading(trace)
 
 
-def _files(sources: Sequence[PathLike], layout: JobFormat) -> tuple[FileBytes, FileBytes | None]:
+def _files(sources: Sequence[PathLike], layout: TrainingJobs) -> tuple[FileBytes, FileBytes | None]:
     files = [read_file(path) for path in sources]
     tables = [file for file in files if set(THROUGHPUTS) <= set(header_of(file.data))]
     traces = [file for file in files if file not in tables]
@@ -126,7 +126,9 @@ def _files(sources: Sequence[PathLike], layout: JobFormat) -> tuple[FileBytes, F
     return traces[0], tables[0] if tables else None
 
 
-def _table(frame: pl.DataFrame, parts: pl.DataFrame, numbers: dict[str, pl.Series], layout: JobFormat) -> pl.DataFrame:
+def _table(
+    frame: pl.DataFrame, parts: pl.DataFrame, numbers: dict[str, pl.Series], layout: TrainingJobs
+) -> pl.DataFrame:
     """Canonical columns; ids are row numbers from 0, zero-padded."""
     digits = len(str(max(frame.height - 1, 0)))
     ids = pl.Series("job_id", range(frame.height), dtype=pl.Int64).cast(pl.String).str.zfill(digits)

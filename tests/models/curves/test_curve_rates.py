@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jobcast.models.curves.columns import CENTER, LEVEL, SCALE_WIDTH
 from jobcast.models.curves.rates import RATES, median_place, rises_ahead, weigh_rates
+from jobcast.models.curves.scaling import CENTER, LEVEL, SCALE_WIDTH
 
 USUAL, TEMPER = 9.5, 0.3
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from jobcast.models.epoch_time.prior import COUNT, log_step_s
+from jobcast.models.epoch_time.jobs import COUNT, log_step_s
 
 BY_HAND = np.array([np.log(2.0), 0.0, np.log(0.5), 1.0, 0.0, -40.0])
 """s = 2, a = 1/2, r = 1/2, q = 1, c = 0, gamma = 1."""

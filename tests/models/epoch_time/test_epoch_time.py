@@ -7,10 +7,8 @@ from numpy.testing import assert_allclose
 
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.fitting import fit_points, forecast_log
-from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, jobs_of, pick_points
-from jobcast.models.epoch_time.learning import widening
-from jobcast.models.epoch_time.prior import Residual, StepPrior
+from jobcast.models.epoch_time.fitting import fit_points, forecast_log, widening
+from jobcast.models.epoch_time.jobs import IN_ALL, PER_GPU, Residual, StepPrior, jobs_of, pick_points
 from jobcast.models.epoch_time.served import pick_profiles
 from jobcast.models.predictors import load_predictor
 from jobcast.traces.profiles import KEY, profile_table

@@ -7,7 +7,11 @@ import pytest
 from jobcast.traces.enrich.columns import enriched_jobs
 from jobcast.traces.enrich.config import EnrichConfig
 from jobcast.traces.enrich.tables import (
+    MOST_PARTITIONS,
     dataset_table,
+    enriched_curves,
+    enriched_tasks,
+    job_curves,
     noise_table,
     profile_rows,
     regime_courses,
@@ -15,7 +19,6 @@ from jobcast.traces.enrich.tables import (
     step_time_table,
     throughput_table,
 )
-from jobcast.traces.enrich.task_tables import MOST_PARTITIONS, enriched_curves, enriched_tasks, job_curves
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
 from jobcast.traces.job_curves import read_job_curves, write_job_curves
 from jobcast.traces.plain_tables import write_plain
