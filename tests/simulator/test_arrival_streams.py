@@ -107,7 +107,7 @@ def test_the_log_is_in_the_traces_order_though_arrivals_are_not(workload):
     class Seeing(Fcfs):
         def lane(self, job):
             seen.append((job.seq, job.job_id, job.submit_s))
-            return super().lane(job)
+            return 0
 
     log = replay(made, Seeing())
     assert seen == [(0, "x", 0), (1, "a", 1), (2, "c", 50), (3, "b", 104)]
