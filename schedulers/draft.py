@@ -201,6 +201,13 @@ class Draft:
             self._begin(job, Grant(job.gpus))
         return there
 
+    def dedicate_heads(self, pool: PoolView) -> None:
+        """Start a pool's first jobs, one after the other, while there is room for them in its quota."""
+        room = self.unused_quota(pool)
+        while (job := pool.pending.head(self._started)) is not None and job.gpus <= room:
+            self._begin(job, Grant(job.gpus))
+            room -= job.gpus
+
     def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
         """Start a pending job on spare GPUs, anybody's, if there is room; whether there was.
 

@@ -13,6 +13,5 @@ class Fcfs(Placed):
         """Only a pool with an arrival or a completion can have something to start."""
         draft = self.placer.draft(view)
         for pool in view.touched:
-            while (job := draft.head(pool)) is not None and draft.dedicate(job):
-                pass
+            draft.dedicate_heads(pool)
         return draft.decision()

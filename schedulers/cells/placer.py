@@ -123,6 +123,11 @@ class CellDraft(Draft):
                 return True
         return False
 
+    def dedicate_heads(self, pool: PoolView) -> None:
+        """Start a pool's first jobs, one after the other, while quota and servers have room for them."""
+        while (job := self.head(pool)) is not None and self.dedicate(job):
+            pass
+
     def start(self, job: Job, dedicated: bool = True) -> bool:
         """Start a pending job on any idle cells, in those of quotas too; whether there was room."""
         cells = self._placer.floor.to_lend(self._sizes(job), bound=True)

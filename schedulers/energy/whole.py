@@ -13,6 +13,7 @@ from jobcast.domain.energy import (
     EnergyView,
     EpochsDone,
     EpochTimes,
+    Floats,
 )
 from jobcast.domain.errors import ConfigError, DecisionError
 from jobcast.domain.policy import Decision, Grant, Trigger, View
@@ -41,6 +42,7 @@ class WholeSchedule:
         self.schedule, self.name, self.restart_s = schedule, name, restart_s
         self.trigger = Trigger(on_events=on_events, period_s=period_s)
         self.calls = 0
+        self._known: EpochTimes | None = None
 
     def decide(self, view: View) -> Decision:
         """Jobs that are put where they are go on; all others change."""
@@ -66,15 +68,9 @@ class WholeSchedule:
         node_of, gpus_of = np.full(len(jobs), POSTPONED), np.zeros(len(jobs), dtype=np.int64)
         node_of[rows] = [run.grant.cells[0].server for run in held]
         gpus_of[rows] = [run.grant.gpus for run in held]
-        epochs, most = known.epochs[seqs], cluster.power_w.shape[1] - 1
-        fits = np.arange(1, most + 1) <= cluster.kind_gpus[:, None]
-        columns = EnergyJobs(
-            submit_s=np.array([job.submit_s for job in jobs]),
-            due_s=np.array([job.due_s for job in jobs]),
-            weight=np.array([job.weight for job in jobs], dtype=np.float64),
-            epochs=epochs,
-            epoch_s=np.where(fits, known.epoch_s[seqs][:, :, :most], np.inf),
-        )
+        epochs = known.epochs[seqs]
+        submit_s, due_s, weight = np.array([(job.submit_s, job.due_s, job.weight) for job in jobs]).reshape(-1, 3).T
+        columns = EnergyJobs(submit_s, due_s, weight, epochs, self._on_one_node(known, cluster)[seqs])
         return EnergyView(
             now_s=view.now_s,
             jobs=columns,
@@ -89,3 +85,11 @@ class WholeSchedule:
             period_s=self.trigger.period_s,
             call=self.calls,
         )
+
+    def _on_one_node(self, known: EpochTimes, cluster: EnergyCluster) -> Floats:
+        """Seconds an epoch, infinite with more GPUs than a node of the kind has; worked out when times become known."""
+        if known is not self._known:
+            most = cluster.power_w.shape[1] - 1
+            fits = np.arange(1, most + 1) <= cluster.kind_gpus[:, None]
+            self._known, self._epoch_s = known, np.where(fits, known.epoch_s[:, :, :most], np.inf)
+        return self._epoch_s
