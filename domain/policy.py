@@ -151,7 +151,7 @@ class View(Protocol):
         ...
 
     def service(self, job: Job) -> Service:
-        """What an active job has received by now."""
+        """What an active job has received by now; of one that has ended, `held_s` in all."""
         ...
 
     def facts(self, kind: type[Facts]) -> Facts:

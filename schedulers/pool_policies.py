@@ -173,7 +173,7 @@ POOL_POLICIES = (
         *("sia_preempt", "sia_preempt:SiaPreempt", "sia that stops jobs which allow it", SiaPreemptSettings),
         asks=SIA_ASKS,
         preempts=True,
-        not_local="what stopping a job brings is reckoned in GPUs by number, not in cells",
+        local=Local("cells.recall:RecallPlacer", PartSettings),
     ),
     _spec(
         *("milp", "milp.policy:Milp", "the best schedule of the whole trace", MilpSettings),

@@ -86,7 +86,7 @@ class Floor:
                 if found is None:
                     self.clear(reserved)
                     return None
-                self.free.take(found)
+                self.hold(found)
                 reserved += found
         return reserved
 
@@ -98,11 +98,11 @@ class Floor:
 
     def hold(self, reserved: Sequence[Cell]) -> None:
         """Take a reservation up again."""
-        self.free.take(reserved)
+        self._covered.cover(reserved)
 
     def clear(self, reserved: Sequence[Cell]) -> None:
         """Take back a reservation."""
-        self.free.give(reserved)
+        self._covered.uncover(reserved)
 
     @property
     def free(self) -> Buddies:
@@ -119,19 +119,31 @@ class Floor:
 
     def lend(self, cells: Sequence[Cell], within: tuple[str, int] | None = None) -> None:
         """A spare job starts; a bound cell of a quota that it runs within stays bound as long."""
-        self.idle.take(cells)
-        self._covered.cover(cells)
+        self.go_on(cells)
         self._count_lent(cells, 1)
         if within is not None:
             self._users[within] += 1
 
     def give_back(self, cells: Sequence[Cell], within: tuple[str, int] | None = None) -> None:
         """A spare job ended."""
-        self.idle.give(cells)
-        self._covered.uncover(cells)
-        self._count_lent(cells, -1)
+        self.step_aside(cells)
+        self.gone(cells)
         if within is not None:
             self._leave(within)
+
+    def step_aside(self, cells: Sequence[Cell]) -> None:
+        """A spare job makes room for now, until it is told to `go_on` or is `gone`; its server counts as lent on."""
+        self.idle.give(cells)
+        self._covered.uncover(cells)
+
+    def go_on(self, cells: Sequence[Cell]) -> None:
+        """A spare job that stepped aside goes on; its cells must be idle."""
+        self.idle.take(cells)
+        self._covered.cover(cells)
+
+    def gone(self, cells: Sequence[Cell]) -> None:
+        """A spare job that stepped aside does not come back."""
+        self._count_lent(cells, -1)
 
     def _count_lent(self, cells: Sequence[Cell], sign: int) -> None:
         for cell in cells:

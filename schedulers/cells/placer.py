@@ -79,7 +79,7 @@ class CellPlacer:
             for pool, cells in cells_of(view.pools.values(), view.servers, self._given).items():
                 self.own[pool] = self._settle(pool, cells)
         for seq in [seq for seq in self.held if seq not in view.running]:
-            self._end(self._take_back(self.held.pop(seq)), view.now_s)
+            self._end(self._take_back(self.held.pop(seq)), view)
 
     def _settle(self, pool: str, cells: tuple[int, ...]) -> PrivateCluster:
         return PrivateCluster(cells, self.server_gpus)
@@ -91,7 +91,7 @@ class CellPlacer:
             self.floor.give_back(held.cells, held.within)
         return held
 
-    def _end(self, held: Held, now_s: float) -> None:
+    def _end(self, held: Held, view: View) -> None:
         if held.own:
             self.own[held.job.pool].release(held.job.seq)
 

@@ -1,7 +1,7 @@
 """A pool's private cluster: its quota's cells, and what would start when if nobody shared. SIA, section 5.1."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 
@@ -9,6 +9,9 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import RunningJob
 from jobcast.schedulers.cells.buddy import Buddies, sizes_of
+
+PROMPT_S = 1e-3
+"""An end that the schedule is told of within so many seconds is an end of that instant."""
 
 
 class PrivateCluster:
@@ -82,7 +85,7 @@ class PrivateSchedule:
     queued_gpus : GPUs of their cells
     """
 
-    __slots__ = ("_early", "_ends", "_lasted_s", "_turn_s", "cluster", "queue", "queued_gpus")
+    __slots__ = ("_early", "_ends", "_lasted_s", "_ran_s", "_turn_s", "cluster", "queue", "queued_gpus")
 
     def __init__(self, cells: Sequence[int], server_gpus: int) -> None:
         self.cluster = PrivateCluster(cells, server_gpus)
@@ -91,6 +94,7 @@ class PrivateSchedule:
         self._early: dict[int, Job] = {}  # started on spare cells, and not over here
         self._turn_s: dict[int, float] = {}  # by seq, of those in the cluster whose end is not known
         self._lasted_s: dict[int, float] = {}  # of those that have ended before their turn
+        self._ran_s: dict[int, float] = {}  # of those that were stopped, until then
         self._ends: list[tuple[float, int]] = []  # heap of (end here, seq); stale for those that were forgotten
 
     @property
@@ -107,19 +111,39 @@ class PrivateSchedule:
         """A job has started on spare cells."""
         self._early[job.seq] = job
 
-    def ended(self, job: Job, start_s: float, end_s: float) -> None:
-        """A job has truly run from one instant to another."""
-        turn_s = self._turn_s.pop(job.seq, None)
+    def ended(self, job: Job, start_s: float, now_s: float, lasted_s: float) -> None:
+        """A job has truly ended by now: it ran for so long in all, last from an instant on."""
+        turn_s, ran_s = self._turn_s.pop(job.seq, None), self._ran_s.pop(job.seq, 0.0)
         if turn_s is not None:
-            here_s = end_s if start_s >= turn_s else turn_s + (end_s - start_s)
+            end_s = min(now_s, start_s + (lasted_s - ran_s))
+            here_s = end_s if start_s >= turn_s and not ran_s else max(end_s, turn_s + lasted_s)
             heappush(self._ends, (here_s, job.seq))
         elif job.seq in self._early:
-            self._lasted_s[job.seq] = end_s - start_s
+            self._lasted_s[job.seq] = lasted_s
+
+    def stopped(self, job: Job, start_s: float, end_s: float) -> tuple[Cell, ...] | None:
+        """A job that started early has truly run from one instant to another, and waits again.
+
+        Returns its place where its turn has come already. One that was left out has a turn again, as submitted.
+        """
+        self._ran_s[job.seq] = self._ran_s.get(job.seq, 0.0) + (end_s - start_s)
+        if self._early.pop(job.seq, None) is None:
+            self.queue.insert(sum(other.seq < job.seq for other in self.queue), job)
+            self.queued_gpus += sum(self.cluster.sizes(job))
+        return self.cluster.cells.get(job.seq)
 
     def turns(self, now_s: float) -> Iterator[tuple[Job, tuple[Cell, ...]]]:
-        """Jobs whose turn has come by now, with their places."""
+        """Jobs whose turn has come by now, with their places.
+
+        Where no job was left nobody was asked for a while: turns of then are taken as of then.
+        """
+        while self.queue and self._ends and self._ends[0][0] < now_s - PROMPT_S:
+            yield from self._turns(self._ends[0][0])
+        yield from self._turns(now_s)
+
+    def _turns(self, now_s: float) -> Iterator[tuple[Job, tuple[Cell, ...]]]:
         self._give_back(now_s)
-        while self.queue and (cells := self.cluster.fit(self.queue[0])) is not None:
+        while self.queue and self.queue[0].submit_s <= now_s and (cells := self.cluster.fit(self.queue[0])) is not None:
             job = self.queue.popleft()
             self.queued_gpus -= sum(self.cluster.sizes(job))
             self.cluster.take(job, cells)
@@ -156,11 +180,16 @@ class PrivateSchedule:
                 self.queued_gpus -= sum(self.cluster.sizes(job))
         return bool(early)
 
-    def idle_until(self, until_s: float, now_s: float, running: Mapping[int, RunningJob]) -> Iterator[Cell]:
-        """Places of jobs that are truly elsewhere or over, and that nobody else is given here until an instant."""
+    def idle_until(
+        self, until_s: float, now_s: float, running: Mapping[int, RunningJob], back: Collection[int] = ()
+    ) -> Iterator[Cell]:
+        """Places of jobs that are truly elsewhere or over, and that nobody else is given here until an instant.
+
+        `back`: by `seq`, jobs elsewhere that may have to come to their places.
+        """
         ends_s = {seq: end_s for end_s, seq in self._ends}
         for seq, cells in self.cluster.cells.items():
-            if seq not in self._early:
+            if seq not in self._early or seq in back:
                 continue
             if seq in self._turn_s and seq in running:
                 ends_s[seq] = now_s + self._turn_s[seq] - running[seq].start_s  # it has run for so long already

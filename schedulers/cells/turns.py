@@ -4,7 +4,7 @@ SIA, section 5.5, Figures 7 and 8: quotas in cells, reservations as cells given 
 and widths that are powers of two or whole servers, no job starts later than without sharing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 
 import numpy as np
@@ -62,18 +62,21 @@ class TurnPlacer(CellPlacer):
     def draft(self, view: View) -> Draft:
         """See `draft.Placer`."""
         self._follow(view)
+        return TurnDraft(view, self)
+
+    def _follow(self, view: View) -> None:
+        super()._follow(view)
         for job in self._submitted:
             self.schedules[job.pool].submit(job)
         self._submitted.clear()
         if not self._follow_turns:
             self.forget_early(self.schedules)
-        return TurnDraft(view, self)
 
     def take_turns(self, view: View) -> None:
         """Jobs whose turn has come and who are pending are due."""
         for schedule in self.schedules.values():
             for job, own in schedule.turns(view.now_s):
-                if job.seq in view.active and job.seq not in view.running:
+                if job.seq in view.active and job.seq not in self.held:
                     self.due[job.seq] = (job, own)
 
     def forget_early(self, pools: Iterable[str]) -> bool:
@@ -84,8 +87,9 @@ class TurnPlacer(CellPlacer):
         schedule = self.schedules[pool] = PrivateSchedule(cells, self.server_gpus)
         return schedule.cluster
 
-    def _end(self, held: Held, now_s: float) -> None:
-        self.schedules[held.job.pool].ended(held.job, held.start_s, now_s)
+    def _end(self, held: Held, view: View) -> None:
+        lasted_s = view.service(held.job).held_s  # now is later than its end if nobody was left to decide on then
+        self.schedules[held.job.pool].ended(held.job, held.start_s, view.now_s, lasted_s)
 
 
 class TurnDraft(CellDraft):
@@ -142,13 +146,16 @@ class TurnDraft(CellDraft):
     def usable(self, loads: Loads, most: float = inf) -> float:
         """Width of the widest job that may be lent cells for a window, 0 where a reservation cannot be met."""
         floor = self._placer.floor
-        kept = floor.reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
+        kept = self._reserve([gpus for pool in self._view.pools.values() for gpus in self._needs(pool, loads)])
         if kept is None:
             return 0.0
         self._reserved, self._parts = kept, self._idle_parts(loads)
         room = floor.free.widest(self._placer.server_gpus)
         floor.clear(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
+
+    def _reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
+        return self._placer.floor.reserve(sizes)
 
     def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
         """Start a job of at most the width that is usable: in the smallest part that holds it, else on free blocks."""
@@ -178,13 +185,21 @@ class TurnDraft(CellDraft):
         if not needed and not sizes:
             return []
         future_gpus = loads[pool.name]
-        return reserved(needed, sizes, queued_gpus + future_gpus, self.pending_gpus(pool) + future_gpus)
+        return reserved(needed, sizes, queued_gpus + future_gpus, self._startable(pool) + future_gpus)
+
+    def _startable(self, pool: PoolView) -> float:
+        """GPUs of a pool's jobs that may truly start in its quota."""
+        return self.pending_gpus(pool)
+
+    def _places(self, pool: str) -> Iterator[tuple[Cell, ...]]:
+        """Places of a pool's jobs whose turn has come and who may start there."""
+        return (own for job, own in self._placer.due.values() if job.pool == pool)
 
     def _unbound(self, pool: PoolView) -> tuple[list[int], Sizes, int]:
         """`may_be_bound`, and GPUs of the jobs whose turn is to come."""
         placer, tree = self._placer, self._placer.own[pool.name].tree
         unbound = [own for own in range(len(tree.roots)) if placer.floor.base(pool.name, own) is None]
-        due = {cell.server for job, own in placer.due.values() if job.pool == pool.name for cell in own}
+        due = {cell.server for own in self._places(pool.name) for cell in own}
         return *may_be_bound(tree, unbound, due), placer.schedules[pool.name].queued_gpus
 
     def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
@@ -229,9 +244,14 @@ class TurnDraft(CellDraft):
 
     def _out_of_reach(self, pool: PoolView, loads: Loads) -> Iterator[Cell]:
         schedule, future_gpus = self._placer.schedules[pool.name], loads[pool.name]
-        starts = self.pending_gpus(pool) + future_gpus > 0
+        starts = self._startable(pool) + future_gpus > 0
         yield from out_of_reach(schedule.cluster.tree, schedule.queued_gpus + future_gpus if starts else 0.0)
-        yield from schedule.idle_until(self._view.now_s + loads.horizon_s, self._view.now_s, self._view.running)
+        now_s, view = self._view.now_s, self._view
+        yield from schedule.idle_until(now_s + loads.horizon_s, now_s, view.running, self._back())
+
+    def _back(self) -> Collection[int]:
+        """By `seq`, spare jobs that may have to come to their places after all."""
+        return ()
 
 
 def _covers(cell: Cell, place: Cell) -> bool:

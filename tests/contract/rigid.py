@@ -88,7 +88,7 @@ def pools_case(name, seed, draw=rows_of):
         pool = rng.choice(pools)
         widest = max(default_cells(pool.quota, SERVER_GPUS)) if local else pool.quota
         gpus = min(row.gpus, widest)
-        preemptible = name == "sia_preempt" and rng.random() < 0.5
+        preemptible = name.startswith("sia_preempt") and rng.random() < 0.5
         at_s, work_s = row.submit_s, row.work_s
         if name == "milp":
             at_s, work_s = 60.0 * round(at_s / 60.0), 60.0 * ceil(work_s / 60.0)
@@ -126,9 +126,12 @@ def check_pools(name, seed):
 
 def check_cells(log, workload, decisions):
     """No GPU of a server is given twice at an instant, and each job has as many as it asked for, from what was said."""
-    spans, on_gpu = spans_by_job(log), defaultdict(list)
+    spans, on_gpu, cells = spans_by_job(log), defaultdict(list), {}
     for now_s, decision in decisions:
         for seq, grant in decision.change.items():
+            before, cells[seq] = cells.get(seq), None if grant is None else grant.cells
+            if grant is None or grant.cells == before:  # stopped, or made dedicated where it runs
+                continue
             [(begin_s, end_s)] = [span for span in spans[seq] if span[0] == now_s]
             gpus = [(cell.server, gpu) for cell in grant.cells for gpu in range(cell.first, cell.first + cell.gpus)]
             assert len(set(gpus)) == len(gpus) == workload.jobs[seq].gpus
