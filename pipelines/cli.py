@@ -109,6 +109,8 @@ def main(arguments: list[str] | None = None) -> Any:
                 warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
             code = cli.main(words, prog_name="jobcast", standalone_mode=False)
     except _caught() as error:
+        if files := sys.modules.get("jobcast.traces.files"):
+            files.heard()
         if heard or isinstance(error, KeyboardInterrupt | click.Abort):
             number = heard[0] if heard else signal.SIGINT
             told, code = ENDED[number], EXIT_SIGNAL + number

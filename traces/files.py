@@ -26,6 +26,8 @@ CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP)
 """What a file system answers that knows no flushing: a pipe, some network file systems."""
 STDERR = 2
 """File descriptor of the standard error."""
+_KEPT: list[int] = []
+"""What standard error was, while it is hushed."""
 PathLike = str | os.PathLike[str]
 
 
@@ -147,14 +149,21 @@ def hushed() -> Iterator[None]:
     except OSError:  # it is closed, so nothing shows anyway
         yield
         return
+    _KEPT.append(kept)
     try:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, STDERR)
         os.close(nothing)
         yield
     finally:
-        os.dup2(kept, STDERR)
-        os.close(kept)
+        heard()
+
+
+def heard() -> None:
+    """Standard error is what it was: also where a signal came before `hushed` could end, as right after a library."""
+    while _KEPT:
+        os.dup2(_KEPT[-1], STDERR)
+        os.close(_KEPT.pop())
 
 
 def unwritable(place: PathLike, error: BaseException) -> str:

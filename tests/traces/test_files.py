@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.files import hushed
+from jobcast.traces.files import heard, hushed
 from jobcast.traces.readers import read_trace
 
 READ = "import sys; from jobcast.traces.readers import read_trace; read_trace(sys.argv[1])"
@@ -28,6 +28,16 @@ def test_an_error_passes_and_the_stream_is_back(capfd):
         raise ValueError("oops")
     os.write(2, b"after")
     assert capfd.readouterr().err == "after"
+
+
+def test_the_stream_is_back_where_a_signal_kept_it_from_ending(capfd):
+    cut_short = hushed()
+    cut_short.__enter__()
+    heard()
+    os.write(2, b"after")
+    assert not cut_short.__exit__(None, None, None)
+    os.write(2, b"wards")
+    assert capfd.readouterr().err == "afterwards"
 
 
 @pytest.mark.parametrize("seed", range(8))
