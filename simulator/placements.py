@@ -7,7 +7,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant
 
 CAPACITY_TOLERANCE = 1e-6
-"""GPUs by which shares that were added up may exceed what is there."""
+"""GPUs by which shares that were added up may differ from what is asked, or there."""
 
 
 class Placements:
@@ -35,8 +35,8 @@ class Placements:
         cells = grant.cells
         if not self._sizes:
             return f"the cluster has no servers, it is given {len(cells)} cells" if cells else None
-        if sum(cell.gpus for cell in cells) != grant.gpus:
-            return f"it is given {grant.gpus:g} GPUs, its cells have {sum(cell.gpus for cell in cells)}"
+        if abs(sum(cell.gpus for cell in cells) - grant.gpus) > CAPACITY_TOLERANCE:
+            return f"it is given {grant.gpus:g} GPUs, its cells have {sum(cell.gpus for cell in cells):g}"
         asked: dict[int, float] = {}
         for cell in cells:
             there = 0 <= cell.server < len(self._sizes) and cell.gpus > 0 and cell.first >= ANYWHERE

@@ -222,7 +222,7 @@ class Tasks:
         self._stopped, self._put, self._spots, self._asked_s = [], {}, {}, None
         self._stale = self._measured = False
         self._turn(run)
-        if limit:  # who ends for another reason is an event, after which the policy is asked
+        if run.trigger.period_s < inf:  # others must be asked after it: to them it is an event of its own
             self._end_at_once(run)
 
     def _turn(self, run: "Simulation") -> None:
@@ -236,7 +236,7 @@ class Tasks:
                 cluster.start(job, Grant(job.gpus))
 
     def _end_at_once(self, run: "Simulation") -> None:
-        """Jobs that are at their limits end with the decision that set them."""
+        """Jobs that are at their limits, or at their ends, end with the decision."""
         if self._next_s <= self._now_s + SAME_S:
             for _, _, seq in self.due(run.now_s + SAME_S):
                 self.reach(run, run.jobs[seq])
