@@ -11,6 +11,7 @@ from jobcast.schedulers.settings import (
     AtLeastOne,
     AtLeastZero,
     Belief,
+    BelowOne,
     Flag,
     From0To1,
     Positive,
@@ -113,7 +114,7 @@ class ControlSettings(HeuristicSettings):
     confidence: Belief = Field(
         default=0.9999, description="a run is given up when it misses its target with that probability"
     )
-    tolerance: AtLeastZero = Field(default=0.01, description="share of the metric that a run for the best may miss")
+    tolerance: BelowOne = Field(default=0.01, description="share of the metric that a run for the best may miss")
     give_up: Flag = Field(default=True, description="runs end that will miss their targets")
 
 

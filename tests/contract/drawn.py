@@ -10,6 +10,7 @@ BY_KIND = {
     "true or false": (True, False),
     "a share in (0, 1]": (0.2, 0.8, 1.0),
     "a number from 0 to 1": (0.0, 0.3, 1.0),
+    "a number from 0 to below 1": (0.0, 0.3, 0.99),
     "a probability from 0 to 1": (0.0, 0.3, 1.0),
     "a probability from 0.5 to below 1": (0.5, 0.9, 0.9999),
     "a number >= 0": (0.0, 0.3, 10.0),
