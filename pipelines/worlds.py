@@ -16,7 +16,6 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
-from jobcast.domain.tasks import AccuracyForecast
 from jobcast.pipelines.cells import asks_for_locality
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.energy.scene import energy_jobs
@@ -33,7 +32,7 @@ from jobcast.simulator.law import Law
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.laws.run_time import RunTime
 from jobcast.simulator.laws.tasks import Tasks
-from jobcast.simulator.log import Floats, RunLog
+from jobcast.simulator.log import RunLog
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload
 
@@ -176,16 +175,14 @@ class World:
         """(n_jobs,) GPUs that jobs ask for."""
         return np.array([job.gpus for job in self._in_one_pool.workload.jobs])
 
-    def new_law(
-        self, *, known_s: Floats | None = None, forecast: AccuracyForecast | None = None, seed: int = 0
-    ) -> tuple[Law, Sequence[Meter]]:
-        """Law and meters of one run; as policies know them, seconds an epoch and forecasts of final metrics."""
+    def _law(self) -> tuple[Law, Sequence[Meter]]:
+        """Law and meters of one run."""
         if self.law == RUNTIME:
             return RunTime(**self.costs), ()
         if self.law == TASKS:
-            return Tasks(self._facts.workload, forecast, seed=seed, **self.costs), ()
+            return Tasks(self._facts.workload, **self.costs), ()
         facts = self._facts.facts
-        return Epochs(facts.times, facts.cluster, known_s, **self.costs), (EnergyMeter(facts.cluster),)
+        return Epochs(facts.times, facts.cluster, **self.costs), (EnergyMeter(facts.cluster),)
 
     def replay(
         self,
@@ -197,7 +194,7 @@ class World:
         meters: Sequence[Meter] = (),
     ) -> RunLog:
         """A workload of its scenes, run under a policy."""
-        law, counting = self.new_law()
+        law, counting = self._law()
         return replay(self._laid(workload), policy, source, history, progress, law, (*counting, *meters))
 
     def _laid(self, workload: Workload) -> Workload:

@@ -329,9 +329,7 @@ class Simulation:
     def end(self, job: Job) -> None:
         """A job is over: at its milestone, or by a decision that limits it to what it has done."""
         seq = job.seq
-        self.events += 1
-        for count in self._counting:
-            count(self)
+        self._count()
         held = self.cluster.finish(job)
         if held is not None:
             self._hold_until_now(held)
@@ -432,14 +430,14 @@ class Simulation:
             elif grant.dedicated and not held.dedicated:
                 self.cluster.promote(job, held.grant._replace(dedicated=True))
                 self._dedicated[seq] = True
-        for job, grant in starts if self._place is None else self._placed(starts):
+        for job, grant in starts if self._place is None else self._placed(self._place, starts):
             self._start(job, moved.pop(job.seq, None), grant)
         for seq, old in moved.items():  # there is no place for it any more
             self.law.change(self, self.jobs[seq], old, None)
 
-    def _placed(self, starts: Starts) -> Starts:
+    def _placed(self, place: Callable[["Simulation", Starts], Starts], starts: Starts) -> Starts:
         """Starts for which there is a place; to the policy the pools of all others are as if somebody had arrived."""
-        placed = self._place(self, starts) if self._place is not None else starts
+        placed = place(self, starts)
         found = {job.seq for job, _ in placed}
         for job, _ in starts:
             if job.seq not in found:

@@ -180,12 +180,8 @@ def training_of(job: Job) -> Training:
     return job.training
 
 
-class Restatement:
-    """Completed regimes as observed; the running one and those ahead split the rest of the epochs evenly.
-
-    After k - 1 completed regimes of m_1, ..., m_{k-1} epochs the posterior is Dir(m_1, ..., m_{k-1}, S, ..., S) with
-    S = (N - m_1 - ... - m_{k-1}) / (K - k + 1), and its mean the forecast. The running regime is at least as long as
-    observed; what it takes beyond S, those ahead lose evenly.
+class Rule:
+    """Says what is left of a training job by a rule.
 
     Parameters
     ----------
@@ -198,6 +194,23 @@ class Restatement:
     def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
         """What is left; see `domain.forecasts.RegimeForecasts`."""
         return self.left(training_of(job), progress)
+
+    def left(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
+        """What is left of a job, the rest of the running regime first."""
+        raise NotImplementedError
+
+    def trajectory(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
+        """All regimes from the beginning on, completed ones as observed."""
+        return whole(progress, self.left(training, progress))
+
+
+class Restatement(Rule):
+    """Completed regimes as observed; the running one and those ahead split the rest of the epochs evenly.
+
+    After k - 1 completed regimes of m_1, ..., m_{k-1} epochs the posterior is Dir(m_1, ..., m_{k-1}, S, ..., S) with
+    S = (N - m_1 - ... - m_{k-1}) / (K - k + 1), and its mean the forecast. The running regime is at least as long as
+    observed; what it takes beyond S, those ahead lose evenly.
+    """
 
     def left(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
         """What is left of a job, the rest of the running regime first.
@@ -213,28 +226,13 @@ class Restatement:
         each = (left - rest) / max(1, len(ahead))
         return (Regime(now.batch_size, rest), *(Regime(size, each) for size in ahead))
 
-    def trajectory(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
-        """All regimes from the beginning on: the mean of the posterior."""
-        return whole(progress, self.left(training, progress))
 
-
-class StandardBayes:
+class StandardBayes(Rule):
     """Dirichlet counts: the prior Dir(N/K, ..., N/K) and one for each observed epoch.
 
     The posterior's mean of regime i is (N/K + m_i) / (N + epochs done) of the epochs, also where the regime is
     completed and was of another length: the weakness that the restatement rule mends.
-
-    Parameters
-    ----------
-    rules : adaptation by mode
     """
-
-    def __init__(self, rules: Mapping[str, Adaptation] = ADAPTATIONS) -> None:
-        self.rules = rules
-
-    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
-        """What is left; see `domain.forecasts.RegimeForecasts`."""
-        return self.left(training_of(job), progress)
 
     def left(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
         """What is left of a job, the rest of the running regime first.
@@ -260,17 +258,9 @@ class StandardBayes:
         return (*seen, *(Regime(size, scale * even) for size in ahead))
 
 
-class Greedy:
+class Greedy(Rule):
     """Nothing ever changes from now on."""
-
-    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
-        """What is left; see `domain.forecasts.RegimeForecasts`."""
-        return self.left(training_of(job), progress)
 
     def left(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
         """What is left: all of it at the present batch size."""
         return (Regime(progress.batch_size, epochs_left(training, progress)),)
-
-    def trajectory(self, training: Training, progress: Progress) -> tuple[Regime, ...]:
-        """All regimes from the beginning on."""
-        return whole(progress, self.left(training, progress))
