@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export OMP_WAIT_POLICY := passive
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow repro lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
+.PHONY: help install run test test-slow repro experiments stale lint bench notebooks reproduce-shockwave reproduce-pcs reproduce-mlfs reproduce-andreas reproduce-sia lock clean
 
 help:  ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -49,6 +49,12 @@ lint: install  ## ruff and mypy
 repro: install  ## the same stages through DVC
 	@$(BIN)/dvc repro
 
+experiments: install  ## experiments of DVC: headlines and what is trained
+	@$(BIN)/dvc exp show --no-pager --drop '/|^(domain|traces|features|models|simulator|schedulers|pipelines)$$|^(skill|coverage_90)$$|^(prepare|featurize|enrich|learn|schedule|backtest|promote)[.]'
+
+stale: install  ## warn where dvc.lock is of other code or parameters than these
+	@$(BIN)/python .ci/stale
+
 bench: install  ## the bars: features, predictions, simulations (JOBCAST_DATA names the folder of traces)
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || exit 1; done
 
@@ -71,7 +77,7 @@ reproduce-sia: install  ## the figures and tables of SIA into docs/sia/ (JOBCAST
 	@$(BIN)/python -m papers.sia
 
 lock:  ## renew requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra gym --extra market --extra search --extra dvc --extra notebooks --extra dev \
+	uv pip compile pyproject.toml --python-version 3.11 --universal --extra bayes --extra gym --extra market --extra search --extra dvc --extra postgres --extra notebooks --extra dev \
 	    --generate-hashes --no-header --no-annotate --no-emit-index-url -q -o requirements.lock
 
 clean:  ## remove the environment and caches; traces, models and reports stay

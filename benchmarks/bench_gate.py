@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobcast.pipelines.config import Backtest, Cells, Params, Prepare, Train
+from jobcast.pipelines.config import Arrivals, Backtest, Cells, Durations, Loads, Params, Prepare, Train
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import read_json
 from jobcast.pipelines.stages.context import Context
@@ -39,7 +39,11 @@ def campus(jobs: int, pools: int, weeks: int, seed: int) -> Row:
     """What the main job makes of one campus."""
     params = Params(
         prepare=Prepare(trace="campus", seed=seed, settings={"jobs": jobs, "pools": pools, "weeks": weeks}),
-        train=Train(will_jobs_arrive=("average",), new_load=("quantile",), job_duration=("blended",)),
+        train=Train(
+            will_jobs_arrive=Arrivals(algorithms=("average",)),
+            new_load=Loads(algorithms=("quantile",)),
+            job_duration=Durations(algorithms=("blended",)),
+        ),
         backtest=Backtest(cells=(Cells(policy="sia", forecasts=("registry", "conservative")),)),
     )
     with tempfile.TemporaryDirectory(prefix="jobcast-gate-") as room:

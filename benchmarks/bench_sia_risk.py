@@ -16,12 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import pools_cluster
-from jobcast.domain.jobs import Job
-from jobcast.models.duration_booster import cheapest_bin
+from jobcast.models.care import Care
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.plots import draw, plain_ticks, styles
@@ -45,8 +42,8 @@ TRAIN_FROM, BEGIN, END = (parse_time(day) for day in ("2017-10-02", "2017-11-06"
 BIG_POOL = "11cb48"
 SOURCES = ("registry", "oracle", "noisy:0.1", "noisy:0.3", "random")
 BUDGETS_MIN = (12.0, 8.0, 4.0, 2.0, 1.0, 0.0)
-UNDER_COSTS = (1.0, 2.0, 3.0, 5.0)
-"""Of a duration bin too short: what moves SIA by hard classes along its own frontier, with the registry."""
+UNDER_COSTS = (10.0, 30.0, 300.0)
+"""Of overstaying: what moves SIA by hard classes along its own frontier, with the registry."""
 PLENTY = ("all pools", "without 11cb48")
 FULLER = {"load 0.9": 0.9, "load 1.0": 1.0}
 SEED = 0
@@ -62,7 +59,7 @@ class Run:
 
     Attributes
     ----------
-    setting : of `sia_risk` the budget in minutes, of `sia` the cost of a bin too short; None: as the source tells bins
+    setting : of `sia_risk` the budget in minutes, of `sia` the cost of overstaying; None: as the source tells bins
     """
 
     scene: str
@@ -74,20 +71,6 @@ class Run:
     @property
     def key(self) -> tuple[str, ...]:
         return self.scene, self.source, self.policy, "" if self.setting is None else f"{self.setting:g}"
-
-
-class Costly:
-    """A source that tells the bin of least expected cost for another cost of a bin too short."""
-
-    def __init__(self, source, under_cost: float) -> None:
-        self._source, self._under_cost = source, under_cost
-
-    def duration_bin(self, job: Job) -> int:
-        chances = np.array([self._source.duration_probabilities(job)])
-        return int(cheapest_bin(chances, self._under_cost * job.gpus)[0])
-
-    def __getattr__(self, name: str):
-        return getattr(self._source, name)
 
 
 def runs() -> Iterator[Run]:
@@ -120,7 +103,9 @@ def figures_of(run: Run, scene: WholeScene, base: RunLog, home: Path) -> dict[st
     if run.policy == "sia_risk":
         policy = SiaRisk(source, run.setting, run.relief_min)
     else:
-        policy = Sia(source if run.setting is None else Costly(source, run.setting))
+        if chosen.registered is not None:  # a version is loaded once a process: told anew in each run
+            chosen.registered.durations.take(Care() if run.setting is None else Care(under_cost=run.setting))
+        policy = Sia(source)
     began = time.process_time()
     log = replay(scene.workload, policy, source, chosen.history)
     cpu_s = time.process_time() - began

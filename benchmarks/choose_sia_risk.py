@@ -1,7 +1,7 @@
 """How the default budget and relief of `sia_risk` were chosen: October 2017 of the Philly trace, at three loads.
 
 Predictors are trained on 2017-10-02 to 2017-10-15; 2017-10-16 to 2017-11-05 is replayed with quotas derived at each
-load on that window. SIA by hard classes stands beside, for several costs of a duration bin too short.
+load on that window. SIA by hard classes stands beside, for several costs of overstaying.
 
     JOBCAST_DATA=traces python benchmarks/choose_sia_risk.py --home models-october
 """
@@ -28,7 +28,7 @@ from jobcast.traces.readers import read_trace
 
 TRAIN_FROM, BEGIN, END = (parse_time(day) for day in ("2017-10-02", "2017-10-16", "2017-11-06"))
 LOADS = (0.8, 0.9, 1.0)
-UNDER_COSTS = (1.0, 2.0, 3.0, 5.0, 8.0)
+UNDER_COSTS = (10.0, 30.0, 50.0, 100.0, 300.0)
 PAIRS = (
     *((10.0, budget_min) for budget_min in (1.0, 1.5, 2.0)),
     *((30.0, budget_min) for budget_min in (3.0, 4.0)),

@@ -43,7 +43,10 @@ TRAINED_UNTIL = "2024-01-05T00:00:00Z"
 PARAMS = """\
 prepare: {min_pool_jobs: 50}
 featurize: {horizons_min: [5, 60], step_s: 1800.0, min_train_jobs: 50}
-train: {will_jobs_arrive: [lightgbm], new_load: [sliding-max], job_duration: [tag-pool-width]}
+train:
+  will_jobs_arrive: {algorithms: [lightgbm]}
+  new_load: {algorithms: [sliding-max]}
+  job_duration: {algorithms: [tag-pool-width]}
 backtest:
   cells: [{policy: fcfs}, {policy: sia, forecasts: [oracle, registry]}]
   seeds: 1
@@ -76,6 +79,7 @@ VARYING = (
     "path",
     "version",
     "versions",
+    "new",
     "aliases",
     "registered_now",
     "compared",

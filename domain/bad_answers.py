@@ -10,7 +10,8 @@ from jobcast.domain.errors import JobcastError
 
 ARRIVALS, LOADS, DURATIONS = "arrivals", "loads", "durations"
 REGIMES, CURVES, EPOCHS = "regimes", "curves", "epochs"
-KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS)
+SIZES, GOODPUTS = "sizes", "goodput"
+KINDS = (ARRIVALS, LOADS, DURATIONS, REGIMES, CURVES, EPOCHS, SIZES, GOODPUTS)
 """What may be forecast."""
 
 

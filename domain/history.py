@@ -17,13 +17,15 @@ class PoolHistory:
     """Events of one pool as columns. Times in seconds from the epoch, UTC; float64 throughout.
 
     The arrays may hold events after the instant that is asked about (a whole trace, for training):
-    every function that takes a history takes the instant too and must not use what comes after it.
+    every function that takes a history takes the instant too and must not use what comes after it. An end stands
+    where it was known, which may be later than it was: until then the job runs, as far as anybody can tell.
 
     Attributes
     ----------
     arrival_s, arrival_gpus : (n_arrivals,) ascending submit times, and the widths of those jobs
-    start_s, end_s : (n_starts,) ascending start times, and the ends of those jobs (inf while running)
-    completion_s, completion_duration_s : (n_completions,) ascending end times, and the run times of those jobs
+    start_s, end_s : (n_starts,) ascending start times, and when those jobs' ends were known (inf while running)
+    completion_s, completion_duration_s : (n_completions,) ascending times from which ends were known, and the run
+        times of those jobs
     """
 
     arrival_s: Floats
@@ -35,7 +37,7 @@ class PoolHistory:
 
 
 class FinishedJob(Protocol):
-    """A job that has ended, as a predictor of durations may learn from it."""
+    """A job that is known to have ended, `end_s` being from when; a predictor of durations may learn from it."""
 
     @property
     def job(self) -> Job: ...  # noqa: D102
@@ -43,6 +45,15 @@ class FinishedJob(Protocol):
     def end_s(self) -> float: ...  # noqa: D102
     @property
     def duration_s(self) -> float: ...  # noqa: D102
+
+
+class StartedJob(Protocol):
+    """A job that has started, for the first time or after it was stopped."""
+
+    @property
+    def job(self) -> Job: ...  # noqa: D102
+    @property
+    def start_s(self) -> float: ...  # noqa: D102
 
 
 class History(Protocol):
@@ -63,5 +74,9 @@ class History(Protocol):
         ...
 
     def finished_since(self, count: int) -> Sequence[FinishedJob]:
-        """Jobs in order of completion, without the first `count`: what is new to a reader that has seen those."""
+        """Jobs in the order in which their ends were known, without the first `count`, which a reader has seen."""
+        ...
+
+    def started_since(self, count: int) -> Sequence[StartedJob]:
+        """Starts in order of time, without the first `count`."""
         ...

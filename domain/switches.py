@@ -63,3 +63,27 @@ class Switches:
 
 ALL_SHARE = Switches()
 """No pool is switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRule:
+    """Sharing of a pool and window is off where the gate missed too much in the last days.
+
+    Attributes
+    ----------
+    most_missed : share of the windows with arrivals that the gate may have missed in the last `days`
+    days : how far back it looks
+    least_arrivals : windows with arrivals that it needs; with fewer there is no telling, and sharing is on
+    """
+
+    most_missed: float = 0.5
+    days: float = 14.0
+    least_arrivals: int = 20
+
+    def shares(self, missed: int, arrivals: int) -> bool:
+        """What follows from windows with arrivals, and how many of them were missed.
+
+        >>> SwitchRule().shares(19, 19), SwitchRule().shares(10, 20), SwitchRule().shares(11, 20)
+        (True, True, False)
+        """
+        return arrivals < self.least_arrivals or missed <= self.most_missed * arrivals

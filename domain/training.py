@@ -1,6 +1,6 @@
 """Training jobs whose batch size changes: what is known of them, how far they are, and the regimes that they run in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -48,6 +48,20 @@ class Training:
         180.0
         """
         return sum(regime.epochs * self.epoch_s[regime.batch_size] for regime in regimes)
+
+    def epochs_in(self, regimes: Sequence[Regime], run_s: float) -> float:
+        """Epochs that are done after so many seconds of progress; what lies beyond is not looked at.
+
+        >>> Training("LM", 10, 4, "gns", {10: 60.0, 20: 40.0}).epochs_in((Regime(10, 1.0), Regime(20, 3.0)), 80.0)
+        1.5
+        """
+        done = 0.0
+        for regime in regimes:
+            lasts_s = regime.epochs * self.epoch_s[regime.batch_size]
+            if run_s <= lasts_s:
+                return done + run_s / self.epoch_s[regime.batch_size]
+            done, run_s = done + regime.epochs, run_s - lasts_s
+        return done
 
 
 @dataclass(frozen=True, slots=True)

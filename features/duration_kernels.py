@@ -1,7 +1,8 @@
 """Compiled loops of the duration features: what the batch way and the live way both call.
 
 One file, since numba's cache of an entry point notices changes of its own file only. `durations.py` says what the
-columns mean. Groups of jobs are numbered; the last finished jobs of each lie in a ring of `DEEPEST` places.
+columns mean. Groups of jobs are numbered; of each job the one before it in each of its groups is kept, so that what
+was known at an instant can be told after it, too.
 """
 
 import math
@@ -31,120 +32,214 @@ ARRIVAL_WINDOWS_S = (300.0, 3600.0)
 """Windows in which the pool's arrivals are counted."""
 ARRIVAL_COLUMNS = 3 + len(ARRIVAL_WINDOWS_S)
 
+STARTED_KINDS = (0, 1, 3, 4)
+"""Kinds of groups whose started jobs are counted; as in `durations.STARTED`."""
+START_DEPTHS = (5, 20)
+"""How many of a group's last started jobs are counted, by bin of their run time or of their run time so far."""
+START_EXTRAS = 2
+"""Columns of a group's started jobs beside their counts."""
+JUST_STARTED_S = 300.0
+"""A start since then is counted as one of the job's own burst."""
+ASKED_COLUMNS = 3
+"""Columns of what is known of the job by itself: its time limit, and the time of day twice."""
+DAY_S = 86400.0
+
 _INTS = types.Array(types.int64, 1, "C", readonly=True)
 _INTS_2D = types.Array(types.int64, 2, "C", readonly=True)
 _FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-_RING_BINS = types.Array(types.int64, 2, "C")
-_RING_LOGS = types.Array(types.float64, 2, "C")
-_COUNTED = types.Array(types.int64, 1, "C")
+_NUMBERS = types.Array(types.int64, 1, "C")
+_LINKS = types.Array(types.int64, 2, "C")
 _INSTANTS = types.Array(types.float64, 1, "C")
 _ROW = types.Array(types.float64, 1, "C")
 _ROWS = types.Array(types.float64, 2, "C")
-_STATE = (_RING_BINS, _RING_LOGS, _COUNTED, _INSTANTS)
-_NOTE = types.void(*_STATE, _INTS, _FLOATS, types.float64, types.float64)
-_FILL = types.void(*_STATE, _INTS, types.int64, types.float64, _ROW)
-_SWEEP = types.void(*_STATE, _FLOATS, _FLOATS, _FLOATS, _INTS, _INTS, _INTS_2D, _FLOATS, _INTS, _ROWS)
+_FINISHED = (_INSTANTS, _NUMBERS, _INSTANTS, _LINKS, _NUMBERS)
+_STARTED = (_INSTANTS, _INSTANTS, _LINKS, _NUMBERS)
+_NOTE = types.void(*_FINISHED, types.int64, _INTS, _FLOATS, types.float64, types.float64)
+_BEGIN = types.void(*_STARTED, types.int64, _INTS, types.float64, types.float64)
+_FILL = types.void(*_FINISHED, *_STARTED, _INTS, _FLOATS, types.float64, types.float64, _ROW)
+_SWEEP = types.void(
+    *_FINISHED, *_STARTED, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, _INTS, _INTS, _INTS_2D, _FLOATS, _INTS,
+    _ROWS,
+)  # fmt: skip
 _POOL = types.void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, types.float64, types.float64, _FLOATS, _ROW)
 _POOLS = types.void(_FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, types.int64, _ROWS)
 
 
 @njit([_NOTE], cache=True)
 def note(
-    ring_bins: Ints,
-    ring_logs: Floats,
-    done: Ints,
-    last_end_s: Floats,
+    end_s: Floats,
+    bins: Ints,
+    logs: Floats,
+    before: Ints,
+    last: Ints,
+    count: int,
     groups: Ints,
     edges_s: Floats,
-    end_s: float,
+    ended_s: float,
     duration_s: float,
 ) -> None:
-    """Enter a finished job into its groups.
+    """Enter a finished job into its groups, as number `count` of all that have finished.
 
     Parameters
     ----------
-    ring_bins, ring_logs : (K, DEEPEST) duration bins and log run times of each group's last finished jobs
-    done, last_end_s : (K,) how many of each group have finished, and when the last one did
+    end_s, bins, logs : (N,) of the finished jobs, in order of their ends: ends, duration bins, log run times
+    before : (N, G) the job of the same group that finished before it, -1 for none
+    last : (K,) the last one of each group that has finished, -1 for none
     groups : (G,) the job's group of each kind, -1 for none
     edges_s : (B - 1,) inner edges of the bins, seconds
     """
-    which, log_s = np.searchsorted(edges_s, duration_s), math.log(duration_s)
+    end_s[count] = ended_s
+    bins[count] = np.searchsorted(edges_s, duration_s)
+    logs[count] = math.log(duration_s)
     for kind in range(groups.size):
         group = groups[kind]
         if group >= 0:
-            place = done[group] % DEEPEST
-            ring_bins[group, place] = which
-            ring_logs[group, place] = log_s
-            done[group] += 1
-            last_end_s[group] = end_s
+            before[count, kind] = last[group]
+            last[group] = count
+
+
+@njit([_BEGIN], cache=True)
+def begin(
+    start_s: Floats,
+    end_s: Floats,
+    before: Ints,
+    last: Ints,
+    count: int,
+    groups: Ints,
+    started_s: float,
+    ended_s: float,
+) -> None:
+    """Enter a started job into its groups, as number `count` of all that have started; as `note`.
+
+    Its end may be put in later, and is infinite until then.
+    """
+    start_s[count] = started_s
+    end_s[count] = ended_s
+    for kind in range(groups.size):
+        group = groups[kind]
+        if group >= 0:
+            before[count, kind] = last[group]
+            last[group] = count
 
 
 @njit([_FILL], cache=True)
 def fill(
-    ring_bins: Ints,
-    ring_logs: Floats,
-    done: Ints,
-    last_end_s: Floats,
+    end_s: Floats,
+    bins: Ints,
+    logs: Floats,
+    before: Ints,
+    last: Ints,
+    run_start_s: Floats,
+    run_end_s: Floats,
+    run_before: Ints,
+    run_last: Ints,
     groups: Ints,
-    n_bins: int,
+    edges_s: Floats,
+    limit_s: float,
     now_s: float,
     row: Floats,
 ) -> None:
-    """Write the groups' columns of a job's row: counts by depth and bin, then the extras; NaN where none finished."""
+    """Write the groups' columns of a job's row as of an instant, which may have passed, and those of what it asks.
+
+    Finished jobs: counts by depth and bin, then the extras; NaN where none finished. Started ones: by depth counts of
+    the ended by bin and of the running by bin of their run time so far, then the extras.
+    """
+    n_bins = edges_s.size + 1
     width = N_DEPTHS * n_bins + GROUP_EXTRAS
     for kind in range(groups.size):
-        group, first = groups[kind], kind * width
+        first = kind * width
         extras = first + N_DEPTHS * n_bins
         row[first:extras] = 0.0
-        if group < 0 or done[group] == 0:
+        one = last[groups[kind]] if groups[kind] >= 0 else -1
+        while one >= 0 and end_s[one] > now_s:
+            one = before[one, kind]
+        if one < 0:
             row[extras : extras + GROUP_EXTRAS] = np.nan
             continue
-        count, total = min(done[group], DEEPEST), 0.0
-        for back in range(count):
-            place = (done[group] - 1 - back) % DEEPEST
+        row[extras + 1] = logs[one]
+        row[extras + 2] = math.log1p(max(now_s - end_s[one], 0.0))
+        back, total = 0, 0.0
+        while one >= 0 and back < DEEPEST:
             for depth in range(N_DEPTHS):
                 if back < DEPTHS[depth]:
-                    row[first + depth * n_bins + ring_bins[group, place]] += 1.0
-            total += ring_logs[group, place]
-        row[extras] = total / count
-        row[extras + 1] = ring_logs[group, (done[group] - 1) % DEEPEST]
-        row[extras + 2] = math.log1p(max(now_s - last_end_s[group], 0.0))
+                    row[first + depth * n_bins + bins[one]] += 1.0
+            total += logs[one]
+            back += 1
+            one = before[one, kind]
+        row[extras] = total / back
+    first = groups.size * width
+    for kind in STARTED_KINDS:
+        extras = first + 2 * len(START_DEPTHS) * n_bins
+        row[first : extras + START_EXTRAS] = 0.0
+        one = run_last[groups[kind]] if groups[kind] >= 0 else -1
+        while one >= 0 and run_start_s[one] >= now_s:
+            one = run_before[one, kind]
+        row[extras] = np.nan if one < 0 else math.log1p(now_s - run_start_s[one])
+        back, recent = 0, 0
+        while one >= 0 and back < START_DEPTHS[-1]:
+            ended = run_end_s[one] <= now_s
+            lasted = (run_end_s[one] if ended else now_s) - run_start_s[one]
+            place = first + (0 if ended else n_bins) + np.searchsorted(edges_s, lasted)
+            for depth in range(len(START_DEPTHS)):
+                if back < START_DEPTHS[depth]:
+                    row[place + depth * 2 * n_bins] += 1.0
+            recent += run_start_s[one] > now_s - JUST_STARTED_S
+            back += 1
+            one = run_before[one, kind]
+        row[extras + 1] = math.log1p(recent)
+        first = extras + START_EXTRAS
+    row[first] = math.log(limit_s) if math.isfinite(limit_s) else np.nan
+    turn = 2.0 * math.pi * (now_s % DAY_S) / DAY_S
+    row[first + 1], row[first + 2] = math.sin(turn), math.cos(turn)
 
 
 @njit([_SWEEP], cache=True)
 def sweep(
-    ring_bins: Ints,
-    ring_logs: Floats,
-    done: Ints,
-    last_end_s: Floats,
-    submit_s: Floats,
     end_s: Floats,
+    bins: Ints,
+    logs: Floats,
+    before: Ints,
+    last: Ints,
+    run_start_s: Floats,
+    run_end_s: Floats,
+    run_before: Ints,
+    run_last: Ints,
+    submit_s: Floats,
+    started_s: Floats,
+    ended_s: Floats,
     duration_s: Floats,
+    limit_s: Floats,
     arrivals: Ints,
+    starts: Ints,
     finishes: Ints,
     groups: Ints,
     edges_s: Floats,
     rows_of: Ints,
     rows: Floats,
 ) -> None:
-    """Fill the groups' columns of many jobs: completions before arrivals, in order of time.
+    """Fill the columns that `fill` writes of many jobs: completions before arrivals, in order of time.
 
     Parameters
     ----------
-    arrivals, finishes : (N,) jobs in order of submission and of end
+    arrivals, starts, finishes : jobs in order of submission, start and end
     groups : (N, G) groups of each job
     rows_of : (N,) row of each job in `rows`, -1 for none
     """
-    finished = 0
+    finished, begun = 0, 0
     for job in arrivals:
-        while finished < finishes.size and end_s[finishes[finished]] <= submit_s[job]:
-            ended = finishes[finished]
-            note(ring_bins, ring_logs, done, last_end_s, groups[ended], edges_s, end_s[ended], duration_s[ended])
+        while finished < finishes.size and ended_s[finishes[finished]] <= submit_s[job]:
+            one = finishes[finished]
+            note(end_s, bins, logs, before, last, finished, groups[one], edges_s, ended_s[one], duration_s[one])
             finished += 1
+        while begun < starts.size and started_s[starts[begun]] < submit_s[job]:
+            one = starts[begun]
+            begin(run_start_s, run_end_s, run_before, run_last, begun, groups[one], started_s[one], ended_s[one])
+            begun += 1
         if rows_of[job] >= 0:
             fill(
-                ring_bins, ring_logs, done, last_end_s, groups[job], edges_s.size + 1, submit_s[job], rows[rows_of[job]]
-            )
+                end_s, bins, logs, before, last, run_start_s, run_end_s, run_before, run_last,
+                groups[job], edges_s, limit_s[job], submit_s[job], rows[rows_of[job]],
+            )  # fmt: skip
 
 
 @njit([_POOL], cache=True)

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -12,11 +13,21 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.traces.history import pool_histories, rows_by_pool
 from jobcast.traces.table import Trace
 
-GROUPS: tuple[str, ...] = ("tag", "user", "user_width", "pool_width", "pool", "all")
-"""Finished jobs of the same tag; user; user and width; pool and width; pool; all. SIA, section 5.4.2."""
+GROUPS: tuple[str, ...] = ("tag", "user", "user_width", "request", "pool_width", "pool", "all")
+"""Finished jobs of the same tag; user; user and width; request; pool and width; pool; all. SIA, section 5.4.2.
+
+A user is the account where no user is told; a request is all that the same user asks for: pool, GPUs, cores, memory
+and time limit.
+"""
+STARTED: tuple[str, ...] = ("tag", "user", "request", "pool_width")
+"""Groups whose started jobs are counted, too: what still runs is longer than what has finished."""
 DEPTHS: tuple[int, ...] = (5, 20, 50)
 """How many of a group's last finished jobs are counted by bin; as in `duration_kernels`."""
+START_DEPTHS: tuple[int, ...] = (5, 20)
+"""How many of a group's last started jobs are counted; as in `duration_kernels`."""
 MINUTE_S = 60.0
+BURST_S = 3600.0
+"""Like jobs of one hour are a burst."""
 NO_GROUP = -1
 """Group of a job that belongs to none: one without a tag or user."""
 
@@ -31,6 +42,11 @@ def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tu
     - `GROUP last N BIN`: of the group's last N finished jobs, those of a duration bin
     - `GROUP log mean s`, `GROUP log last s`: mean log run time of the last 50, log run time of the last one
     - `GROUP log since s`: log(1 + seconds since the group's last completion)
+    - `GROUP started N ended BIN`, `GROUP started N running BIN`: of the last N started jobs of a group of `STARTED`,
+      those that have ended by bin of how long they ran, and those that run by bin of their run time so far
+    - `GROUP log since start s`, `GROUP log starts 5min`: log(1 + ...) of the time since the group's last start, and of
+      how many of those N started in the last 5 minutes
+    - `log limit s`, `day sin`, `day cos`: the job's time limit, and the time of day (UTC) on a circle
     - `log2 gpus`: the job's width
     - `pool ended BIN`, `pool running BIN`: of the pool's last 50 started jobs, those that have ended by bin of their
       run time, and those that run by bin of their run time so far: short jobs do not hide the long ones here
@@ -39,14 +55,27 @@ def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tu
     - `pool log arrivals 5min`, `... 60min`: log(1 + arrivals of the pool in the last 5 and 60 minutes)
 
     >>> len(duration_columns()), duration_columns((5, 60))[:4]
-    (104, ('tag last 5 <=5min', 'tag last 5 5-60min', 'tag last 5 >60min', 'tag last 20 <=5min'))
+    (194, ('tag last 5 <=5min', 'tag last 5 5-60min', 'tag last 5 >60min', 'tag last 20 <=5min'))
     """
+    return _columns(tuple(horizons_min))
+
+
+@cache
+def _columns(horizons_min: tuple[float, ...]) -> tuple[str, ...]:
     bins = bin_labels(horizons_min)
     names = []
     for group in GROUPS:
         names += [f"{group} last {depth} {label}" for depth in DEPTHS for label in bins]
         names += [f"{group} log mean s", f"{group} log last s", f"{group} log since s"]
-    names.append(WIDTH)
+    for group in STARTED:
+        names += [
+            f"{group} started {depth} {how} {label}"
+            for depth in START_DEPTHS
+            for how in ("ended", "running")
+            for label in bins
+        ]
+        names += [f"{group} log since start s", f"{group} log starts 5min"]
+    names += ["log limit s", "day sin", "day cos", WIDTH]
     names += [f"pool {what} {label}" for what in ("ended", "running") for label in bins]
     arrivals = ("log since arrival s", "log since like s", "like arrivals", "log arrivals 5min", "log arrivals 60min")
     return (*names, *(f"pool {what}" for what in arrivals))
@@ -55,6 +84,11 @@ def duration_columns(horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN) -> tu
 def group_width(n_bins: int) -> int:
     """Columns of a group: counts by depth and bin, and three more."""
     return len(DEPTHS) * n_bins + 3
+
+
+def started_width(n_bins: int) -> int:
+    """Columns of the started jobs of a group: counts by depth, ended or running, and bin, and two more."""
+    return len(START_DEPTHS) * 2 * n_bins + 2
 
 
 def group_counts(rows: Floats, group: str, depth: int, n_bins: int) -> Floats:
@@ -87,14 +121,15 @@ def duration_rows(
     wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
     rows_of = np.where(wanted, np.cumsum(wanted) - 1, NO_GROUP).astype(np.int64)
     rows = np.empty((int(wanted.sum()), len(duration_columns(horizons_min))))
-    submit_s, edges = trace.submit_s, edges_s(horizons_min)
+    submit_s, start_s, edges = trace.submit_s, trace.start_s, edges_s(horizons_min)
     # A job whose end rounds to its submission ended after it all the same: it must not see itself.
-    end_s = np.maximum(trace.end_s, np.nextafter(submit_s, np.inf))
+    end_s = np.maximum(trace.known_s, np.nextafter(submit_s, np.inf))
     groups, n_groups = _group_numbers(trace)
-    order = np.argsort(submit_s, kind="stable"), np.argsort(end_s, kind="stable")
+    starts = np.argsort(start_s, kind="stable")[: int(np.isfinite(start_s).sum())]
+    order = np.argsort(submit_s, kind="stable"), starts, np.argsort(end_s, kind="stable")
     kernels.sweep(
-        *empty_state(n_groups), submit_s, end_s, np.ascontiguousarray(trace.duration_s), *order, groups, edges,
-        rows_of, rows,
+        *empty_state(len(trace), n_groups), submit_s, start_s, end_s, np.ascontiguousarray(trace.duration_s),
+        trace.numbers("time_limit_s", np.inf), *order, groups, edges, rows_of, rows,
     )  # fmt: skip
     widths = trace.gpus.astype(np.float64)
     of_pool = rows_by_pool(trace)
@@ -105,28 +140,56 @@ def duration_rows(
     return rows
 
 
-def group_keys(pool: str, gpus: int, user: str, tag: str) -> tuple[Key | None, ...]:
+def group_keys(
+    pool: str,
+    gpus: int,
+    user: str,
+    tag: str,
+    account: str = "",
+    cores: float | None = None,
+    mem_gb: float | None = None,
+    limit_s: float = np.inf,
+) -> tuple[Key | None, ...]:
     """What names a job's group of each kind, in the order of `GROUPS`; None where it belongs to none.
 
     >>> group_keys("a", 2, "", "x")
-    (('tag', 'x'), None, None, ('pool_width', 'a', 2), ('pool', 'a'), ('all',))
+    (('tag', 'x'), None, None, None, ('pool_width', 'a', 2), ('pool', 'a'), ('all',))
     """
+    who = user or account
     return (
         ("tag", tag) if tag else None,
-        ("user", user) if user else None,
-        ("user_width", user, gpus) if user else None,
+        ("user", who) if who else None,
+        ("user_width", who, gpus) if who else None,
+        ("request", who, pool, gpus, cores, mem_gb, limit_s) if who or limit_s < np.inf else None,
         ("pool_width", pool, gpus),
         ("pool", pool),
         ("all",),
     )
 
 
+def burst_key(pool: str, gpus: int, who: str, submit_s: float) -> Key:
+    """What jobs of one burst share: pool, width, who submits them (user, else account), and the hour."""
+    return pool, gpus, who, submit_s // BURST_S
+
+
+def burst_numbers(trace: Trace) -> Ints:
+    """Number of each job's burst, (n_jobs,)."""
+    users, accounts = _names(trace, "user"), _names(trace, "account")
+    numbers: dict[Key, int] = {}
+    listed = zip(
+        trace.jobs["pool"].to_list(), trace.gpus.tolist(), users, accounts, trace.submit_s.tolist(), strict=True
+    )
+    keys = (burst_key(pool, gpus, user or account, at_s) for pool, gpus, user, account, at_s in listed)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
 def _group_numbers(trace: Trace) -> tuple[Ints, int]:
     """Number of each job's group of each kind, (n_jobs, G), counted through all kinds, and how many there are."""
     numbers: dict[Key, int] = {}
-    listed = zip(
-        trace.jobs["pool"].to_list(), trace.gpus.tolist(), _names(trace, "user"), _names(trace, "tag"), strict=True
-    )
+    names = [_names(trace, column) for column in ("user", "tag", "account")]
+    asked = [trace.values(column) for column in ("cores", "mem_gb")]
+    limits = trace.numbers("time_limit_s", np.inf).tolist()
+    listed = zip(trace.jobs["pool"].to_list(), trace.gpus.tolist(), *names, *asked, limits, strict=True)
     groups = [
         [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in group_keys(*job)]
         for job in listed
@@ -141,12 +204,18 @@ def _names(trace: Trace, column: str) -> list[str]:
     return names
 
 
-def empty_state(n_groups: int) -> tuple[Ints, Floats, Ints, Floats]:
-    """Rings of bins and log run times, numbers of finished jobs, and last ends of that many groups."""
-    deepest = DEPTHS[-1]
-    return (
-        np.zeros((n_groups, deepest), np.int64),
-        np.zeros((n_groups, deepest)),
-        np.zeros(n_groups, np.int64),
-        np.zeros(n_groups),
-    )
+State = tuple[Floats, Ints, Floats, Ints, Ints, Floats, Floats, Ints, Ints]
+
+
+def empty_state(n_jobs: int, n_groups: int) -> State:
+    """Room for that many finished and started jobs, and groups; see `duration_kernels.note` and `begin`."""
+    finished = np.zeros(n_jobs), np.zeros(n_jobs, np.int64), np.zeros(n_jobs), _links(n_jobs), _nobody(n_groups)
+    return *finished, np.zeros(n_jobs), np.full(n_jobs, np.inf), _links(n_jobs), _nobody(n_groups)
+
+
+def _links(n_jobs: int) -> Ints:
+    return np.full((n_jobs, len(GROUPS)), NO_GROUP)
+
+
+def _nobody(n_groups: int) -> Ints:
+    return np.full(n_groups, NO_GROUP)

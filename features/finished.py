@@ -5,21 +5,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.history import FinishedJob, History
+from jobcast.domain.history import FinishedJob, History, StartedJob
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
-from jobcast.domain.jobs import Job
-from jobcast.features.durations import NO_GROUP, Key, duration_columns, edges_s, empty_state, group_keys
+from jobcast.domain.jobs import Job, Requirements
+from jobcast.features.durations import (
+    NO_GROUP,
+    Key,
+    duration_columns,
+    edges_s,
+    empty_state,
+    group_keys,
+)
 
 FIRST_GROUPS = 256
 """Groups that there is room for at first; room doubles."""
+FIRST_JOBS = 1024
+"""Jobs that there is room for at first; room doubles."""
+FINISHED, STARTED = slice(0, 4), slice(5, 8)
+"""Columns of the state that grow with the jobs that have finished, and that have started."""
+LAST_FINISHED, LAST_STARTED = 4, 8
 _NOTHING = np.empty(0)
+_ASKS_NOTHING = Requirements()
 
 
 class DurationTracker:
-    """Finished jobs as they come in; gives the rows of `durations.duration_rows` for one job at a time.
+    """Started and finished jobs as they come in; gives the rows of `durations.duration_rows` for one job at a time.
 
-    Ask about a job when it is submitted. Jobs that end are taken in from a run's history by `catch_up`, or one by one
-    by `add`, in the order of (end, seq).
+    A row tells what was known when its job was submitted, also when it is asked for later. Jobs are taken in from a
+    run's history by `catch_up`, or one by one by `begin` and `add`, in the order of starts, and of (end, seq).
 
     Parameters
     ----------
@@ -39,46 +52,83 @@ class DurationTracker:
 
         self._kernels = duration_kernels
         self._edges_s = edges_s(horizons_min)
-        self._n_bins = len(self._edges_s) + 1
         self._n_columns = len(duration_columns(horizons_min))
         self._numbers: dict[Key, int] = {}
-        self._state = empty_state(FIRST_GROUPS)
+        self._state = list(empty_state(FIRST_JOBS, FIRST_GROUPS))
         self._history: History | None = None
+        self._running: dict[str, int] = {}  # job id -> number of its start
+        self._starts = 0  # that have been taken in, those after a stop among them
+        self._bins: dict[int, int] = {}  # number of its start -> bin, of those that have ended
+        self.started: list[Job] = []
+        """Jobs in order of their first start."""
         self.count = 0
         """Jobs added so far."""
 
+    def begin(self, started: StartedJob) -> None:
+        """Take in a job that has started; one that was stopped began before."""
+        job, number = started.job, len(self.started)
+        if job.job_id in self._running:
+            return
+        self._running[job.job_id] = number
+        self.started.append(job)
+        groups = self._numbered(job)
+        self._make_room(STARTED, LAST_STARTED, number)
+        self._kernels.begin(*self._state[5:], number, groups, float(started.start_s), np.inf)
+
     def add(self, finished: FinishedJob) -> None:
         """Take in a job that has ended."""
-        numbers = self._numbers
-        keys = _keys(finished.job)
-        groups = [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in keys]
-        while len(numbers) > len(self._state[2]):
-            self._grow()
-        self._kernels.note(
-            *self._state, np.array(groups, np.int64), self._edges_s, float(finished.end_s), float(finished.duration_s)
-        )
+        job = finished.job
+        end_s = max(float(finished.end_s), float(np.nextafter(job.submit_s, np.inf)))
+        groups = self._numbered(job)
+        self._make_room(FINISHED, LAST_FINISHED, self.count)
+        self._kernels.note(*self._state[:5], self.count, groups, self._edges_s, end_s, float(finished.duration_s))
         self.count += 1
+        number = self._running.pop(job.job_id, None)
+        if number is not None:
+            self._state[6][number] = end_s
+            self._bins[number] = int(self._state[1][self.count - 1])
 
     def catch_up(self, history: History) -> None:
-        """Take in what has ended in a run since the last call; rows read what its pools have started, too."""
+        """Take in what has started and ended in a run since the last call; rows read what was submitted, too."""
         self._history = history
+        starts = history.started_since(self._starts)
+        self._starts += len(starts)
+        for started in starts:
+            self.begin(started)
         for finished in history.finished_since(self.count):
             self.add(finished)
 
     def row(self, job: Job) -> Floats:
         """The job's row, (F,) float64."""
         row = np.empty(self._n_columns)
-        self._kernels.fill(*self._state, self._groups(job), self._n_bins, float(job.submit_s), row)
-        self._kernels.pool_columns(*self._events(job.pool), float(job.submit_s), float(job.gpus), self._edges_s, row)
+        limit_s = (job.requirements or _ASKS_NOTHING).time_limit_s
+        at_s, edges = float(job.submit_s), self._edges_s
+        self._kernels.fill(*self._state, self._groups(job), edges, float(limit_s), at_s, row)
+        self._kernels.pool_columns(*self._events(job.pool), at_s, float(job.gpus), edges, row)
         return row
 
     def rows(self, jobs: Sequence[Job]) -> Floats:
         """Rows of several jobs, (n_jobs, F)."""
         return np.array([self.row(job) for job in jobs]).reshape(len(jobs), self._n_columns)
 
+    def settled(self, number: int) -> tuple[float, int]:
+        """When at the latest the bin of a job of `started` is known, seconds from the epoch, and the bin.
+
+        That is when the last bin begins, from its start on: one that still runs then belongs to it.
+        """
+        known_s = float(self._state[5][number] + self._edges_s[-1])
+        ended = self._state[6][number] <= known_s
+        return known_s, self._bins[number] if ended else len(self._edges_s)
+
     def _groups(self, job: Job) -> Ints:
         find = self._numbers.get
         return np.array([NO_GROUP if key is None else find(key, NO_GROUP) for key in _keys(job)], np.int64)
+
+    def _numbered(self, job: Job) -> Ints:
+        """As `_groups`, where new groups are given numbers."""
+        numbers = self._numbers
+        found = [NO_GROUP if key is None else numbers.setdefault(key, len(numbers)) for key in _keys(job)]
+        return np.array(found, np.int64)
 
     def _events(self, pool: str) -> tuple[Floats, Floats, Floats, Floats]:
         if self._history is None:
@@ -86,10 +136,15 @@ class DurationTracker:
         events = self._history.pool(pool)
         return events.start_s, events.end_s, events.arrival_s, events.arrival_gpus
 
-    def _grow(self) -> None:
-        bins, logs, done, last_end_s = (np.concatenate([part, np.zeros_like(part)]) for part in self._state)
-        self._state = bins, logs, done, last_end_s
+    def _make_room(self, columns: slice, last: int, number: int) -> None:
+        """For a further job, and for all groups that have a number."""
+        while number >= len(self._state[columns][0]):
+            self._state[columns] = [np.concatenate([part, np.zeros_like(part)]) for part in self._state[columns]]
+        while len(self._numbers) > len(self._state[last]):
+            for which in (LAST_FINISHED, LAST_STARTED):
+                self._state[which] = np.concatenate([self._state[which], np.full_like(self._state[which], NO_GROUP)])
 
 
 def _keys(job: Job) -> tuple[Key | None, ...]:
-    return group_keys(job.pool, job.gpus, job.user, job.tag)
+    asks = job.requirements or _ASKS_NOTHING
+    return group_keys(job.pool, job.gpus, job.user, job.tag, asks.account, asks.cores, asks.mem_gb, asks.time_limit_s)

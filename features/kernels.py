@@ -64,6 +64,9 @@ RATE = RENEWAL + 1
 RECENT_GPUS = RATE + 1
 N_COLUMNS = RECENT_GPUS + 1
 """First column of each block, and the number of columns."""
+RUNNING, STARTED, FINISHED = 0, 1, 2
+"""Marks of what `_future_completions` has read: jobs that it holds, starts, completions."""
+N_MARKS = 3
 
 
 @njit
@@ -160,44 +163,55 @@ def _geometric_mean(durations_s: Floats, end: int) -> float:
 
 
 @njit
+def _count_left(row: Floats, age_s: float, expected_s: float, horizons_s: Floats) -> None:
+    """Count a running job as expected to end within k, or later. Who outlived its expectation runs as long again."""
+    left_s = expected_s - age_s if expected_s > age_s else age_s
+    for h in range(horizons_s.size):
+        row[h, FUTURE_COMPLETIONS + (0 if left_s <= horizons_s[h] else 1)] += 1.0
+
+
+@njit
 def _future_completions(
-    rows: Floats,
+    row: Floats,
     start_s: Floats,
     end_s: Floats,
     completion_s: Floats,
     completion_duration_s: Floats,
-    ticks_s: Floats,
+    now_s: float,
     horizons_s: Floats,
+    running: Ints,
+    expected_s: Floats,
+    marks: Ints,
+    mean_s: Floats,
 ) -> None:
-    """Running jobs (start <= t < end) expected to end within k, and later.
+    """Running jobs (start <= t < end) expected to end within k, and later, at an instant no earlier than the last.
 
-    What has outlived its expectation is expected to run as long again.
+    `running` and `expected_s` hold who had started before the last instant and not ended, `marks` and `mean_s` how far
+    the columns were read. Who starts at the instant itself is counted and not kept, for ends of that same instant may
+    still be to come, which its expectation counts.
     """
-    running = np.empty(start_s.size, np.int64)
-    expected_s = np.empty(start_s.size)
-    n_running, started, finished, known, mean_s = 0, 0, 0, -1, 0.0
-    for i in range(ticks_s.size):
-        now_s = ticks_s[i]
-        while started < start_s.size and start_s[started] <= now_s:
-            if end_s[started] > now_s:
-                finished = _until(completion_s, finished, start_s[started])
-                if finished != known:
-                    known, mean_s = finished, _geometric_mean(completion_duration_s, finished)
-                running[n_running], expected_s[n_running] = started, mean_s
-                n_running += 1
-            started += 1
-        rows[i, :, FUTURE_COMPLETIONS : FUTURE_COMPLETIONS + 2] = 0.0
-        kept = 0
-        for r in range(n_running):
-            job = running[r]
-            if end_s[job] > now_s:
-                running[kept], expected_s[kept] = job, expected_s[r]
-                age_s = now_s - start_s[job]
-                left_s = expected_s[r] - age_s if expected_s[r] > age_s else age_s
-                for h in range(horizons_s.size):
-                    rows[i, h, FUTURE_COMPLETIONS + (0 if left_s <= horizons_s[h] else 1)] += 1.0
-                kept += 1
-        n_running = kept
+    row[:, FUTURE_COMPLETIONS : FUTURE_COMPLETIONS + 2] = 0.0
+    kept = 0
+    for r in range(marks[RUNNING]):
+        job = running[r]
+        if end_s[job] > now_s:
+            running[kept], expected_s[kept] = job, expected_s[r]
+            _count_left(row, now_s - start_s[job], expected_s[r], horizons_s)
+            kept += 1
+    marks[RUNNING] = kept
+    started = marks[STARTED]
+    while started < start_s.size and start_s[started] <= now_s:
+        if end_s[started] > now_s:
+            finished = _until(completion_s, marks[FINISHED], start_s[started])
+            if finished != marks[FINISHED]:
+                mean_s[0] = _geometric_mean(completion_duration_s, finished)
+                marks[FINISHED] = finished
+            running[kept], expected_s[kept] = started, mean_s[0]
+            _count_left(row, now_s - start_s[started], mean_s[0], horizons_s)
+            kept += 1
+        started += 1
+        if start_s[started - 1] < now_s:
+            marks[RUNNING], marks[STARTED] = kept, started
 
 
 @njit
@@ -290,6 +304,28 @@ def _rate(rows: Floats, arrival_s: Floats, ticks_s: Floats) -> None:
         rows[i, :, RATE] = math.log((1.0 + last - first) * HOUR_S / RATE_WINDOW_S)
 
 
+@njit
+def _fill(
+    rows: Floats,
+    arrival_s: Floats,
+    arrival_gpus: Floats,
+    completion_s: Floats,
+    ticks_s: Floats,
+    horizons_s: Floats,
+) -> None:
+    """All columns but the future completions'."""
+    _periodic(rows, arrival_s, ticks_s, horizons_s)
+    _recent(rows, RECENT_ARRIVALS, arrival_s, ticks_s, horizons_s)
+    _recent(rows, RECENT_COMPLETIONS, completion_s, ticks_s, horizons_s)
+    _calendar(rows, ticks_s)
+    _quiet(rows, QUIET, arrival_s, ticks_s)
+    _quiet(rows, QUIET + 1, completion_s, ticks_s)
+    _gaps(rows, arrival_s, ticks_s)
+    _renewal(rows, arrival_s, ticks_s, horizons_s)
+    _rate(rows, arrival_s, ticks_s)
+    _recent_gpus(rows, arrival_s, arrival_gpus, ticks_s, horizons_s)
+
+
 _COLUMN = types.Array(types.float64, 1, "C", readonly=True)
 _ROWS = types.Array(types.float64, 3, "C")
 
@@ -307,17 +343,14 @@ def feature_rows(
 ) -> Floats:
     """Feature rows of one pool, shape (T, H, N_COLUMNS), for ascending ticks; see `arrivals.arrival_features`."""
     rows = np.empty((ticks_s.size, horizons_s.size, N_COLUMNS))
-    _periodic(rows, arrival_s, ticks_s, horizons_s)
-    _recent(rows, RECENT_ARRIVALS, arrival_s, ticks_s, horizons_s)
-    _recent(rows, RECENT_COMPLETIONS, completion_s, ticks_s, horizons_s)
-    _future_completions(rows, start_s, end_s, completion_s, completion_duration_s, ticks_s, horizons_s)
-    _calendar(rows, ticks_s)
-    _quiet(rows, QUIET, arrival_s, ticks_s)
-    _quiet(rows, QUIET + 1, completion_s, ticks_s)
-    _gaps(rows, arrival_s, ticks_s)
-    _renewal(rows, arrival_s, ticks_s, horizons_s)
-    _rate(rows, arrival_s, ticks_s)
-    _recent_gpus(rows, arrival_s, arrival_gpus, ticks_s, horizons_s)
+    running, expected_s = np.empty(start_s.size, np.int64), np.empty(start_s.size)
+    marks, mean_s = np.zeros(N_MARKS, np.int64), np.full(1, FALLBACK_DURATION_S)
+    for i in range(ticks_s.size):
+        _future_completions(
+            rows[i], start_s, end_s, completion_s, completion_duration_s, ticks_s[i], horizons_s, running, expected_s,
+            marks, mean_s,
+        )  # fmt: skip
+    _fill(rows, arrival_s, arrival_gpus, completion_s, ticks_s, horizons_s)
     return rows
 
 
@@ -352,6 +385,56 @@ def _totals(arrival_s: Floats, gpus: Floats, from_s: float, until_s: float) -> t
     return first, last, total
 
 
+@njit
+def _past_loads(
+    rows: Floats,
+    begin: int,
+    arrival_s: Floats,
+    gpus: Floats,
+    ticks_s: Floats,
+    horizons_s: Floats,
+    maxima: Ints,
+    means: Ints,
+    periods_s: Floats,
+) -> None:
+    """Write what `past_loads` gives, from a column on."""
+    windows = max(maxima[-1], means[-1])
+    if not ticks_s.size:
+        return
+    longest_s = max(horizons_s.max() * windows, periods_s.max())
+    first, last, total = _totals(arrival_s, gpus, ticks_s[0] - longest_s - SPARE_S, ticks_s[-1])
+    loads = np.empty(windows)
+    for i in range(ticks_s.size):
+        now_s = ticks_s[i]
+        for h in range(horizons_s.size):
+            horizon_s = horizons_s[h]
+            row = rows[i, h]
+            newer = _total(arrival_s, total, first, last, now_s)
+            for back in range(windows):
+                older = _total(arrival_s, total, first, last, now_s - horizon_s * (back + 1))
+                loads[back] = newer - older
+                newer = older
+            row[begin], row[begin + 1] = loads[0], loads[1]
+            column = begin + 2
+            for count in maxima:
+                row[column] = loads[:count].max()
+                column += 1
+            for count in means:
+                row[column] = loads[:count].sum() / count
+                column += 1
+            for period_s in periods_s:
+                length_s = min(horizon_s, period_s)
+                end_s = now_s - period_s + length_s
+                ended = _total(arrival_s, total, first, last, end_s)
+                row[column] = ended - _total(arrival_s, total, first, last, end_s - length_s)
+                column += 1
+            for period_s in periods_s:
+                known = _total(arrival_s, total, first, last, now_s)
+                load = known - _total(arrival_s, total, first, last, now_s - period_s)
+                row[column] = load * horizon_s / period_s
+                column += 1
+
+
 @njit([_OUT(_IN, _IN, _IN, _IN, _COUNTS, _COUNTS, _IN)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def past_loads(
     arrival_s: Floats,
@@ -372,40 +455,43 @@ def past_loads(
     maxima, means : ascending numbers of windows whose largest and mean load are columns
     periods_s : of the columns of the load a period ago, and of the load of a period per k
     """
-    windows = max(maxima[-1], means[-1])
-    rows = np.zeros((ticks_s.size, horizons_s.size, 2 + maxima.size + means.size + 2 * periods_s.size))
-    if not ticks_s.size:
-        return rows
-    longest_s = max(horizons_s.max() * windows, periods_s.max())
-    first, last, total = _totals(arrival_s, gpus, ticks_s[0] - longest_s - SPARE_S, ticks_s[-1])
-    loads = np.empty(windows)
-    for i in range(ticks_s.size):
-        now_s = ticks_s[i]
-        for h in range(horizons_s.size):
-            horizon_s = horizons_s[h]
-            row = rows[i, h]
-            newer = _total(arrival_s, total, first, last, now_s)
-            for back in range(windows):
-                older = _total(arrival_s, total, first, last, now_s - horizon_s * (back + 1))
-                loads[back] = newer - older
-                newer = older
-            row[0], row[1] = loads[0], loads[1]
-            column = 2
-            for count in maxima:
-                row[column] = loads[:count].max()
-                column += 1
-            for count in means:
-                row[column] = loads[:count].sum() / count
-                column += 1
-            for period_s in periods_s:
-                length_s = min(horizon_s, period_s)
-                end_s = now_s - period_s + length_s
-                ended = _total(arrival_s, total, first, last, end_s)
-                row[column] = ended - _total(arrival_s, total, first, last, end_s - length_s)
-                column += 1
-            for period_s in periods_s:
-                known = _total(arrival_s, total, first, last, now_s)
-                load = known - _total(arrival_s, total, first, last, now_s - period_s)
-                row[column] = load * horizon_s / period_s
-                column += 1
+    columns = 2 + maxima.size + means.size + 2 * periods_s.size
+    rows = np.zeros((ticks_s.size, horizons_s.size, columns))
+    _past_loads(rows, 0, arrival_s, gpus, ticks_s, horizons_s, maxima, means, periods_s)
     return rows
+
+
+_KEPT = types.Array(types.int64, 1, "C")
+_NOTED = types.Array(types.float64, 1, "C")
+
+
+@njit([types.void(*(_IN,) * 8, _COUNTS, _COUNTS, _IN, _KEPT, _NOTED, _KEPT, _NOTED, _OUT)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def instant_rows(
+    arrival_s: Floats,
+    arrival_gpus: Floats,
+    start_s: Floats,
+    end_s: Floats,
+    completion_s: Floats,
+    completion_duration_s: Floats,
+    tick_s: Floats,
+    horizons_s: Floats,
+    maxima: Ints,
+    means: Ints,
+    periods_s: Floats,
+    running: Ints,
+    expected_s: Floats,
+    marks: Ints,
+    mean_s: Floats,
+    rows: Floats,
+) -> None:
+    """Write `feature_rows` and beside them `past_loads` of one instant, tick_s of shape (1,), into rows (1, H, F).
+
+    What had ended before is not walked over: `running`, `expected_s`, `marks` and `mean_s` are kept from instant to
+    instant, see `_future_completions`.
+    """
+    _future_completions(
+        rows[0], start_s, end_s, completion_s, completion_duration_s, tick_s[0], horizons_s, running, expected_s,
+        marks, mean_s,
+    )  # fmt: skip
+    _fill(rows, arrival_s, arrival_gpus, completion_s, tick_s, horizons_s)
+    _past_loads(rows, N_COLUMNS, arrival_s, arrival_gpus, tick_s, horizons_s, maxima, means, periods_s)

@@ -1,9 +1,12 @@
 """What a pool's past says about the load to come: the features of its arrivals, and the loads of past windows."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import arrival_features, feature_names
 
@@ -60,6 +63,71 @@ def load_features(history: PoolHistory, ticks_s: ArrayLike, horizons_s: ArrayLik
 
     ticks, horizons = (np.ascontiguousarray(values, np.float64) for values in (ticks_s, horizons_s))
     arrivals = (np.ascontiguousarray(values, np.float64) for values in (history.arrival_s, history.arrival_gpus))
-    counts = (np.array(windows, np.int64) for windows in (MAXIMA, MEANS))
-    loads = past_loads(*arrivals, ticks, horizons, *counts, np.array(PERIODS_S))
+    loads = past_loads(*arrivals, ticks, horizons, *_WINDOWS)
     return np.concatenate([arrival_features(history, ticks, horizons), np.log1p(loads)], axis=2)
+
+
+_WINDOWS = (np.array(MAXIMA, np.int64), np.array(MEANS, np.int64), np.array(PERIODS_S))
+_FIRST_STARTS = 64
+
+
+class InstantFeatures:
+    """Rows of `load_features` of many pools, whose instants ascend, the same to the last bit.
+
+    Each pool's running jobs are kept from instant to instant, so that a row costs what is new, not the whole past.
+    Asked about an earlier instant it reads that pool's history anew.
+
+    Parameters
+    ----------
+    horizons_s : (H,) horizons in seconds, > 0
+    """
+
+    def __init__(self, horizons_s: ArrayLike) -> None:
+        from jobcast.features import kernels
+
+        self._kernels = kernels
+        self._horizons_s = np.ascontiguousarray(horizons_s, np.float64)
+        self._kept: dict[str, _Running] = {}
+
+    def rows(self, names: Sequence[str], histories: Iterable[PoolHistory], at_s: Sequence[float]) -> Floats:
+        """Rows of pools, each at an instant of its own, (n_pools, H, F), the columns of arrivals first.
+
+        Parameters
+        ----------
+        names : (n_pools,)
+        histories : theirs, of the same run at each call, which only grow; nothing in them after the instant is read
+        at_s : (n_pools,) seconds from the epoch
+        """
+        rows = np.empty((len(names), len(self._horizons_s), len(load_feature_names())))
+        ticks_s, fill, horizons_s = np.array(at_s, np.float64), self._kernels.instant_rows, self._horizons_s
+        for i, (name, pool) in enumerate(zip(names, histories, strict=True)):
+            kept = self._kept.get(name)
+            if kept is None or at_s[i] < kept.at_s:
+                kept = self._kept[name] = _Running(self._kernels)
+            kept.make_room(len(pool.start_s))
+            kept.at_s = at_s[i]
+            fill(
+                pool.arrival_s, pool.arrival_gpus, pool.start_s, pool.end_s, pool.completion_s,
+                pool.completion_duration_s, ticks_s[i : i + 1], horizons_s, *_WINDOWS, *kept.state, rows[i : i + 1],
+            )  # fmt: skip
+        loads = rows[:, :, self._kernels.N_COLUMNS :]
+        np.log1p(loads, out=loads)
+        return rows
+
+
+class _Running:
+    """A pool's running jobs at the last instant; see `kernels.instant_rows`."""
+
+    __slots__ = ("at_s", "state")
+
+    def __init__(self, kernels: Any) -> None:
+        self.at_s = -np.inf
+        marks, mean_s = np.zeros(kernels.N_MARKS, np.int64), np.full(1, kernels.FALLBACK_DURATION_S)
+        running: Ints = np.empty(_FIRST_STARTS, np.int64)
+        self.state: tuple[Ints, Floats, Ints, Floats] = (running, np.empty(_FIRST_STARTS), marks, mean_s)
+
+    def make_room(self, starts: int) -> None:
+        """For that many."""
+        running, expected_s, marks, mean_s = self.state
+        if starts > len(running):
+            self.state = (np.resize(running, 2 * starts), np.resize(expected_s, 2 * starts), marks, mean_s)

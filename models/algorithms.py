@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.classifier import Classifier, Constant, Matrix, ReadFile, from_logit, logit
+from jobcast.models.classifier import Classifier, Constant, Matrix, ReadFile, from_logit, logit, plain
 from jobcast.models.classifiers import (
     BoosterSettings,
     ExtraTrees,
@@ -20,6 +20,8 @@ from jobcast.models.classifiers import (
     LightGbm,
     Logistic,
     LogisticSettings,
+    NoSettings,
+    PaperXgBoost,
     XgBoost,
 )
 
@@ -57,7 +59,8 @@ class Average:
 
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
         """Probabilities; see `Classifier`."""
-        return mean_of_logits([member.predict_proba(X) for member in self.members_])
+        rows = plain(X)
+        return mean_of_logits([member.predict_proba(rows) for member in self.members_])
 
     @property
     def gain(self) -> NDArray[np.float64]:
@@ -87,13 +90,11 @@ def mean_of_logits(probabilities: Sequence[NDArray[np.float64]]) -> NDArray[np.f
     >>> mean_of_logits([np.array([0.1]), np.array([0.9])]).round(12).tolist()
     [0.5]
     """
-    total = logit(probabilities[0])
-    for probability in probabilities[1:]:
-        total = total + logit(probability)
+    total: Any = sum(logit(np.stack(probabilities)))  # one after another, as `np.sum` may not
     return from_logit(total / len(probabilities))
 
 
-Settings = BoosterSettings | LogisticSettings | ForestSettings | AverageSettings
+Settings = BoosterSettings | LogisticSettings | ForestSettings | AverageSettings | NoSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,10 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "extra-trees": Algorithm(ExtraTrees, ForestSettings),
     "average": Algorithm(Average, AverageSettings),
 }
+"""What is chosen from."""
+PAPER = "paper"
+KNOWN: Mapping[str, Algorithm] = {**ALGORITHMS, PAPER: Algorithm(PaperXgBoost, NoSettings)}
+"""And the paper's own, which is trained where it is asked for by name."""
 
 
 def algorithm_named(name: str) -> Algorithm:
@@ -121,9 +126,9 @@ def algorithm_named(name: str) -> Algorithm:
     RegistryError
         There is none of that name.
     """
-    if name not in ALGORITHMS:
-        raise RegistryError(f"algorithm {name!r} is not known; choose from {', '.join(ALGORITHMS)}")
-    return ALGORITHMS[name]
+    if name not in KNOWN:
+        raise RegistryError(f"algorithm {name!r} is not known; choose from {', '.join(KNOWN)}")
+    return KNOWN[name]
 
 
 def fit_classifier(
@@ -133,7 +138,7 @@ def fit_classifier(
 
     Parameters
     ----------
-    name : key of `ALGORITHMS`
+    name : key of `KNOWN`
     X : shape (n_rows, n_features); NaN is a missing value
     y : shape (n_rows,)
     seed : of all that the algorithm draws

@@ -1,6 +1,7 @@
 """Rules to beat: what one would forecast without learning anything."""
 
 from collections.abc import Callable, Mapping
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import Corpus
 from jobcast.features.loads import sliding_max, window_loads
+from jobcast.models.load_data import COVERAGE
 
 HOUR_S = 3600.0
 MINUTE_S = 60.0
@@ -17,8 +19,13 @@ DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 EVEN_ODDS = 0.5
 """From which probability on a rule says that jobs arrive."""
+HALF_LIFE_S = DAY_S
+"""Half of an exponentially weighted mean is of the last so many seconds."""
+NORMAL_QUANTILE = NormalDist().inv_cdf(COVERAGE)
 RECENT = 10
 """Windows that the rule of the largest recent load looks back."""
+EWMA = "ewma"
+"""Name of the exponentially weighted mean among the rules to beat."""
 ArrivalRule: TypeAlias = Callable[[Corpus, int], Floats]
 LoadRule: TypeAlias = Callable[[PoolHistory, ArrayLike, float], Floats]
 
@@ -75,11 +82,64 @@ def max_of_week(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> F
     return sliding_max(history, ticks_s, horizon_s, max(1, int(WEEK_S // horizon_s)))
 
 
+def ewma_rate(history: PoolHistory, ticks_s: ArrayLike, weight: Floats | None = None) -> Floats:
+    """Exponentially weighted mean of arrivals a second at some instants, half of it from the last `HALF_LIFE_S`, (T,).
+
+    Parameters
+    ----------
+    history : events of one pool; what comes after an instant has no part in it
+    ticks_s : (T,) seconds from the epoch
+    weight : (n_arrivals,) what an arrival counts; None: 1
+
+    >>> one = PoolHistory(np.array([0.0]), np.array([2.0]), *[np.empty(0)] * 4)
+    >>> (ewma_rate(one, [-1.0, 0.0, HALF_LIFE_S]) * HALF_LIFE_S / np.log(2)).round(12).tolist()
+    [0.0, 1.0, 0.5]
+    """
+    ticks, counted = np.asarray(ticks_s, np.float64), np.ones(len(history.arrival_s)) if weight is None else weight
+    tau_s, total, last_s = HALF_LIFE_S / np.log(2.0), 0.0, -np.inf
+    held = [0.0]
+    for at_s, much in zip(history.arrival_s.tolist(), counted.tolist(), strict=True):
+        total = total * float(np.exp((last_s - at_s) / tau_s)) + much
+        held.append(total)
+        last_s = at_s
+    known = np.searchsorted(history.arrival_s, ticks, side="right")
+    since_s = ticks - np.concatenate([[-np.inf], history.arrival_s])[known]
+    rate: Floats = np.array(held)[known] * np.exp(-since_s / tau_s) / tau_s
+    return rate
+
+
+def ewma_arrivals(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
+    """1 - exp(-rate x k) of memoryless arrivals at `ewma_rate`, shape (T,)."""
+    return -np.expm1(-ewma_rate(history, ticks_s) * horizon_s)
+
+
+def ewma_of_rows(corpus: Corpus, histories: Mapping[str, PoolHistory]) -> Floats:
+    """`ewma_arrivals` of the rows of a corpus, shape (N, H)."""
+    told = np.empty(corpus.arrives.shape)
+    for index, pool in enumerate(corpus.pools):
+        rows = corpus.pool_index == index
+        for column, horizon_min in enumerate(corpus.horizons_min):
+            told[rows, column] = ewma_arrivals(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
+    return told
+
+
+def ewma_load(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) -> Floats:
+    """What loads of memoryless arrivals at `ewma_rate` stay within with a probability of `COVERAGE`, GPUs, (T,).
+
+    Their mean and variance are k times the rate of GPUs and of their squares (a compound Poisson process); the quantile
+    is that of a normal distribution.
+    """
+    mean = horizon_s * ewma_rate(history, ticks_s, history.arrival_gpus)
+    variance = horizon_s * ewma_rate(history, ticks_s, history.arrival_gpus**2)
+    return np.floor(mean + NORMAL_QUANTILE * np.sqrt(variance))
+
+
 LOAD_RULES: Mapping[str, LoadRule] = {
     "persistence": last_window,
     "yesterday": same_window_yesterday,
     "max_of_10": max_of_recent,
     "max_of_week": max_of_week,
+    "ewma": ewma_load,
 }
 """Name -> rule of (history, instants, horizon in seconds)."""
 

@@ -103,7 +103,7 @@ def logit(probability: NDArray[Any]) -> NDArray[np.float64]:
     >>> logit(np.array([0.5])).tolist()
     [0.0]
     """
-    kept = np.clip(probability, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
+    kept = np.minimum(np.maximum(probability, SMALLEST_PROBABILITY), 1.0 - SMALLEST_PROBABILITY)
     odds: NDArray[np.float64] = np.log(kept) - np.log1p(-kept)
     return odds
 

@@ -16,88 +16,165 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats
 
 njit: Any = numba.njit
+trailing_zeros: Any = numbers.trailing_zeros
 _ROWS = types.Array(types.float32, 2, "C", readonly=True)
 _INTS = types.Array(types.int32, 1, "C", readonly=True)
 _FLOATS = types.Array(types.float64, 1, "C", readonly=True)
 _OUT = types.Array(types.float64, 1, "C")
+_SUMS = types.Array(types.float64, 2, "C")
+_COLUMNS = types.Array(types.uint32, 1, "C", readonly=True)
+_THRESHOLDS = types.Array(types.float32, 1, "C", readonly=True)
+_MASKS = types.Array(types.uint32, 1, "C", readonly=True)
+MOST_LEAVES = 32
+"""Bits of a word."""
+LANES = 8
+"""Numbers that a processor compares at once: rows are filled up to a multiple, since what is left takes longer."""
+_ALL_BITS = 2**MOST_LEAVES - 1
+ALL, ONE = np.uint32(_ALL_BITS), np.uint32(1)
+Masks = NDArray[np.uint32]
 Ints = NDArray[np.int32]
 
 
-@njit([_OUT(_ROWS, _INTS, _INTS, _FLOATS, _INTS, _INTS, _FLOATS)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit([_SUMS(_ROWS, _INTS, _INTS, _COLUMNS, _THRESHOLDS, _MASKS, _MASKS, _INTS, _FLOATS)], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
 def tree_sums(
-    X: NDArray[np.float32], roots: Ints, feature: Ints, threshold: Floats, left: Ints, right: Ints, leaf: Floats
+    X: NDArray[np.float32],
+    ends: Ints,
+    first_node: Ints,
+    column: NDArray[np.uint32],
+    threshold: NDArray[np.float32],
+    mask: Masks,
+    missing: Masks,
+    first_leaf: Ints,
+    leaf: Floats,
 ) -> Floats:
-    """Sum over trees of the leaf that each row falls into, (n_rows,), added up in the order of the trees.
+    """Sum over each ensemble's trees of the leaf that each row falls into, (ensembles, n_rows), in the trees' order.
 
-    A node is a position in `feature`, `threshold`, `left`, `right`, the row going left where x <= threshold; a negative
-    number is the leaf ~node.
+    Each node is looked at, by all rows together and without a branch: which way a row goes cannot be foreseen, and a
+    wrong guess costs more than several nodes. A node that a row passes on the right strikes out the leaves on its
+    left; the row's leaf is the first that is left [1]. See `SmallTrees`.
+
+    References
+    ----------
+    .. [1] Lucchese et al., QuickScorer: A Fast Algorithm to Rank Documents with Additive Ensembles of Regression Trees,
+       SIGIR 2015.
     """
-    sums = np.zeros(X.shape[0])
-    for i in range(X.shape[0]):
-        total = 0.0
-        for root in roots:
-            node = root
-            while node >= 0:
-                node = left[node] if X[i, feature[node]] <= threshold[node] else right[node]
-            total += leaf[~node]
-        sums[i] = total
+    n = X.shape[0]
+    filled = (n + LANES - 1) // LANES * LANES
+    columns = np.zeros((X.shape[1], filled), np.float32)
+    for i in range(n):
+        for j in range(X.shape[1]):
+            columns[j, i] = X[i, j]
+    missing_any = np.isnan(columns.sum())
+    sums, leaves, begin = np.zeros((ends.size, n)), np.empty(filled, np.uint32), 0
+    for ensemble in range(ends.size):
+        of_rows = sums[ensemble]
+        for tree in range(begin, ends[ensemble]):
+            leaves[:] = ALL
+            for node in range(first_node[tree], first_node[tree + 1]):
+                x, least, kept = columns[column[node]], threshold[node], mask[node]
+                for i in range(filled):
+                    leaves[i] &= kept | (np.uint32(x[i] > least) - ONE)
+                if missing_any:
+                    for i in range(filled):
+                        leaves[i] &= missing[node] | (np.uint32(math.isnan(x[i])) - ONE)
+            for i in range(n):
+                of_rows[i] += leaf[first_leaf[tree] + trailing_zeros(leaves[i])]  # type: ignore[call-arg, unused-ignore]
+        begin = ends[ensemble]
     return sums
+
+
+@njit([_OUT(types.Array(types.float64, 1, "A", readonly=True))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def sigmoids(z: Floats) -> Floats:
+    """1 / (1 + exp(-z)) of each, as LightGBM computes it, (n,)."""
+    told = np.empty(z.size)
+    for i in range(z.size):
+        told[i] = 1.0 / (1.0 + math.exp(-z[i]))
+    return told
+
+
+def rounded_down(thresholds: Floats) -> NDArray[np.float32]:
+    """In single precision, none larger: x <= threshold says the same of every x in single precision."""
+    single = thresholds.astype(np.float32)
+    return np.where(single > thresholds, np.nextafter(single, np.float32(-np.inf)), single)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallTrees:
-    """The trees of a LightGBM booster on plain numbers, without missing values or categories.
+    """The trees of LightGBM boosters on numbers, without categories, of at most `MOST_LEAVES` leaves.
 
     Attributes
     ----------
-    roots : (trees,) first node of each tree, or ~leaf where a tree is a leaf
-    feature, threshold, left, right : (nodes,); see `tree_sums`
-    leaf : (leaves,) values
+    ends : (boosters,) number of trees up to the end of each
+    first_node, first_leaf : (trees + 1,), (trees,)
+    column, threshold : (nodes,) a row goes left where x <= threshold. In single precision, like the rows: rounded down,
+        which sends each of those the same way
+    mask, missing : (nodes,) bits of the leaves that stay for a row that goes right, and for one whose x is missing
+    leaf : (leaves,) values, each tree's from left to right
     """
 
-    roots: Ints
-    feature: Ints
-    threshold: Floats
-    left: Ints
-    right: Ints
+    ends: Ints
+    first_node: Ints
+    column: NDArray[np.uint32]
+    threshold: NDArray[np.float32]
+    mask: Masks
+    missing: Masks
+    first_leaf: Ints
     leaf: Floats
 
     @classmethod
-    def of(cls, booster: Any) -> "SmallTrees":
-        """From a booster."""
-        nodes: list[list[float]] = []
+    def of(cls, *boosters: Any) -> "SmallTrees":
+        """From boosters; None is one without trees, whose sums are 0. ValueError for a tree of too many leaves."""
+        nodes: list[tuple[int, float, int, int]] = []
         leaves: list[float] = []
+        first_node: list[int] = [0]
+        first_leaf: list[int] = []
+        ends: list[int] = []
 
-        def placed(tree: dict[str, Any]) -> int:
+        def placed(tree: dict[str, Any]) -> None:
             if "leaf_value" in tree:
                 leaves.append(float(tree["leaf_value"]))
-                return ~(len(leaves) - 1)
-            at = len(nodes)
-            nodes.append([float(tree["split_feature"]), float(tree["threshold"]), 0.0, 0.0])
-            nodes[at][2] = placed(tree["left_child"])
-            nodes[at][3] = placed(tree["right_child"])
-            return at
+                return
+            begin, at = len(leaves) - first_leaf[-1], len(nodes)
+            nodes.append((0, 0.0, 0, 0))
+            placed(tree["left_child"])
+            kept = _ALL_BITS ^ ((1 << len(leaves) - first_leaf[-1]) - (1 << begin))
+            # LightGBM takes a missing value for 0 where training had none.
+            left = tree["default_left"] if tree["missing_type"] != "None" else tree["threshold"] >= 0.0
+            nodes[at] = tree["split_feature"], tree["threshold"], kept, _ALL_BITS if left else kept
+            placed(tree["right_child"])
 
-        roots = [placed(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
-        table = np.array(nodes, np.float64).reshape(-1, 4)
-        whole = [np.ascontiguousarray(table[:, column], np.int32) for column in (0, 2, 3)]
+        for booster in boosters:
+            for tree in [] if booster is None else booster.dump_model()["tree_info"]:
+                first_leaf.append(len(leaves))
+                placed(tree["tree_structure"])
+                first_node.append(len(nodes))
+                if len(leaves) - first_leaf[-1] > MOST_LEAVES:
+                    raise ValueError(f"a tree of {len(leaves) - first_leaf[-1]} leaves, at most {MOST_LEAVES} are read")
+            ends.append(len(first_leaf))
+        column, threshold, mask, missing = zip(*nodes, strict=True) if nodes else ((),) * 4
+        single = rounded_down(np.array(threshold, np.float64))
+        of_trees = np.array(ends, np.int32), np.array(first_node, np.int32)
+        bits = np.array(mask, np.uint32), np.array(missing, np.uint32)
         return cls(
-            np.array(roots, np.int32), whole[0], np.ascontiguousarray(table[:, 1]), whole[1], whole[2], np.array(leaves)
+            *of_trees, np.array(column, np.uint32), single, *bits, np.array(first_leaf, np.int32), np.array(leaves)
         )
 
     def __call__(self, X: NDArray[np.float32]) -> Floats:
-        """Sums of the trees for rows (n, F), (n,): LightGBM's raw score."""
-        sums: Floats = tree_sums(X, self.roots, self.feature, self.threshold, self.left, self.right, self.leaf)
+        """Sums of the trees for rows (n, F), (boosters, n): LightGBM's raw scores."""
+        sums: Floats = tree_sums(
+            X, self.ends, self.first_node, self.column, self.threshold, self.mask, self.missing, self.first_leaf,
+            self.leaf,
+        )  # fmt: skip
         return sums
 
 
 _TABLE = types.Array(types.float64, 2, "C", readonly=True)
-_BOOLS = types.Array(types.boolean, 1, "C", readonly=True)
 
 
 @njit([_OUT(_ROWS, _FLOATS, _FLOATS, _TABLE, _TABLE, types.float64)], cache=True)  # type: ignore[untyped-decorator]
@@ -128,28 +205,65 @@ def bent_logits(
     return logits
 
 
-@njit([_OUT(_ROWS, _INTS, _INTS, _FLOATS, _INTS, _INTS, _BOOLS, _FLOATS)], cache=True)  # type: ignore[untyped-decorator]
-def forest_means(
-    X: NDArray[np.float32],
-    root: NDArray[np.int32],
-    column: NDArray[np.int32],
-    threshold: Floats,
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    missing_left: NDArray[np.bool_],
-    value: Floats,
+@njit([_OUT(_FLOATS, _TABLE, _FLOATS, _FLOATS, types.float64, types.float64)], cache=True)  # type: ignore[untyped-decorator]
+def mixture_quantiles(
+    share: Floats, amounts: Floats, level: Floats, known: Floats, nothing: float, whole: float
 ) -> Floats:
-    """Mean over trees of the value of the row's leaf, shape (n_rows,). A node without a left child is a leaf."""
+    """Whole GPUs that a load does not pass with each row's probability `level`; see `load_quantile.quantile_of`.
+
+    `known` are the levels of `amounts`; of a share below `nothing` it is as if of that; `whole` is what rounding may
+    have taken off a whole number.
+    """
+    gpus, last = np.zeros(share.size), known.size - 2
+    for i in range(share.size):
+        within = (level[i] - (1.0 - share[i])) / max(share[i], nothing)
+        if within <= 0.0:
+            continue
+        left = 0
+        while left < last and known[left + 1] <= within:
+            left += 1
+        weight = (within - known[left]) / (known[left + 1] - known[left])
+        if weight < 0.0:
+            weight = 0.0
+        elif weight > 1.0:
+            weight = 1.0
+        logs = (1.0 - weight) * amounts[i, left] + weight * amounts[i, left + 1]
+        gpus[i] = np.floor(math.expm1(logs) + whole)
+    return gpus
+
+
+NODE = np.dtype([("threshold", "f4"), ("column", "i2"), ("missing_left", "i2"), ("left", "i4"), ("right", "i4")])
+"""A node of a forest, in one piece of memory: a large forest is walked as fast as its nodes are fetched."""
+_NODES = types.Array(numba.from_dtype(NODE), 1, "C", readonly=True)
+
+
+def forest_nodes(
+    column: Ints, threshold: Floats, left: Ints, right: Ints, missing_left: NDArray[np.bool_]
+) -> NDArray[np.void]:
+    """Nodes as `forest_means` reads them, (nodes,)."""
+    nodes = np.empty(len(column), NODE)
+    for name, values in zip(
+        NODE.names or (), (rounded_down(threshold), column, missing_left, left, right), strict=True
+    ):
+        nodes[name] = values
+    return nodes
+
+
+@njit([_OUT(_ROWS, _INTS, _NODES, _FLOATS)], cache=True)  # type: ignore[untyped-decorator]
+def forest_means(X: NDArray[np.float32], root: Ints, nodes: NDArray[np.void], value: Floats) -> Floats:
+    """Mean over trees of the value of the row's leaf, shape (n_rows,). A node without a left child is a leaf.
+
+    Rows go through a tree one after another, while its nodes are at hand.
+    """
     means = np.zeros(X.shape[0])
-    for i in range(X.shape[0]):
-        for tree in range(root.size):
-            node = root[tree]
-            while left[node] >= 0:
-                x = X[i, column[node]]
-                if math.isnan(x):
-                    node = left[node] if missing_left[node] else right[node]
+    for tree in range(root.size):
+        for i in range(X.shape[0]):
+            at = root[tree]
+            while nodes[at].left >= 0:
+                x = X[i, nodes[at].column]
+                if x <= nodes[at].threshold or (math.isnan(x) and nodes[at].missing_left != 0):
+                    at = nodes[at].left
                 else:
-                    node = left[node] if x <= threshold[node] else right[node]
-            means[i] += value[node]
-        means[i] /= root.size
-    return means
+                    at = nodes[at].right
+            means[i] += value[at]
+    return means / root.size

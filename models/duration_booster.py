@@ -1,69 +1,38 @@
-"""From rows of a job's features to its duration bin: votes of finished jobs, a booster, their blend, the cheapest bin.
+"""From rows of a job's features to its duration bin: votes of finished jobs, a booster, the cheapest bin.
 
 LightGBM over duration bins: class probabilities from the rows of `features.durations`.
 
 Jobs come in bursts of one user that resemble each other, so that rows are far fewer than they seem: what works is
 small trees, few columns a tree and splits at random places (extra trees), which all keep single bursts from being
-learnt. Recent jobs weigh more, since the mix of bins drifts.
-
-A booster's probabilities, tempered and blended with the shares of finished jobs.
+learnt, and each job of a burst weighs less. Recent jobs weigh more, since the mix of bins drifts.
 
 Which bin to tell a scheduler: the one whose expected cost is least.
 
 Rules that let finished jobs vote on a job's duration bin. SIA, section 5.4.2.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, group_counts, group_width
+from jobcast.features.durations import (
+    DEPTHS,
+    GROUPS,
+    START_DEPTHS,
+    STARTED,
+    duration_columns,
+    edges_s,
+    group_counts,
+    group_width,
+    started_width,
+)
 from jobcast.models.metadata import booster_of
 from jobcast.models.scores import mean
-
-WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Weights of the shares that are tried."""
-TEMPERATURES = (0.9, 1.0, 1.1)
-"""Temperatures that are tried: close to 1, since days of one fold say little of the next weeks' sureness."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blend:
-    """(1 - weight) x tempered booster + weight x shares.
-
-    Attributes
-    ----------
-    weight : of the shares of finished jobs, in [0, 1]
-    temperature : the booster's probabilities are raised to 1 / temperature and scaled to sum to 1: above 1 is less
-        sure of itself. One number for all bins, which a changing mix of bins does not upset as one a bin would be [1].
-
-    References
-    ----------
-    .. [1] Guo et al., On Calibration of Modern Neural Networks, ICML 2017, section 4.2.
-    """
-
-    weight: float = 0.0
-    temperature: float = 1.0
-
-    def __call__(self, booster: Floats, shares: Floats) -> Floats:
-        """Probabilities, (n_jobs, B), from the booster's and the shares, each (n_jobs, B).
-
-        >>> Blend(0.5, 0.5)(np.array([[0.6, 0.2, 0.2]]), np.array([[0.0, 1.0, 0.0]])).round(3).tolist()
-        [[0.409, 0.545, 0.045]]
-        """
-        tempered = booster if self.temperature == 1.0 else booster ** (1.0 / self.temperature)
-        tempered = tempered / tempered.sum(axis=1, keepdims=True)
-        blended: Floats = (1.0 - self.weight) * tempered + self.weight * shares
-        return blended
-
-
-FIRST = Blend(0.2, 1.0)
-"""What is taken where no later jobs are known to choose by; did best on Philly in October 2017, weeks ahead."""
 
 
 def log_loss(proba: Floats, bins: Ints) -> float:
@@ -76,60 +45,56 @@ def log_loss(proba: Floats, bins: Ints) -> float:
     return float(mean(-np.log(np.maximum(true, np.finfo(np.float64).tiny))) or 0.0)
 
 
-def best_blend(booster: Floats, shares: Floats, bins: Ints) -> Blend:
-    """The blend with the least log loss on jobs that the booster has not seen; `FIRST` where there are none."""
-    if not len(bins):
-        return FIRST
-    tried = [Blend(weight, temperature) for weight, temperature in product(WEIGHTS, TEMPERATURES)]
-    return min(tried, key=lambda blend: log_loss(blend(booster, shares), bins))
+UNDER_COST = 100.0
+"""Cost of an hour that a job overstays on as many GPUs as all lenders have, in bins too long.
+
+Chosen on 23 October to 5 November 2017 of Philly, what was learnt being older, on random draws of four pools as Figure
+13 of SIA draws them, not on those (`benchmarks/choose_sia.py --exact`); docs/sia.md has what came out."""
+LENDERS_GPUS = 200.0
+"""Quota of those that a job could borrow from, where no cluster is known."""
+DIGITS = 9
+"""Of expected costs: they differ in the last bits from machine to machine."""
 
 
-UNDER_COST = 1.0
-"""Cost of a bin too short, in bins too long, of each GPU that the job holds.
+def overstays_h(duration_s: Floats, bins: Ints, horizons_min: Sequence[float]) -> Floats:
+    """Hours that jobs of bin j (column) run on after the longest run time of bin i (row), in the mean.
 
-A job that stays too long keeps all its GPUs from those who lent them, while one that is told too long a bin waits by
-itself. Of costs from 1 to 6 a GPU this was the fastest under SIA on 16 October to 5 November 2017 of Philly (load 0.8,
-with and without the pool whose jobs come like clockwork; what was learnt being older; `benchmarks/choose_sia.py`) and
-on a made-up campus, slowing at most 0.2 % of the jobs. A cost of 1 that does not count GPUs slowed 6 % on that campus.
-Where pools are fuller (0.9, 0.95) jobs that run for days and were told an hour slow up to 3 % unless it is 3 or more.
-"""
+    (B, B), 0 for j <= i; where a bin holds no job, those at its lower edge stand for it.
+
+    >>> overstays_h(np.array([60.0, 1800.0, 5400.0, 9000.0]), np.array([0, 1, 2, 2]), (5, 60)).round(2).tolist()
+    [[0.0, 0.42, 1.92], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    edges_h = np.asarray(horizons_min, np.float64) / 60.0
+    counts = np.bincount(bins, minlength=len(edges_h) + 1)
+    sums_h = np.bincount(bins, weights=duration_s / 3600.0, minlength=len(edges_h) + 1)
+    means_h = np.where(counts > 0, sums_h / np.maximum(counts, 1), np.append(0.0, edges_h))
+    later_h = np.maximum(means_h - np.append(edges_h, np.inf)[:, None], 0.0)
+    longer: Floats = np.triu(later_h, 1)
+    return longer
 
 
-def cost_matrix(n_bins: int, under_cost: float = UNDER_COST) -> Floats:
-    """Cost of telling bin i (row) of a job that falls into bin j (column), (B, B).
+def cheapest_bin(proba: Floats, overstay_h: Floats, cost: ArrayLike) -> Ints:
+    """Bin with the least expected cost of each row, the longer of equals, (n_jobs,).
 
     A job told one bin too long waits while it could have run on idle GPUs: 1 a bin. One told too short keeps lent
-    GPUs after their owners came for them: `under_cost` a bin. Bins grow geometrically, so that each further bin is
-    about as much worse again as the one before is in orders of magnitude.
-
-    >>> cost_matrix(3, 2.0).tolist()
-    [[0.0, 2.0, 4.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]
-    """
-    too_long = np.subtract.outer(np.arange(n_bins), np.arange(n_bins)).astype(np.float64)
-    return np.where(too_long >= 0, too_long, -under_cost * too_long)
-
-
-def cheapest_bin(proba: Floats, under_cost: ArrayLike = UNDER_COST) -> Ints:
-    """Bin with the least expected cost of each row by `cost_matrix`, the longer of equals, (n_jobs,).
-
-    It lies at a quantile of the job's distribution over bins: the under_cost / (1 + under_cost) one.
+    GPUs from their owners for as long as it overstays.
 
     Parameters
     ----------
     proba : (n_jobs, B) probabilities
-    under_cost : of all jobs, or (n_jobs,) of each
+    overstay_h : (B, B) hours that a job of bin j (column) overstays if it is told bin i (row)
+    cost : of such an hour, in bins too long: of all jobs, or (n_jobs,) of each
 
     Examples
     --------
-    >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.9, 0.05, 0.05]]), 2.0).tolist()
-    [1, 0]
-    >>> cheapest_bin(np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1]]), [1.0, 16.0]).tolist()
+    >>> hours = np.array([[0.0, 0.5, 40.0], [0.0, 0.0, 39.0], [0.0, 0.0, 0.0]])
+    >>> cheapest_bin(np.array([[0.6, 0.35, 0.05], [0.6, 0.35, 0.05]]), hours, [0.1, 1.0]).tolist()
     [0, 2]
     """
-    too_long = proba @ cost_matrix(proba.shape[1], 0.0).T  # expected bins by which each bin is too long
-    too_short = proba @ cost_matrix(proba.shape[1], 0.0)  # the same matrix told the other way round
-    expected = too_long + np.asarray(under_cost, dtype=np.float64)[..., None] * too_short
-    chosen: Ints = proba.shape[1] - 1 - expected[:, ::-1].argmin(axis=1)
+    told = np.arange(proba.shape[1])
+    too_long = proba @ np.maximum(np.subtract.outer(told, told), 0).T.astype(np.float64)
+    expected = too_long + np.asarray(cost, np.float64)[..., None] * (proba @ overstay_h.T)
+    chosen: Ints = len(told) - 1 - np.round(expected, DIGITS)[:, ::-1].argmin(axis=1)
     return chosen
 
 
@@ -165,6 +130,44 @@ def last_n(rows: Floats, n_bins: int, voters: int = VOTERS) -> Floats:
     return np.where(like.any(axis=1, keepdims=True), like, pool)
 
 
+LIKE_WIDTH = 20
+"""Finished jobs of the same pool and width that a rule counts."""
+Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
+
+
+def majority(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """No votes: the training data's shares decide."""
+    return np.zeros((len(rows), len(horizons_min) + 1))
+
+
+def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The last finished job of the same pool and width, else of the pool."""
+    columns, log_edges = duration_columns(horizons_min), [math.log(edge) for edge in edges_s(horizons_min)]
+    like, pool = (rows[:, columns.index(f"{group} log last s")] for group in ("pool_width", "pool"))
+    log_s = np.where(np.isnan(like), pool, like)
+    votes = np.zeros((len(rows), len(horizons_min) + 1))
+    known = np.flatnonzero(~np.isnan(log_s))
+    votes[known, np.searchsorted(log_edges, log_s[known], side="left")] = 1.0
+    return votes
+
+
+def last_20_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The last 20 finished jobs of the same pool and width, else of the pool."""
+    return last_n(rows, len(horizons_min) + 1, LIKE_WIDTH)
+
+
+def paper(rows: Floats, horizons_min: Sequence[float]) -> Floats:
+    """The rule of SIA, section 5.4.2."""
+    return tag_pool_width(rows, len(horizons_min) + 1)
+
+
+DURATION_RULES: Mapping[str, Votes] = {
+    "majority": majority,
+    "last_finished": last_finished,
+    "last_20_pool_width": last_20_pool_width,
+    "tag_pool_width": paper,
+}
+"""Name -> rule to beat: the votes by bin, (n_jobs, B), of (rows, inner edges of the bins in minutes)."""
 RULES: Mapping[str, Rule] = {"tag-pool-width": tag_pool_width, "last-n": last_n}
 """Name -> rule of (rows, number of bins)."""
 
@@ -231,7 +234,7 @@ class DurationBooster:
     use_tags: bool = True
     model_: Any = field(default=None, init=False)
 
-    def fit(self, rows: Floats, bins: Ints, age_s: Floats) -> Self:
+    def fit(self, rows: Floats, bins: Ints, age_s: Floats, burst: Ints | None = None) -> Self:
         """Train.
 
         Parameters
@@ -239,10 +242,14 @@ class DurationBooster:
         rows : (n_jobs, F)
         bins : (n_jobs,) duration bins
         age_s : (n_jobs,) how long before the end of the training time each job was submitted, seconds
+        burst : (n_jobs,) jobs of equal numbers are of one burst: n of them weigh as much as sqrt(n); None = no bursts
         """
         import lightgbm
 
         weight = np.exp2(-age_s / (DAY_S * self.settings.half_life_days))
+        if burst is not None:
+            weight /= np.sqrt(np.bincount(burst)[burst])
+            weight /= weight.mean()
         data = lightgbm.Dataset(self._matrix(rows), label=bins, weight=weight, params={"verbosity": -1})
         self.model_ = lightgbm.train(self._parameters(len(rows)), data, num_boost_round=self.settings.trees)
         return self
@@ -275,6 +282,8 @@ class DurationBooster:
         matrix = shares_of_counts(rows, self.n_bins)
         if not self.use_tags:
             matrix[:, : group_width(self.n_bins)] = 0.0
+            first = len(GROUPS) * group_width(self.n_bins)
+            matrix[:, first : first + started_width(self.n_bins)] = 0.0
         return matrix
 
     def gain(self, horizons_min: Sequence[float]) -> dict[str, float]:
@@ -310,4 +319,10 @@ def shares_of_counts(rows: Floats, n_bins: int) -> NDArray[np.float32]:
     target = matrix[:, : len(GROUPS) * width].reshape(len(rows), len(GROUPS), width)
     target[:, :, :counted] = counts.reshape(len(rows), len(GROUPS), counted)
     matrix[:, : len(GROUPS) * width] = target.reshape(len(rows), len(GROUPS) * width)
+    first, width = len(GROUPS) * width, started_width(n_bins)
+    counted = len(START_DEPTHS) * 2 * n_bins
+    started = matrix[:, first : first + len(STARTED) * width].reshape(len(rows), len(STARTED), width)
+    begun = started[:, :, :counted].reshape(len(rows), len(STARTED), len(START_DEPTHS), 2 * n_bins) + HALF_COUNT / 2
+    started[:, :, :counted] = (begun / begun.sum(axis=3, keepdims=True)).reshape(len(rows), len(STARTED), counted)
+    matrix[:, first : first + len(STARTED) * width] = started.reshape(len(rows), len(STARTED) * width)
     return matrix

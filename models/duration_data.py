@@ -4,7 +4,7 @@ Forecasts of later jobs by what was learnt from earlier ones, and the algorithm 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
-from jobcast.features.durations import duration_rows, edges_s
-from jobcast.models.duration_booster import best_blend
+from jobcast.features.durations import burst_numbers, duration_rows, edges_s
 from jobcast.models.scores import bin_scores, likeliest_bin
 from jobcast.traces.table import Trace
 
@@ -28,6 +27,10 @@ FEWEST_JOBS = 50
 """Jobs that must have ended before a fold, else it is left out."""
 
 
+COLUMNS = ("rows", "bins", "submit_s", "start_s", "end_s", "duration_s", "pool", "burst")
+"""What `DurationData` holds of each job."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DurationData:
     """Jobs in order of submission, with their rows.
@@ -37,8 +40,10 @@ class DurationData:
     name : of the trace
     horizons_min : inner edges of the bins in minutes
     rows : (n_jobs, F), see `features.durations.duration_columns`
-    bins : (n_jobs,) where run times fall; of no meaning for a job that has not ended
-    submit_s, end_s, duration_s : (n_jobs,) seconds
+    bins : (n_jobs,) where run times fall; of no meaning before `known_s`
+    submit_s, start_s, end_s, duration_s : (n_jobs,) seconds; ends as of when they were known
+    pool : (n_jobs,) names
+    burst : (n_jobs,) numbers of their bursts; see `features.durations.burst_key`
     """
 
     name: str
@@ -46,18 +51,31 @@ class DurationData:
     rows: Floats
     bins: Ints
     submit_s: Floats
+    start_s: Floats
     end_s: Floats
     duration_s: Floats
+    pool: NDArray[Any]
+    burst: Ints
 
     @classmethod
     def of(cls, trace: Trace, horizons_min: Sequence[float], from_s: float | None = None) -> Self:
         """Jobs of a trace submitted from an instant on, at most `MOST_JOBS`; those before it are history."""
         wanted = trace.submit_s >= (-np.inf if from_s is None else from_s)
         wanted[: max(0, len(wanted) - MOST_JOBS)] = False
-        rows = duration_rows(trace, horizons_min, wanted)
-        submit_s, end_s, duration_s = (part[wanted] for part in (trace.submit_s, trace.end_s, trace.duration_s))
+        submit_s, start_s, end_s, duration_s = (
+            part[wanted] for part in (trace.submit_s, trace.start_s, trace.known_s, trace.duration_s)
+        )
         return cls(
-            trace.name, tuple(horizons_min), rows, bins_of(duration_s, horizons_min), submit_s, end_s, duration_s
+            trace.name,
+            tuple(horizons_min),
+            duration_rows(trace, horizons_min, wanted),
+            _bins(start_s, end_s, duration_s, horizons_min),
+            submit_s,
+            start_s,
+            end_s,
+            duration_s,
+            trace.jobs["pool"].to_numpy()[wanted],
+            burst_numbers(trace)[wanted],
         )
 
     def __len__(self) -> int:
@@ -68,21 +86,24 @@ class DurationData:
         """B."""
         return len(self.horizons_min) + 1
 
-    def among(self, chosen: Bools) -> "DurationData":
-        """Some of the jobs."""
-        return DurationData(
-            self.name,
-            self.horizons_min,
-            self.rows[chosen],
-            self.bins[chosen],
-            self.submit_s[chosen],
-            self.end_s[chosen],
-            self.duration_s[chosen],
-        )
+    def among(self, chosen: Bools | Ints) -> "DurationData":
+        """Some of the jobs, by a mask or by positions."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
-    def ended(self, until_s: float) -> "DurationData":
-        """Jobs that ended before an instant. Raises TrainingError when there is none."""
-        chosen = self.end_s < until_s
+    @property
+    def settled_s(self) -> Floats:
+        """When the bins of jobs are known at the latest, (n_jobs,): when the last bin begins."""
+        settled_s: Floats = self.start_s + edges_s(self.horizons_min)[-1]
+        return settled_s
+
+    @property
+    def known_s(self) -> Floats:
+        """When the bins of jobs are known, (n_jobs,): when they end, or when the last bin begins, if they run then."""
+        return np.minimum(self.end_s, self.settled_s)
+
+    def known(self, until_s: float) -> "DurationData":
+        """Jobs whose bins were known before an instant. Raises TrainingError when there is none."""
+        chosen = self.known_s < until_s
         if not chosen.any():
             raise TrainingError(f"job-duration: no job of {self.name} ended in the training time; widen the window")
         return self.among(chosen)
@@ -90,15 +111,26 @@ class DurationData:
     def folds(self, until_s: float) -> "Iterator[tuple[DurationData, DurationData, float]]":
         """Pairs of jobs to learn from and later jobs to score, and the instant between them, in order of time.
 
-        What is learnt from ended before the fold begins; what is scored ended before `until_s`.
+        What is learnt from was known before the fold begins; what is scored was known before `until_s`.
         """
+        for known, scored, from_s in self.fold_masks(until_s):
+            yield self.among(known), self.among(scored), from_s
+
+    def fold_masks(self, until_s: float) -> Iterator[tuple[Bools, Bools, float]]:
+        """As `folds`, which jobs they are, (n_jobs,)."""
         begin_s = float(self.submit_s[0])
         edges = [begin_s + share * (until_s - begin_s) for share in FOLD_EDGES]
         for from_s, to_s in pairwise(edges):
-            known = self.end_s < from_s
-            scored = (self.submit_s >= from_s) & (self.submit_s < to_s) & (self.end_s < until_s)
+            known = self.known_s < from_s
+            scored = (self.submit_s >= from_s) & (self.submit_s < to_s) & (self.known_s < until_s)
             if known.sum() >= FEWEST_JOBS and scored.any():
-                yield self.among(known), self.among(scored), from_s
+                yield known, scored, from_s
+
+
+def _bins(start_s: Floats, end_s: Floats, duration_s: Floats, horizons_min: Sequence[float]) -> Ints:
+    """Bins as they are known when jobs end, or when the last one begins and they have not."""
+    longest = end_s > start_s + edges_s(horizons_min)[-1]
+    return np.where(longest, len(horizons_min), bins_of(duration_s, horizons_min))
 
 
 def bins_of(duration_s: NDArray[Any], horizons_min: Sequence[float]) -> Ints:
@@ -117,7 +149,8 @@ def shares_of_bins(bins: Ints, n_bins: int) -> Floats:
 
 
 Forecaster = Callable[[DurationData, DurationData, float], Floats]
-"""Probabilities (n_scored, B) from (jobs to learn from, jobs to score, the instant between them)."""
+"""Probabilities (n_scored, B), or several, (n_scored, K, B), from jobs to learn from, jobs to score, and the instant
+between them."""
 SHOWN = ("n", "log_loss", "accuracy", "macro_f1", "ece", "under_predicted")
 """Figures of the table."""
 
@@ -130,34 +163,27 @@ class OutOfFold:
     ----------
     proba : forecaster's name -> (n_jobs, B)
     bins, fold : (n_jobs,) true bins, and numbers of the folds in order of time
+    job : (n_jobs,) positions in the data that the folds are of
     """
 
     proba: Mapping[str, Floats]
     bins: Ints
     fold: Ints
+    job: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def out_of_fold(data: DurationData, until_s: float, forecasters: Mapping[str, Forecaster]) -> OutOfFold:
     """Forecasts over `DurationData.folds`; without rows where the time is too short for folds."""
-    proba: dict[str, list[Floats]] = {name: [np.empty((0, data.n_bins))] for name in forecasters}
-    bins, fold = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for number, (known, scored, from_s) in enumerate(data.folds(until_s)):
+    proba: dict[str, list[Floats]] = {name: [] for name in forecasters}
+    job, fold = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for number, (known, scored, from_s) in enumerate(data.fold_masks(until_s)):
         for name, forecaster in forecasters.items():
-            proba[name].append(forecaster(known, scored, from_s))
-        bins.append(scored.bins)
-        fold.append(np.full(len(scored), number, np.int64))
-    joined = {name: np.concatenate(parts) for name, parts in proba.items()}
-    return OutOfFold(joined, np.concatenate(bins), np.concatenate(fold))
-
-
-def blended_forward(booster: Floats, shares: Floats, bins: Ints, fold: Ints) -> Floats:
-    """Blended forecasts of each fold, (n_jobs, B), with the blend that did best on the folds before it."""
-    proba = np.empty_like(booster)
-    for number in np.unique(fold):
-        now, before = fold == number, fold < number
-        blend = best_blend(booster[before], shares[before], bins[before])
-        proba[now] = blend(booster[now], shares[now])
-    return proba
+            proba[name].append(forecaster(data.among(known), data.among(scored), from_s))
+        job.append(np.flatnonzero(scored))
+        fold.append(np.full(len(job[-1]), number, np.int64))
+    joined = {name: np.concatenate(parts) if parts else np.empty((0, data.n_bins)) for name, parts in proba.items()}
+    which = np.concatenate(job)
+    return OutOfFold(joined, data.bins[which], np.concatenate(fold), which)
 
 
 def selection_table(scored: OutOfFold, horizons_min: tuple[float, ...]) -> list[dict[str, float | str]]:

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobcast.models.duration_booster import FIRST, Blend, DurationSettings, log_loss
-from jobcast.models.duration_data import DurationData, OutOfFold, blended_forward, out_of_fold, selection_table
-from jobcast.models.job_duration import ALGORITHMS, JobDuration
+from jobcast.models.duration_booster import DurationSettings, log_loss
+from jobcast.models.duration_calibration import FORECASTS, Calibration
+from jobcast.models.duration_data import DurationData, OutOfFold, out_of_fold, selection_table
+from jobcast.models.job_duration import BLENDED, JobDuration
 from jobcast.models.setting_search import Range, search_settings
-
-"""Trials that run to their end before any is pruned against their median."""
 
 
 def tune_durations(
@@ -40,7 +39,7 @@ def tune_durations(
     TrainingError
         No job ended before `until_s`.
     """
-    folds = list(data.ended(until_s).folds(until_s))
+    folds = list(data.known(until_s).folds(until_s))
     if not folds:
         return DurationSettings(), []
 
@@ -71,17 +70,17 @@ FALLBACK = "tag-pool-width"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """The winner, and what it won by.
+    """What is taken, and how all have done.
 
     Attributes
     ----------
-    algorithm : least log loss out of fold
-    blend : for `blended`, chosen on all folds
+    algorithm : `blended`, which holds the others and turns to the best of them as jobs end; the rule without folds
+    calibration : for `blended`, learnt on all folds
     table : figures by algorithm and fold, see `duration_folds.selection_table`; empty without folds
     """
 
     algorithm: str
-    blend: Blend
+    calibration: Calibration
     table: list[dict[str, float | str]]
 
 
@@ -90,35 +89,26 @@ def select(
 ) -> Selection:
     """Compare all algorithms over folds in order of time, on jobs that ended before an instant.
 
-    `blended` is scored with the blends that the folds before each would have chosen.
+    `blended` is scored as it would have been served: calibrated by the jobs known when each was submitted.
 
     Raises
     ------
     TrainingError
         No job ended before `until_s`.
     """
-    models = {
-        name: JobDuration(data.horizons_min, name, use_tags=use_tags, settings=settings, seed=seed)
-        for name in ALGORITHMS
-    }
-    learnt = models["blended"]
-    parts = out_of_fold(
-        data.ended(until_s),
-        until_s,
-        {
-            "booster": learnt.booster_forecast,
-            "shares": learnt.rule_forecast,
-            "last-n": models["last-n"].rule_forecast,
-        },
-    )
-    if not len(parts.bins):
-        return Selection(FALLBACK, FIRST, [])
-    booster, shares = parts.proba["booster"], parts.proba["shares"]
+    learnt = JobDuration(data.horizons_min, BLENDED, use_tags=use_tags, settings=settings, seed=seed)
+    last_n = JobDuration(data.horizons_min, "last-n")
+    known = data.known(until_s)
+    told = out_of_fold(known, until_s, {"parts": learnt.parts_forecast, "last-n": last_n.rule_forecast})
+    calibration = Calibration.untaught(data.n_bins)
+    if not len(told.bins):
+        return Selection(FALLBACK, calibration, [])
+    parts = told.proba["parts"]
     by_name = {
-        "blended": blended_forward(booster, shares, parts.bins, parts.fold),
-        "lightgbm": booster,
-        "tag-pool-width": shares,
-        "last-n": parts.proba["last-n"],
+        BLENDED: calibration.taught(parts, known.among(told.job), until_s),
+        "lightgbm": parts[:, FORECASTS.index("booster")],
+        "tag-pool-width": parts[:, FORECASTS.index("tag_pool_width")],
+        "last-n": told.proba["last-n"],
     }
-    table = selection_table(OutOfFold(by_name, parts.bins, parts.fold), data.horizons_min)
-    return Selection(str(table[0]["algorithm"]), JobDuration.best_blend(parts), table)
+    table = selection_table(OutOfFold(by_name, told.bins, told.fold), data.horizons_min)
+    return Selection(BLENDED, calibration, table)

@@ -1,11 +1,12 @@
 """Forecasts from registered predictors, fed by the same feature code as training and by the run's own past."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.answer_checks import (
+    MOST_GPUS,
     bin_index,
     bin_probabilities,
     checked,
@@ -20,8 +21,9 @@ from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.history import Floats, History
 from jobcast.domain.horizons import horizon_label
-from jobcast.domain.jobs import Job
-from jobcast.features.arrivals import arrival_features
+from jobcast.domain.jobs import Job, Pool
+from jobcast.features.load_features import InstantFeatures
+from jobcast.models.duration_booster import LENDERS_GPUS
 from jobcast.models.feature_spans import BeyondTraining
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad, load_quantiles
@@ -42,7 +44,7 @@ class RegistryForecasts:
     An answer about a pool belongs to one instant: the latest multiple of `grid_s`, or the pool's first arrival
     since then if that came after a quiet window. It uses what had happened by that instant, nothing later, and so
     does not depend on when, or how often, it is asked for. A horizon is computed when it is first asked about, for
-    all pools together.
+    all pools together, each at its own instant.
     Pools that no predictor has seen in training are answered like any other.
 
     What predictors say is looked at where it enters, each pool and horizon for itself (`domain.answer_checks`). One
@@ -51,13 +53,19 @@ class RegistryForecasts:
     Parameters
     ----------
     history : the run's past; reaches to the instant of `advance`
-    arrivals, loads, durations : fitted predictors; arrivals are told by the gate's thresholds
+    arrivals, loads, durations : fitted predictors; arrivals are told by the gate's thresholds. None: nobody asks
+    pools : of the cluster, whose quotas price what a job may do to the others
     grid_s : seconds between instants at which all pools are computed
+
+    Attributes
+    ----------
+    durations : as given
 
     Raises
     ------
     RegistryError
-        The predictors were trained for different horizons, or, from a question, none was trained for that one.
+        The predictors were trained for different horizons, or, from a question, none was trained for that one, or the
+        predictor was left out.
     BadAnswerError
         From a question: a predictor gave no answer that could be used.
     """
@@ -65,38 +73,40 @@ class RegistryForecasts:
     def __init__(
         self,
         history: History,
-        arrivals: WillJobsArrive,
-        loads: NewLoad,
-        durations: JobDuration,
+        arrivals: WillJobsArrive | None,
+        loads: NewLoad | None,
+        durations: JobDuration | None,
+        pools: Sequence[Pool] = (),
         grid_s: float = GRID_S,
     ) -> None:
         self._history = history
         self._arrivals = arrivals
         self._loads = loads
-        self._durations = durations
+        self.durations = durations
+        self._lenders_gpus = lenders_gpus(pools)
         self._grid_s = grid_s
-        _check_alike(arrivals, loads, durations)
-        self._arrival_columns = _columns(arrivals)
-        self._load_columns = _columns(loads)
-        self._horizons_s = np.array([MINUTE_S * k for k in arrivals.horizons_min_])
-        self._gates = [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
-        self._tracker = durations.tracker()
-        named = ((arrivals, arrivals.feature_names_), (loads, loads.columns), (durations, durations.columns))
+        self._horizons_min = _shared_horizons(arrivals, loads, durations)
+        self._horizons_s = np.array([MINUTE_S * k for k in self._horizons_min])
+        self._columns = {horizon_s: column for column, horizon_s in enumerate(self._horizons_s.tolist())}
+        self._gates = [] if arrivals is None else [checked(_gate, gate) for gate in arrivals.thresholds_gate_.tolist()]
+        self._features = InstantFeatures(self._horizons_s)
+        self._tracker = None if durations is None else durations.tracker()
         self._beyond = {
             predictor.name: BeyondTraining(names, getattr(predictor, "feature_spans_", {}))
-            for predictor, names in named
+            for predictor, names in _names(arrivals, loads, durations)
         }
         self._bins: dict[int, int] = {}
-        self._durations_s: dict[int, float] = {}
+        self.durations_s: dict[int, float] = {}
         self._chances: dict[int, tuple[float, ...]] = {}
         self._at_s = -np.inf  # grid instant that the answers belong to
         self._answers: dict[str, _Answer] = {}
         self._checked: set[str] = set()  # pools whose arrivals have been looked at since the last `advance`
+        self._held: tuple[list[str], Floats] = ([], np.empty(0))  # pools whose rows were last asked for, and these
 
     @property
     def horizons_min(self) -> tuple[float, ...]:
         """Horizons of the predictors, minutes."""
-        return tuple(self._arrivals.horizons_min_)
+        return self._horizons_min
 
     def beyond_training(self) -> dict[str, Any]:
         """By predictor, columns of what it was asked that lay far outside of what it was trained on."""
@@ -109,34 +119,35 @@ class RegistryForecasts:
         if at_s != self._at_s:
             self._at_s = at_s
             self._answers.clear()
+            self._held = ([], self._held[1])
         self._checked.clear()
 
     def will_jobs_arrive(self, pool: str, horizon_s: float) -> bool:
         """Whether the pool's probability of arrivals reaches the gate's threshold."""
-        column = self._arrival_columns.get(horizon_s)
-        if column is None:
-            raise _no_horizon(self._arrivals, horizon_s)
+        column = self._columns.get(horizon_s)
+        if column is None or self._arrivals is None:
+            raise _cannot_say("arrivals", self._arrivals, horizon_s)
         told: float = _sound(self._probability(pool, column))
         gate: float = _sound(self._gates[column])
         return told >= gate
 
     def new_load(self, pool: str, horizon_s: float) -> float:
         """GPUs that the pool is estimated to be asked for at most."""
-        column = self._load_columns.get(horizon_s)
-        if column is None:
-            raise _no_horizon(self._loads, horizon_s)
+        column = self._columns.get(horizon_s)
+        if column is None or self._loads is None:
+            raise _cannot_say("loads", self._loads, horizon_s)
         answer = self._answer(pool)
         if answer.load_gpus is None:
-            self._compute_loads(pool, answer)
+            self._compute_loads(self._loads)
         assert answer.load_gpus is not None
         told: float = _sound(answer.load_gpus[column])
         return told
 
     def arrival_probability(self, pool: str, horizon_s: float) -> float:
         """Probability that any job arrives, as the gate's classifier tells it."""
-        column = self._arrival_columns.get(horizon_s)
-        if column is None:
-            raise _no_horizon(self._arrivals, horizon_s)
+        column = self._columns.get(horizon_s)
+        if column is None or self._arrivals is None:
+            raise _cannot_say("arrivals", self._arrivals, horizon_s)
         told: float = _sound(self._probability(pool, column))
         return told
 
@@ -146,12 +157,12 @@ class RegistryForecasts:
 
     def load_quantiles(self, pool: str, horizon_s: float, levels: tuple[float, ...]) -> tuple[float, ...]:
         """As `load_quantile`, at each level; the levels asked for last are held as long as the answer is."""
-        column = self._load_columns.get(horizon_s)
-        if column is None:
-            raise _no_horizon(self._loads, horizon_s)
+        column = self._columns.get(horizon_s)
+        if column is None or self._loads is None:
+            raise _cannot_say("loads", self._loads, horizon_s)
         answer = self._answer(pool)
         if answer.levels != levels:
-            self._compute_quantiles(pool, answer, levels)
+            self._compute_quantiles(self._loads, levels)
         told: tuple[float, ...] = _sound(answer.quantiles[column])
         return told
 
@@ -159,7 +170,8 @@ class RegistryForecasts:
         """The bin of least expected cost, from what had happened when the job was first asked about."""
         known = self._bins.get(job.seq)
         if known is None:
-            (told,) = each_row(self._durations.choose(self._row(job)), 1)
+            lenders = self._lenders_gpus.get(job.pool, LENDERS_GPUS)
+            (told,) = each_row(self._of_jobs().choose(self._row(job), lenders), 1)
             known = self._bins[job.seq] = bin_index(told, len(self._horizons_s) + 1)
         return known
 
@@ -167,104 +179,133 @@ class RegistryForecasts:
         """Probabilities of its bins, from what had happened when they were first asked for."""
         known = self._chances.get(job.seq)
         if known is None:
-            (told,) = each_row(self._durations.predict_proba(self._row(job)), 1)
+            (told,) = each_row(self._of_jobs().predict_proba(self._row(job)), 1)
             known = self._chances[job.seq] = bin_probabilities(told, len(self._horizons_s) + 1)
         return known
 
     def duration_s(self, job: Job) -> float:
         """The run time that stands for the job's likeliest bin, seconds, as of when it was first asked for."""
-        known = self._durations_s.get(job.seq)
+        known = self.durations_s.get(job.seq)
         if known is None:
-            (told,) = each_row(self._durations.predict_duration_s(self._row(job)), 1)
-            known = self._durations_s[job.seq] = run_time_s(told)
+            (told,) = each_row(self._of_jobs().predict_duration_s(self._row(job)), 1)
+            known = self.durations_s[job.seq] = run_time_s(told)
         return known
+
+    def _of_jobs(self) -> JobDuration:
+        if self.durations is None:
+            raise _cannot_say("durations", None)
+        return self.durations
 
     def _row(self, job: Job) -> Floats:
         """A job's row from what has happened so far, (1, F)."""
+        assert self.durations is not None
+        assert self._tracker is not None
         self._tracker.catch_up(self._history)
         row: Floats = self._tracker.row(job)[None]
-        self._beyond[self._durations.name].look(row)
+        self._beyond[self.durations.name].look(row)
         return row
 
     def _answer(self, pool: str) -> "_Answer":
-        if pool in self._checked:
-            return self._answers[pool]
-        self._checked.add(pool)
-        answer = self._answers.get(pool)
-        if answer is None:
-            self._open_grid(pool)
-            answer = self._answers[pool]
-        if not answer.settled:
-            self._refresh(pool, answer)
+        if pool not in self._checked:
+            for known in (*self._history.pools, pool):
+                self._check(known)
         return self._answers[pool]
 
-    def _open_grid(self, asked: str) -> None:
-        for pool in (*self._history.pools, asked):
-            if pool not in self._answers:
-                self._answers[pool] = self._opened(pool, self._at_s)
-
-    def _opened(self, pool: str, at_s: float) -> "_Answer":
-        seen = int(np.searchsorted(self._history.pool(pool).arrival_s, at_s, side="right"))
-        return _Answer(at_s, seen, len(self._horizons_s))
-
-    def _refresh(self, pool: str, answer: "_Answer") -> None:
-        """Answer anew if the pool has had its first arrival since the grid instant, and that after a quiet window."""
+    def _check(self, pool: str) -> None:
+        """Open a pool's answer at the grid instant, or anew at the pool's first arrival since."""
+        if pool in self._checked:
+            return
+        self._checked.add(pool)
+        answer = self._answers.get(pool)
+        if answer is not None and answer.settled:
+            return
         arrival_s = self._history.pool(pool).arrival_s
+        if answer is None:
+            answer = self._answers[pool] = self._opened(arrival_s, self._at_s)
         first = answer.arrivals
         if len(arrival_s) == first:
             return
-        answer.settled = True
+        answer.settled = True  # its first arrival since the grid instant has come; was that after a quiet window?
         if first == 0 or arrival_s[first] - arrival_s[first - 1] > QUIET_S:
-            self._answers[pool] = self._opened(pool, float(arrival_s[first]))
-            self._answers[pool].settled = True
+            answer = self._answers[pool] = self._opened(arrival_s, float(arrival_s[first]))
+            answer.settled = True
+            self._held = ([], self._held[1])
+
+    def _opened(self, arrival_s: Floats, at_s: float) -> "_Answer":
+        return _Answer(at_s, int(arrival_s.searchsorted(at_s, "right")), len(self._horizons_s))
 
     def _probability(self, pool: str, column: int) -> "float | BadAnswerError":
         answer = self._answer(pool)
-        known = answer.probability[column]
-        return self._compute_arrivals(pool, answer, column) if known is None else known
-
-    def _compute_arrivals(self, asked: str, answer: "_Answer", column: int) -> "float | BadAnswerError":
-        """Probabilities of a horizon, of a pool and with it of the others of the same instant; returns the pool's."""
-        tick, horizon_s = np.array([answer.at_s]), self._horizons_s[column : column + 1]
-
-        def ask(pools: list[str]) -> Any:
-            each = [arrival_features(self._history.pool(pool), tick, horizon_s)[:, 0] for pool in pools]
-            rows = np.concatenate(each)
-            self._beyond[self._arrivals.name].look(rows)
-            return self._arrivals.horizon_proba(rows, column)
-
-        lacking = {pool for pool, other in self._answers.items() if other.probability[column] is None}
-        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
-            self._answers[pool].probability[column] = _kept(probability, row)
-        told = self._answers[asked].probability[column]
+        if answer.probability[column] is None:
+            assert self._arrivals is not None
+            self._compute_arrivals(self._arrivals, column)
+        told = answer.probability[column]
         assert told is not None
         return told
 
-    def _compute_loads(self, asked: str, answer: "_Answer") -> None:
-        """Loads of a pool, and with it of the others of the same instant: one row costs the trees as much as ten."""
-        lacking = {pool for pool, other in self._answers.items() if other.load_gpus is None}
+    def _compute_arrivals(self, arrivals: WillJobsArrive, column: int) -> None:
+        """Probabilities of a horizon, of all pools that lack it."""
 
         def ask(pools: list[str]) -> Any:
-            return self._loads.lend_rows(self._load_rows(pools, answer.at_s))
+            rows = self._rows(pools)[:, column, : len(arrivals.feature_names_)]
+            self._beyond[arrivals.name].look(rows)
+            return arrivals.horizon_proba(rows, column)
 
-        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
+        pools = [pool for pool, answer in self._answers.items() if answer.probability[column] is None]
+        told = _asked(pools, ask)
+        if _within(told, (len(pools),), 1.0):
+            for pool, value in zip(pools, told.tolist(), strict=True):
+                self._answers[pool].probability[column] = value
+            return
+        for pool, row in _by_pool(pools, told, ask):
+            self._answers[pool].probability[column] = _kept(probability, row)
+
+    def _rows(self, pools: list[str]) -> Floats:
+        """Features of pools, each at its instant, (n_pools, H, F), those of arrivals first; computed once an answer."""
+        if self._held[0] == pools:
+            return self._held[1]
+        answers = [self._answers[pool] for pool in pools]
+        if any(answer.rows is None for answer in answers):
+            histories = map(self._history.pool, pools)
+            found = self._features.rows(pools, histories, [answer.at_s for answer in answers])
+            for answer, rows in zip(answers, found, strict=True):
+                answer.rows = rows
+        else:
+            found = np.array([answer.rows for answer in answers])
+        self._held = (pools, found)
+        return found
+
+    def _compute_loads(self, loads: NewLoad) -> None:
+        """Loads of all pools that lack them: one row costs the trees as much as ten."""
+
+        def ask(pools: list[str]) -> Any:
+            return loads.lend_rows(self._load_rows(loads, pools))
+
+        pools = [pool for pool, answer in self._answers.items() if answer.load_gpus is None]
+        told = _asked(pools, ask)
+        if _within(told, (len(pools), len(self._horizons_s)), MOST_GPUS):
+            for pool, gpus in zip(pools, told.tolist(), strict=True):
+                self._answers[pool].load_gpus = gpus
+            return
+        for pool, row in _by_pool(pools, told, ask):
             self._answers[pool].load_gpus = [_kept(load_gpus, gpus) for gpus in self._each_horizon(row)]
 
-    def _compute_quantiles(self, asked: str, answer: "_Answer", levels: tuple[float, ...]) -> None:
-        """Quantiles of a pool's loads, and with it of the others of the same instant."""
-        lacking = {pool for pool, other in self._answers.items() if other.levels != levels}
+    def _compute_quantiles(self, loads: NewLoad, levels: tuple[float, ...]) -> None:
+        """Quantiles of the loads of all pools that lack them."""
 
         def ask(pools: list[str]) -> Any:
-            return load_quantiles(self._loads, self._load_rows(pools, answer.at_s), levels)
+            return load_quantiles(loads, self._load_rows(loads, pools), levels)
 
-        for pool, row in _by_pool(self._of_instant(asked, answer, lacking), ask):
+        pools = [pool for pool, answer in self._answers.items() if answer.levels != levels]
+        for pool, row in _by_pool(pools, _asked(pools, ask), ask):
             told = self._answers[pool]
             told.levels = levels
             told.quantiles = [_kept(rising_loads, gpus, levels) for gpus in self._each_horizon(row)]
 
-    def _load_rows(self, pools: list[str], at_s: float) -> Floats:
-        rows = np.concatenate([self._loads.rows(self._history.pool(pool), [at_s]) for pool in pools])
-        self._beyond[self._loads.name].look(rows)
+    def _load_rows(self, loads: NewLoad, pools: list[str]) -> Floats:
+        instants_s = [self._answers[pool].at_s for pool in pools]
+        rows = loads.instant_rows(self._rows(pools), map(self._history.pool, pools), instants_s)
+        self._beyond[loads.name].look(rows)
         return rows
 
     def _each_horizon(self, row: Any) -> list[Any]:
@@ -272,10 +313,15 @@ class RegistryForecasts:
         told = _kept(each_row, row, len(self._horizons_s))
         return [told] * len(self._horizons_s) if isinstance(told, BadAnswerError) else told
 
-    def _of_instant(self, asked: str, answer: "_Answer", lacking: Set[str]) -> list[str]:
-        """A pool, and those of `lacking` whose answers belong to the same instant."""
-        pools = (pool for pool in self._answers if pool in lacking and pool != asked)
-        return [asked, *(pool for pool in pools if self._answers[pool].at_s == answer.at_s)]
+
+def lenders_gpus(pools: Sequence[Pool]) -> dict[str, float]:
+    """By pool, GPUs of all others, whom its jobs could borrow from; its own where there is no other.
+
+    >>> lenders_gpus([Pool("a", 8), Pool("b", 4)]), lenders_gpus([Pool("a", 8)])
+    ({'a': 4.0, 'b': 8.0}, {'a': 8.0})
+    """
+    total = sum(pool.quota for pool in pools)
+    return {pool.name: float(total - pool.quota or pool.quota) for pool in pools}
 
 
 class _Answer:
@@ -285,16 +331,18 @@ class _Answer:
     ----------
     at_s : the instant that it belongs to
     arrivals : number of the pool's arrivals up to then
+    rows : (H, F) the pool's features, once they have been asked for
     probability, load_gpus : answers by horizon, once they have been asked for
     levels, quantiles : what was last asked for of the load's distribution, and by horizon what it is
     settled : whether no arrival can bring another answer before the next grid instant
     """
 
-    __slots__ = ("arrivals", "at_s", "levels", "load_gpus", "probability", "quantiles", "settled")
+    __slots__ = ("arrivals", "at_s", "levels", "load_gpus", "probability", "quantiles", "rows", "settled")
 
     def __init__(self, at_s: float, arrivals: int, horizons: int) -> None:
         self.at_s = at_s
         self.arrivals = arrivals
+        self.rows: Floats | None = None
         self.probability: list[float | BadAnswerError | None] = [None] * horizons
         self.load_gpus: list[float | BadAnswerError] | None = None
         self.levels: tuple[float, ...] = ()
@@ -302,18 +350,32 @@ class _Answer:
         self.settled = False
 
 
-def _by_pool(pools: list[str], ask: Callable[[list[str]], Any]) -> list[tuple[str, Any]]:
-    """What a predictor says of each pool, not looked at yet; where it fails on all together, each is asked alone."""
+def _asked(pools: list[str], ask: Callable[[list[str]], Any]) -> Any:
+    """What a predictor says of pools, not looked at yet, or what it raised in place of that."""
     try:
-        return list(zip(pools, each_row(ask(pools), len(pools)), strict=True))
+        return ask(pools)
     except MemoryError:
         raise
     except Exception as error:  # whatever a predictor does wrong is told by the question that it leaves open
-        if len(pools) > 1:
-            return [told for pool in pools for told in _by_pool([pool], ask)]
         if isinstance(error, BadAnswerError):
-            return [(pools[0], error.with_traceback(None))]
-        return [(pools[0], BadAnswerError(Reason.RAISED, " ".join(f"{type(error).__name__}: {error}".split())))]
+            return error.with_traceback(None)
+        return BadAnswerError(Reason.RAISED, " ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def _within(told: Any, shape: tuple[int, ...], most: float) -> bool:
+    """Whether these are numbers from 0 on, all good: looked at one by one they would take longer than the predictor."""
+    fits = type(told) is np.ndarray and told.dtype == np.float64 and told.shape == shape
+    return fits and bool(told.min() >= 0.0 and told.max() <= most)
+
+
+def _by_pool(pools: list[str], told: Any, ask: Callable[[list[str]], Any]) -> list[tuple[str, Any]]:
+    """What a predictor said of each pool; where it failed on all together, each is asked alone."""
+    rows = told if isinstance(told, BadAnswerError) else checked(each_row, told, len(pools))
+    if not isinstance(rows, BadAnswerError):
+        return list(zip(pools, rows, strict=True))
+    if len(pools) == 1:
+        return [(pools[0], rows)]
+    return [one for pool in pools for one in _by_pool([pool], _asked([pool], ask), ask)]
 
 
 def _kept(check: Callable[..., Any], row: Any, *given: Any) -> Any:
@@ -334,12 +396,21 @@ def _gate(value: Any) -> float:
     return number(value)
 
 
-def _columns(predictor: WillJobsArrive | NewLoad) -> dict[float, int]:
-    """Column of each horizon, by its length in seconds."""
-    return {MINUTE_S * k: column for column, k in enumerate(predictor.horizons_min_)}
+def _names(
+    arrivals: WillJobsArrive | None, loads: NewLoad | None, durations: JobDuration | None
+) -> Iterator[tuple[Any, Sequence[str]]]:
+    """Those that are there, and the names of what they read."""
+    if arrivals is not None:
+        yield arrivals, arrivals.feature_names_
+    if loads is not None:
+        yield loads, loads.columns
+    if durations is not None:
+        yield durations, durations.columns
 
 
-def _no_horizon(predictor: WillJobsArrive | NewLoad, horizon_s: float) -> RegistryError:
+def _cannot_say(what: str, predictor: WillJobsArrive | NewLoad | None, horizon_s: float = 0.0) -> RegistryError:
+    if predictor is None:
+        return RegistryError(f"{what} were asked for, which the policy does not say; name {what} in its `asks`")
     have = ", ".join(horizon_label(k) for k in predictor.horizons_min_)
     wanted = horizon_s / MINUTE_S
     return RegistryError(
@@ -348,12 +419,14 @@ def _no_horizon(predictor: WillJobsArrive | NewLoad, horizon_s: float) -> Regist
     )
 
 
-def _check_alike(arrivals: WillJobsArrive, loads: NewLoad, durations: JobDuration) -> None:
-    horizons = {
-        arrivals.name: tuple(arrivals.horizons_min_),
-        loads.name: tuple(loads.horizons_min_),
-        durations.name: tuple(durations.horizons_min),
-    }
+def _shared_horizons(
+    arrivals: WillJobsArrive | None, loads: NewLoad | None, durations: JobDuration | None
+) -> tuple[float, ...]:
+    """Horizons of those that are there, minutes. Raises RegistryError where they differ."""
+    horizons = {one.name: tuple(one.horizons_min_) for one in (arrivals, loads) if one is not None}
+    if durations is not None:
+        horizons[durations.name] = tuple(durations.horizons_min)
     if len(set(horizons.values())) > 1:
         told = "; ".join(f"{name}: {', '.join(map(horizon_label, of))}" for name, of in horizons.items())
         raise RegistryError(f"the predictors were trained for different horizons ({told}); train them with the same")
+    return next(iter(horizons.values()))

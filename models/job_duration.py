@@ -1,34 +1,46 @@
 """JobDuration: which duration bin a submitted job will fall into. SIA, section 5.4.2."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.answer_checks import SUM_TOLERANCE
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.bad_answers import BadAnswerError, Reason
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.features.durations import WIDTH, duration_columns, duration_rows
+from jobcast.domain.jobs import Job
+from jobcast.domain.questions import Question
+from jobcast.features.durations import (
+    WIDTH,
+    burst_key,
+    burst_numbers,
+    duration_columns,
+    duration_rows,
+    edges_s,
+)
 from jobcast.features.finished import DurationTracker
 from jobcast.models.care import Care
 from jobcast.models.duration_booster import (
+    DURATION_RULES,
+    LENDERS_GPUS,
     MODEL,
     RULES,
     UNDER_COST,
-    Blend,
     DurationBooster,
     DurationSettings,
     Rule,
-    best_blend,
     cheapest_bin,
+    overstays_h,
     shares,
 )
-from jobcast.models.duration_data import DurationData, OutOfFold, out_of_fold, shares_of_bins
+from jobcast.models.duration_calibration import FORECASTS, Calibration, calibrated_proba
+from jobcast.models.duration_data import DurationData, bins_of, out_of_fold, shares_of_bins
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, read_text, write_metadata
 from jobcast.models.scores import likeliest_bin
@@ -43,7 +55,10 @@ SHORTEST_S = 1.0
 """Lower edge of the first bin where its middle is sought."""
 LONGEST_FACTOR = 4.0
 """Upper edge of the last bin, in lower edges, where its middle is sought."""
-LEARNT = ("blended", "lightgbm")
+DIGITS = 12
+"""Of probabilities that are mixed: the last bits of a booster's may depend on how many rows it is asked about."""
+BLENDED = "blended"
+LEARNT = (BLENDED, "lightgbm")
 ALGORITHMS = (*LEARNT, *RULES)
 """Names of the algorithms, the default first."""
 
@@ -55,7 +70,8 @@ class JobDuration:
       the same pool and width, else of the same pool: the rule of SIA, section 5.4.2
     - `last-n`: the same without tags
     - `lightgbm`: class probabilities learnt from all columns of `features.durations.duration_columns`
-    - `blended`: those, tempered and blended with the shares of the rule's jobs, as did best on later jobs
+    - `blended`: those and the rules that count finished jobs, mixed, tempered and shifted by what jobs have turned out
+      to be, also after the training; see `duration_calibration`
 
     No pool, user or tag is known by name: new ones are answered like any other.
 
@@ -63,7 +79,8 @@ class JobDuration:
     ----------
     horizons_min : inner edges of the bins in minutes
     algorithm : one of the above
-    under_cost : what a bin too short costs `choose`, in bins too long, of each GPU of the job
+    under_cost : what an hour of overstaying costs `choose` on as many GPUs as all lenders have, in bins too long; 0:
+        the likeliest bin is told
     use_tags : whether the group of the same tag is read
     settings : of the booster; None takes the defaults
     seed : of the booster
@@ -74,7 +91,9 @@ class JobDuration:
     prior_ : (B,) share of the training jobs in each bin, B = horizons + 1
     bin_duration_s_ : (B,) geometric mean of the run times of each bin's training jobs, seconds; where there is
         none, that of the bin's edges
-    blend_ : how booster and shares go together
+    overstay_h_ : (B, B) see `duration_booster.overstays_h`, of the training jobs
+    calibration_ : of `blended`, as the training time ended
+    pools_ : names of the pools that the training jobs were submitted to, ascending
     booster_ : the booster, None for a rule
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
@@ -82,6 +101,8 @@ class JobDuration:
     """
 
     name: ClassVar[str] = "job-duration"
+    answers: ClassVar[Question] = Question.DURATIONS
+    algorithms: ClassVar[Sequence[str]] = ALGORITHMS
 
     def __init__(
         self,
@@ -93,8 +114,8 @@ class JobDuration:
         seed: int = 0,
         prior_weight: float = PRIOR_WEIGHT,
     ):
-        if algorithm not in ALGORITHMS:
-            raise RegistryError(f"algorithm {algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
+        if algorithm not in self.algorithms:
+            raise RegistryError(f"algorithm {algorithm!r} is not known; choose from {', '.join(self.algorithms)}")
         self.horizons_min = tuple(horizons_min)
         self.algorithm = algorithm
         self.under_cost = under_cost
@@ -118,24 +139,36 @@ class JobDuration:
         """
         return self.fit_data(DurationData.of(trace.between(None, until_s), self.horizons_min, from_s), until_s)
 
-    def fit_data(self, data: DurationData, until_s: float, blend: Blend | None = None) -> Self:
-        """As `fit`, from jobs whose rows are known; those that ended at or after `until_s` are not read.
+    def fit_data(self, data: DurationData, until_s: float, calibration: Calibration | None = None) -> Self:
+        """As `fit`, from jobs whose rows are known; what was not known before `until_s` is not read.
 
-        `blended` takes the blend if it is known already from forecasts out of fold.
+        `blended` takes the calibration if it is known already from forecasts out of fold.
         """
-        known = data.ended(until_s)
+        known = data.known(until_s)
         self.trained_from_s_ = float(known.submit_s[0])
         self.trained_until_s_ = float(until_s)
         self.rows_ = len(known)
+        self.pools_ = tuple(map(str, np.unique(known.pool)))
         self.prior_ = shares_of_bins(known.bins, data.n_bins)
-        self.bin_duration_s_ = _bin_durations_s(known)
-        self.booster_, self.blend_ = None, Blend()
-        self.feature_spans_ = feature_spans(self.columns, [known.rows]) if self.algorithm in LEARNT else {}
+        self.bin_duration_s_ = _bin_durations_s(known, until_s)
+        lasted_s = np.where(known.end_s < until_s, known.duration_s, until_s - known.start_s)  # so far
+        self.overstay_h_ = overstays_h(lasted_s, known.bins, self.horizons_min)
+        self.booster_, self.calibration_ = None, Calibration.untaught(data.n_bins)
+        plain = duration_columns(self.horizons_min)
+        self.feature_spans_ = feature_spans(plain, [known.rows]) if self.algorithm in LEARNT else {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
-        if self.algorithm == "blended":
-            self.blend_ = self.best_blend(self.out_of_fold(known, until_s)) if blend is None else blend
+        if self.algorithm == BLENDED:
+            self.calibration_ = self._calibration(known, until_s) if calibration is None else calibration
         return self
+
+    def _calibration(self, known: DurationData, until_s: float) -> Calibration:
+        """Learnt from later jobs as the parts of `blended` forecast them, having learnt from earlier ones."""
+        calibration = Calibration.untaught(known.n_bins)
+        told = out_of_fold(known, until_s, {"parts": self.parts_forecast})
+        if len(told.bins):
+            calibration.taught(told.proba["parts"], known.among(told.job), until_s)
+        return calibration
 
     def take(self, care: Care) -> None:
         """Choose bins by another cost from now on."""
@@ -144,20 +177,24 @@ class JobDuration:
     def fitted_booster(self, known: DurationData, until_s: float) -> DurationBooster:
         """A booster with this estimator's settings, trained on jobs that have all ended."""
         booster = DurationBooster(known.n_bins, self.settings or DurationSettings(), self.seed, self.use_tags)
-        return booster.fit(known.rows, known.bins, until_s - known.submit_s)
-
-    def out_of_fold(self, data: DurationData, until_s: float) -> OutOfFold:
-        """Later jobs as the parts of `blended` forecast them, having learnt from earlier ones: `booster`, `shares`."""
-        return out_of_fold(data, until_s, {"booster": self.booster_forecast, "shares": self.rule_forecast})
-
-    @staticmethod
-    def best_blend(scored: OutOfFold) -> Blend:
-        """The blend that does best on what `out_of_fold` gave."""
-        return best_blend(scored.proba["booster"], scored.proba["shares"], scored.bins)
+        return booster.fit(known.rows, known.bins, until_s - known.submit_s, known.burst)
 
     def booster_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
         """Probabilities of later jobs by a booster that learns from earlier ones; a `Forecaster`."""
         return self.fitted_booster(known, from_s).predict_proba(scored.rows)
+
+    def parts_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
+        """What `blended` mixes, (n_scored, K, B), of later jobs, learnt from earlier ones; a `Forecaster`."""
+        booster = self.booster_forecast(known, scored, from_s)
+        return self.parts(scored.rows, booster, shares_of_bins(known.bins, known.n_bins))
+
+    def parts(self, rows: Floats, booster: Floats, prior: Floats) -> Floats:
+        """What `blended` mixes, (n_jobs, K, B), in the order of `FORECASTS`."""
+        rules = dict(DURATION_RULES)
+        if not self.use_tags:
+            rules["tag_pool_width"] = lambda rows, horizons: self.votes(rows)
+        voted = [shares(rules[name](rows, self.horizons_min), prior, self.prior_weight) for name in FORECASTS[1:]]
+        return np.asarray(np.round(np.stack([booster, *voted], axis=1), DIGITS), np.float64)
 
     def rule_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
         """Probabilities of later jobs by the rule; a `Forecaster`."""
@@ -177,10 +214,22 @@ class JobDuration:
         """Probabilities of the bins, (n_jobs, B), from rows (n_jobs, F)."""
         if self.booster_ is None:
             return shares(self.votes(rows), self.prior_, self.prior_weight)
-        booster = self.booster_.predict_proba(rows)
-        voted = shares(self.votes(rows), self.prior_, self.prior_weight) if self.blend_.weight else np.zeros(1)
-        proba: Floats = (1.0 - FLOOR) * self.blend_(booster, voted) + FLOOR / booster.shape[1]
-        return proba
+        proba = self.booster_.predict_proba(rows[:, : self._plain])
+        if self.algorithm == BLENDED:
+            proba = calibrated_proba(self.mixed_parts(rows), rows[:, self._plain :])
+        floored: Floats = (1.0 - FLOOR) * proba + FLOOR / proba.shape[1]
+        return floored
+
+    @property
+    def _plain(self) -> int:
+        """Columns of rows that are not of the calibration."""
+        return len(duration_columns(self.horizons_min))
+
+    def mixed_parts(self, rows: Floats) -> Floats:
+        """What `blended` mixes, (n_jobs, K, B), as learnt; rows may lack the columns of the calibration."""
+        assert self.booster_ is not None
+        plain = rows[:, : self._plain]
+        return self.parts(plain, self.booster_.predict_proba(plain), self.prior_)
 
     def predict(self, rows: Floats) -> Ints:
         """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
@@ -189,13 +238,21 @@ class JobDuration:
         votes = self.votes(rows)
         return likeliest_bin(np.where(votes.any(axis=1, keepdims=True), votes, self.prior_))
 
-    def choose(self, rows: Floats) -> Ints:
-        """Index of the bin to tell a scheduler, (n_jobs,): the least expected cost; see `duration_costs`.
+    def choose(self, rows: Floats, lenders_gpus: ArrayLike = LENDERS_GPUS) -> Ints:
+        """Index of the bin to tell a scheduler, (n_jobs,): the least expected cost; see `cheapest_bin`.
 
-        A job that stays too long keeps all its GPUs from their owners, so that wide ones are told longer bins.
+        An hour that a job stays too long costs by the share of the lenders' GPUs that it keeps from them.
+
+        Parameters
+        ----------
+        rows : (n_jobs, F)
+        lenders_gpus : quotas of the pools that a job could borrow from, summed up: of all jobs, or (n_jobs,) of each
         """
+        if self.under_cost == 0.0:
+            return self.predict(rows)
         gpus = np.exp2(rows[:, self.columns.index(WIDTH)])
-        return cheapest_bin(_sound(self.predict_proba(rows)), self.under_cost * gpus)
+        cost = self.under_cost * gpus / np.asarray(lenders_gpus, np.float64)
+        return cheapest_bin(_sound(self.predict_proba(rows)), self.overstay_h_, cost)
 
     def predict_duration_s(self, rows: Floats) -> Floats:
         """Run time in seconds that stands for the likeliest bin, (n_jobs,)."""
@@ -203,17 +260,51 @@ class JobDuration:
         return durations
 
     def tracker(self) -> DurationTracker:
-        """An empty tracker of finished jobs, which gives rows: the live way."""
-        return DurationTracker(self.horizons_min)
+        """An empty tracker of started and finished jobs, which gives rows: the live way."""
+        return CalibratedTracker(self) if self.algorithm == BLENDED else DurationTracker(self.horizons_min)
 
     def rows(self, trace: Trace, wanted: NDArray[np.bool_] | None = None) -> Floats:
-        """Rows of the jobs of a trace at their submission, (n_wanted, F): the batch way."""
-        return duration_rows(trace, self.horizons_min, wanted)
+        """Rows of the jobs of a trace at their submission, (n_wanted, F): the batch way.
+
+        Those of `blended` end with what the calibration has learnt by then from the jobs that `teaches` names.
+        """
+        if self.algorithm != BLENDED:
+            return duration_rows(trace, self.horizons_min, wanted)
+        wanted = np.ones(len(trace), np.bool_) if wanted is None else wanted
+        submit_s, start_s = trace.submit_s, trace.start_s
+        settled_s = start_s + edges_s(self.horizons_min)[-1]
+        last_s = submit_s[wanted].max() if wanted.any() else -np.inf
+        teaches = self.teaches(trace.jobs["pool"].to_numpy(), settled_s) & (settled_s <= last_s)
+        read = wanted | teaches
+        rows = duration_rows(trace, self.horizons_min, read)
+        teaches, submit_s, settled_s = teaches[read], submit_s[read], settled_s[read]
+        parts = np.zeros((len(rows), len(FORECASTS), len(self.prior_)))
+        parts[teaches] = self.mixed_parts(rows[teaches])
+        lessons = np.flatnonzero(teaches)
+        lessons = lessons[np.argsort(start_s[read][lessons], kind="stable")]
+        ended = np.maximum(trace.known_s[read], np.nextafter(submit_s, np.inf)) <= settled_s
+        bins = np.where(ended, bins_of(trace.duration_s[read], self.horizons_min), len(self.horizons_min))
+        pool, burst = trace.jobs["pool"].to_numpy()[read], burst_numbers(trace)[read]
+        known = self.calibration_.copy().replayed(parts, submit_s, lessons, settled_s, bins, burst, pool)
+        joined: Floats = np.hstack([rows, known])[wanted[read]]
+        return joined
+
+    def teaches(self, pool: ArrayLike, settled_s: ArrayLike) -> NDArray[np.bool_]:
+        """Whether jobs teach the calibration after the training, (n_jobs,): those that the training could not hear.
+
+        Parameters
+        ----------
+        pool, settled_s : (n_jobs,) names, and when they reached the last bin's age
+        """
+        unseen = np.isin(np.asarray(pool, np.str_), self.pools_, invert=True)
+        later: NDArray[np.bool_] = np.asarray(settled_s) >= self.trained_until_s_
+        return later | unseen
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of rows, (F,)."""
-        return duration_columns(self.horizons_min)
+        plain = duration_columns(self.horizons_min)
+        return (*plain, *calibration_columns(self.horizons_min)) if self.algorithm == BLENDED else plain
 
     @property
     def feature_importances(self) -> dict[str, float]:
@@ -229,11 +320,14 @@ class JobDuration:
             "under_cost": self.under_cost,
             "use_tags": self.use_tags,
             "settings": None if self.settings is None else asdict(self.settings),
-            "seed": self.seed,
+            "seed": self.seed if self.algorithm in LEARNT else 0,  # rules draw nothing
             "prior_weight": self.prior_weight,
-            "blend": asdict(self.blend_),
+            "calibration": self.calibration_.state.tolist(),
+            "shifts": {pool: shifts.tolist() for pool, shifts in sorted(self.calibration_.shifts.items())},
+            "pools": list(self.pools_),
             "prior": self.prior_.tolist(),
             "bin_duration_s": self.bin_duration_s_.tolist(),
+            "overstay_h": self.overstay_h_.tolist(),
             "trained_from_s": self.trained_from_s_,
             "trained_until_s": self.trained_until_s_,
             "rows": self.rows_,
@@ -247,14 +341,17 @@ class JobDuration:
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder does not hold such a model."""
         told = read_metadata(folder, cls.name)
-        if "algorithm" not in told:
+        if not {"calibration", "overstay_h"} <= set(told):
             raise RegistryError(f"{folder}: a job-duration model of an older version of jobcast; train it again")
         settings = None if told["settings"] is None else DurationSettings(**told["settings"])
         how = (told["under_cost"], told["use_tags"], settings, told["seed"], told["prior_weight"])
         model = cls(told["horizons_min"], told["algorithm"], *how)
         model.prior_, model.bin_duration_s_ = np.array(told["prior"]), np.array(told["bin_duration_s"])
+        model.overstay_h_ = np.array(told["overstay_h"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
-        model.rows_, model.blend_, model.booster_ = told["rows"], Blend(**told["blend"]), None
+        model.rows_, model.pools_, model.booster_ = told["rows"], tuple(told["pools"]), None
+        shifts = {pool: np.array(values) for pool, values in told["shifts"].items()}
+        model.calibration_ = Calibration(np.array(told["calibration"]), shifts)
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
             text = read_text(folder / MODEL)
@@ -271,7 +368,60 @@ def _sound(proba: Floats) -> Floats:
     return proba
 
 
-def _bin_durations_s(known: DurationData) -> Floats:
+class CalibratedTracker(DurationTracker):
+    """As `DurationTracker`, whose rows end with what the calibration of a model has learnt: ask in order of submission.
+
+    Parameters
+    ----------
+    model : a `blended` one
+    """
+
+    def __init__(self, model: JobDuration) -> None:
+        super().__init__(model.horizons_min)
+        self._model = model
+        self._calibration = model.calibration_.copy()
+        self._seen = frozenset(model.pools_)
+        self._taught = 0  # of the jobs that have started
+        self._bursts: dict[object, int] = {}
+
+    def row(self, job: Job) -> Floats:
+        """The job's row, (F,) float64."""
+        self._learn(job.submit_s)
+        return np.concatenate([super().row(job), self._calibration.known(job.pool)])
+
+    def rows(self, jobs: Sequence[Job]) -> Floats:
+        """Rows of several jobs, (n_jobs, F)."""
+        return np.array([self.row(job) for job in jobs]).reshape(len(jobs), len(self._model.columns))
+
+    def _learn(self, now_s: float) -> None:
+        due: list[tuple[Job, int]] = []
+        while self._taught < len(self.started):
+            known_s, which = self.settled(self._taught)
+            if known_s > now_s:
+                break
+            job = self.started[self._taught]
+            if known_s >= self._model.trained_until_s_ or job.pool not in self._seen:
+                due.append((job, which))
+            self._taught += 1
+        if not due:
+            return
+        told = self._model.mixed_parts(np.array([DurationTracker.row(self, job) for job, _ in due]))
+        for (job, which), parts in zip(due, told, strict=True):
+            asks = job.requirements
+            who = job.user or (asks.account if asks else "")
+            key = burst_key(job.pool, job.gpus, who, job.submit_s)
+            number = self._bursts[key] = self._bursts.get(key, 0) + 1
+            self._calibration.learn(parts, which, 1.0 / math.sqrt(number), job.pool)
+
+
+def calibration_columns(horizons_min: Sequence[float]) -> tuple[str, ...]:
+    """Names of what the calibration adds to rows: weights of the forecasts, power, shifts of the bins in log odds."""
+    weights = (f"weight {name}" for name in FORECASTS)
+    return (*weights, "power", *(f"shift {label}" for label in bin_labels(horizons_min)))
+
+
+def _bin_durations_s(known: DurationData, until_s: float) -> Floats:
+    known = known.among(known.end_s < until_s)
     counts = np.bincount(known.bins, minlength=known.n_bins)
     logs = np.bincount(known.bins, weights=np.log(known.duration_s), minlength=known.n_bins)
     means = np.exp(logs / np.maximum(counts, 1))

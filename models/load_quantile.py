@@ -1,6 +1,6 @@
 """Load as a distribution: whether any comes, and how much then; of it the quantile that covers what is demanded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LEVELS: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95, 0.98)
 """Quantiles of the load of windows with load; between them it is interpolated."""
+_LEVELS = np.array(LEVELS)
 STEPS = 500
 CANDIDATES: tuple[float, ...] = tuple(0.5 + 0.4995 * i / (STEPS - 1) for i in range(STEPS))
 """Levels of the whole distribution among which calibration chooses."""
@@ -62,7 +63,7 @@ class LoadDistribution:
     """
 
     def __init__(self) -> None:
-        self._laid_out: tuple[SmallTrees | None, ...] | None = None
+        self._laid_out: SmallTrees | None = None  # the boosters' trees, when first needed: for any load, then by level
 
     def fit(self, X: Matrix, load: NDArray[Any], settings: QuantileSettings, seed: int) -> Self:
         """Learn from rows (n, F) and their loads (n,), GPUs."""
@@ -82,22 +83,16 @@ class LoadDistribution:
     def parts(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
         """P(any load), (n,), and log(1 + GPUs) at `LEVELS` given any, (n, levels) ascending."""
         rows = np.ascontiguousarray(X, np.float32)
-        any_load, *levels = self._trees()
-        share = np.full(len(rows), self.share_) if any_load is None else expit(any_load(rows))
-        amounts = [
-            np.full(len(rows), constant) if trees is None else trees(rows)
-            for trees, constant in zip(levels, self.amounts_, strict=True)
-        ]
-        return share, np.maximum.accumulate(np.maximum(np.stack(amounts, axis=1), 0.0), axis=1)
-
-    def _trees(self) -> "tuple[SmallTrees | None, ...]":
-        """The boosters' trees, laid out when first needed: for any load, then by level."""
         if self._laid_out is None:
             from jobcast.models.compiled_trees import SmallTrees
 
-            boosters = (self.arrival_, *self.quantiles_)
-            self._laid_out = tuple(None if booster is None else SmallTrees.of(booster) for booster in boosters)
-        return self._laid_out
+            untaught = [booster is None for booster in self.quantiles_]
+            self._constant = np.where(untaught, self.amounts_, 0.0)[:, None]
+            self._laid_out = SmallTrees.of(self.arrival_, *self.quantiles_)
+        sums = self._laid_out(rows)
+        share = np.full(len(rows), self.share_) if self.arrival_ is None else expit(sums[0])
+        amounts = np.maximum(sums[1:] + self._constant, 0.0)
+        return share, np.maximum.accumulate(amounts, axis=0).T
 
     def texts(self) -> dict[str, str]:
         """LightGBM's model strings by name."""
@@ -115,40 +110,33 @@ class LoadDistribution:
         return made
 
 
-def quantile_of(share: Floats, amounts: Floats, level: float) -> Floats:
+def quantile_of(share: Floats, amounts: Floats, level: float | Floats) -> Floats:
     """GPUs that a load does not pass with probability `level`, (n,): whole ones, for so they are asked for.
 
     Parameters
     ----------
     share : (n,) P(any load)
     amounts : (n, levels) log(1 + GPUs) at `LEVELS` given any
-    level : of the whole distribution
+    level : of the whole distribution, of all or (n,) of each
 
     >>> certain = np.log1p([[1.0, 2.0, 4.0, 8.0, 16.0]] * 2)
     >>> quantile_of(np.array([0.04, 1.0]), certain, 0.95).tolist()
     [0.0, 8.0]
     """
-    within = (level - (1.0 - share)) / np.maximum(share, NOTHING)
-    known = np.asarray(LEVELS)
-    left = np.clip(np.searchsorted(known, within, side="right") - 1, 0, len(LEVELS) - 2)
-    weight = np.clip((within - known[left]) / (known[left + 1] - known[left]), 0.0, 1.0)
-    at = np.arange(len(share))
-    logs = (1.0 - weight) * amounts[at, left] + weight * amounts[at, left + 1]
-    gpus: Floats = np.where(within <= 0.0, 0.0, np.floor(np.expm1(logs) + WHOLE))
+    from jobcast.models.compiled_trees import mixture_quantiles
+
+    each = np.full(len(share), level) if np.isscalar(level) else np.ascontiguousarray(level, np.float64)
+    rows = np.ascontiguousarray(share, np.float64), np.ascontiguousarray(amounts, np.float64)
+    gpus: Floats = mixture_quantiles(*rows, each, _LEVELS, NOTHING, WHOLE)
     return gpus
 
 
-class QuantileLoad:
-    """A quantile of the load's distribution, its level calibrated on windows that the trees have not learnt from.
+class LevelledLoad:
+    """What rules share that learn a distribution a horizon and choose the level which covers what is demanded.
 
-    For each horizon the trees forecast the last two fifths of the training time in two folds, each from what came
-    before it. The smallest level whose quantiles cover what is demanded there is kept, and all of the training time
-    trains the trees that are kept: split conformal prediction on the scale of levels.
-
-    Parameters
-    ----------
-    seed : of the columns that a tree may look at
-    settings : size of the trees; None takes the defaults
+    For each horizon the last two fifths of the training time are forecast in two folds, each from what came before it.
+    The smallest level whose quantiles cover what is demanded there is kept, and all of the training time trains the
+    distributions that are kept: split conformal prediction on the scale of levels.
 
     Attributes
     ----------
@@ -156,13 +144,11 @@ class QuantileLoad:
     coverages_ : (H,) share of the folds' windows that it covers; None where no fold has windows, and the level is the
         demand itself
     demands_ : (H,) share that was demanded
+    distributions_ : (H,) what was learned of each horizon
     """
 
-    algorithm: ClassVar[str] = "quantile"
-
-    def __init__(self, seed: int = 0, settings: QuantileSettings | None = None):
-        self.seed = seed
-        self.settings = settings or QuantileSettings()
+    candidates: ClassVar[Sequence[float]]
+    """Levels to choose among, ascending."""
 
     def fit(self, data: LoadData, demands: Demands) -> Self:
         """Learn the distributions and choose the levels."""
@@ -170,46 +156,52 @@ class QuantileLoad:
         self.levels_: tuple[float, ...] = ()
         self.coverages_: tuple[float | None, ...] = ()
         self.demands_: tuple[float, ...] = ()
-        self.distributions_ = []
+        self.distributions_: list[Any] = []
         self._of_folds = [self._folds(data, horizon) for horizon in range(len(data.horizons_min))]
         for horizon, nested in enumerate(self._of_folds):
             learnt = data.learnt(horizon, data.until_s)
             seen = data.load[learnt, horizon] if nested is None else nested.load
             demanded = demanded_coverage(seen, demands.coverage, demands.loaded_coverage)
             chosen, reached = (None, None) if nested is None else nested.smallest(demanded)
-            self.levels_ += (demanded if chosen is None else CANDIDATES[chosen],)
+            self.levels_ += (demanded if chosen is None else self.candidates[chosen],)
             self.coverages_ += (reached,)
             self.demands_ += (demanded,)
-            self.distributions_.append(self._fitted(data, horizon, learnt))
+            self.distributions_.append(self.fitted(data, horizon, learnt))
         self.choose_lending(demands.lending_coverage)
         return self
 
     def choose_lending(self, coverage: float) -> None:
         """Choose anew what a scheduler reserves: a share of all windows. Only after `fit`, not after `read`."""
         self.lending_levels_ = tuple(
-            coverage if nested is None else CANDIDATES[nested.smallest(coverage)[0]] for nested in self._of_folds
+            coverage if nested is None else self.candidates[nested.smallest(coverage)[0]] for nested in self._of_folds
         )
 
-    def _fitted(self, data: LoadData, horizon: int, rows: Mask) -> LoadDistribution:
-        X, load = data.X[rows, horizon], data.load[rows, horizon]
-        return LoadDistribution().fit(X, load, self.settings, self.seed)
+    def fitted(self, data: LoadData, horizon: int, rows: Mask) -> Any:
+        """The distribution of a horizon, from some rows (N,)."""
+        raise NotImplementedError
+
+    def forecast(self, distribution: Any, X: NDArray[Any]) -> tuple[Floats, ...]:
+        """What quantiles of rows (n, F) follow from, arrays (n, ...)."""
+        raise NotImplementedError
+
+    def nth(self, forecast: tuple[Floats, ...], number: int) -> Floats:
+        """GPUs at a level of `candidates`, (n,)."""
+        raise NotImplementedError
 
     def _folds(self, data: LoadData, horizon: int) -> Nested | None:
-        """The folds' windows, forecast at each of `CANDIDATES`; None where the time is too short for folds."""
-        shares, amounts, later = [], [], []
+        """The folds' windows, forecast at each of the candidates; None where the time is too short for folds."""
+        parts, later = [], []
         for known, scored in data.folds(horizon):
-            share, amount = self._fitted(data, horizon, known).parts(data.X[scored, horizon])
-            shares.append(share)
-            amounts.append(amount)
+            distribution = self.fitted(data, horizon, known)
+            parts.append(self.forecast(distribution, data.X[scored, horizon]))
             later.append(np.flatnonzero(scored))
         if not later:
             return None
-        rows, share, amount = np.concatenate(later), np.concatenate(shares), np.concatenate(amounts)
-
-        def nth(number: int) -> Floats:
-            return quantile_of(share, amount, CANDIDATES[number])
-
-        return Nested(data.load[rows, horizon], data.tick_s[rows], nth, STEPS)
+        rows = np.concatenate(later)
+        whole = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return Nested(
+            data.load[rows, horizon], data.tick_s[rows], lambda number: self.nth(whole, number), len(self.candidates)
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -220,25 +212,98 @@ class QuantileLoad:
         """What it reads at some instants, (T, H, F)."""
         return load_features(history, ticks_s, MINUTE_S * np.asarray(horizons_min, np.float64))
 
-    def estimate(self, X: NDArray[Any], horizon: int) -> Floats:
-        """GPUs from rows (n, F) of a horizon, (n,)."""
-        return quantile_of(*self.distributions_[horizon].parts(X), self.levels_[horizon])
-
-    def lend(self, X: NDArray[Any], horizon: int) -> Floats:
-        """GPUs that a scheduler reserves, from rows (n, F) of a horizon, (n,)."""
-        return quantile_of(*self.distributions_[horizon].parts(X), self.lending_levels_[horizon])
+    def instant_rows(
+        self, features: Floats, histories: Iterable[PoolHistory], at_s: Sequence[float], horizons_min: Sequence[float]
+    ) -> Floats:
+        """What `rows` gives of several pools, each at its instant, (n_pools, H, F): these features are it."""
+        return features
 
     def told(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "seed": self.seed,
-            "settings": asdict(self.settings),
             "horizons": list(self.labels_),
             "columns": list(self.columns),
             "levels": list(self.levels_),
             "lending_levels": list(self.lending_levels_),
             "coverages": list(self.coverages_),
             "demands": list(self.demands_),
+        }
+
+    def take_up(self, told: Mapping[str, Any]) -> Self:
+        """Read what `told` gave."""
+        self.labels_, self.levels_ = tuple(told["horizons"]), tuple(told["levels"])
+        self.lending_levels_ = tuple(told["lending_levels"])
+        self.coverages_, self.demands_ = tuple(told["coverages"]), tuple(told["demands"])
+        return self
+
+
+class QuantileLoad(LevelledLoad):
+    """A quantile of the load's distribution, its level calibrated on windows that the trees have not learnt from.
+
+    Parameters
+    ----------
+    seed : of the columns that a tree may look at
+    settings : size of the trees; None takes the defaults
+    """
+
+    algorithm: ClassVar[str] = "quantile"
+    candidates: ClassVar[Sequence[float]] = CANDIDATES
+    distributions_: list[LoadDistribution]
+
+    def __init__(self, seed: int = 0, settings: QuantileSettings | None = None):
+        self.seed = seed
+        self.settings = settings or QuantileSettings()
+
+    def fitted(self, data: LoadData, horizon: int, rows: Mask) -> LoadDistribution:
+        """See `LevelledLoad`."""
+        X, load = data.X[rows, horizon], data.load[rows, horizon]
+        return LoadDistribution().fit(X, load, self.settings, self.seed)
+
+    def forecast(self, distribution: LoadDistribution, X: NDArray[Any]) -> tuple[Floats, ...]:
+        """Shares and amounts."""
+        return distribution.parts(X)
+
+    def nth(self, forecast: tuple[Floats, ...], number: int) -> Floats:
+        """See `LevelledLoad`."""
+        share, amounts = forecast
+        return quantile_of(share, amounts, CANDIDATES[number])
+
+    def estimate(self, X: NDArray[Any], horizon: int) -> Floats:
+        """GPUs from rows (n, F) of a horizon, (n,)."""
+        return quantile_of(*self.distributions_[horizon].parts(X), self.levels_[horizon])
+
+    def lend(self, X: NDArray[Any]) -> Floats:
+        """GPUs that a scheduler reserves, from rows (n, H, F), (n, H)."""
+        levels = np.empty(X.shape[:2])
+        levels[:] = self.lending_levels_
+        return quantile_of(*self.parts(X), levels.ravel()).reshape(X.shape[:2])
+
+    def parts(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
+        """What `LoadDistribution.parts` gives of each horizon's rows (n, H, F), (n H,) and (n H, levels).
+
+        Together, for each call of `quantile_of` costs as much as hundreds of rows.
+        """
+        share, amounts = np.empty(X.shape[:2]), np.empty((*X.shape[:2], len(LEVELS)))
+        for horizon, distribution in enumerate(self.distributions_):
+            share[:, horizon], amounts[:, horizon] = distribution.parts(X[:, horizon])
+        return share.ravel(), amounts.reshape(-1, len(LEVELS))
+
+    def quantiles(self, X: NDArray[Any], levels: Floats) -> Floats:
+        """GPUs at each level, (n, H, L), from rows (n, H, F).
+
+        All horizons and levels in one call, for each call costs as much as hundreds of rows.
+        """
+        share, amounts = self.parts(X)
+        each: Any = np.tile(levels, len(share))
+        gpus = quantile_of(np.repeat(share, len(levels)), np.repeat(amounts, len(levels), axis=0), each)
+        return gpus.reshape(*X.shape[:2], len(levels))
+
+    def told(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "seed": self.seed,
+            "settings": asdict(self.settings),
+            **super().told(),
             "shares": [one.share_ for one in self.distributions_],
             "amounts": [one.amounts_.tolist() for one in self.distributions_],
             "boosters": [sorted(one.texts()) for one in self.distributions_],
@@ -253,10 +318,7 @@ class QuantileLoad:
     @classmethod
     def read(cls, told: dict[str, Any], folder: Path) -> Self:
         """From what `told` and `write` gave."""
-        rule = cls(told["seed"], QuantileSettings(**told["settings"]))
-        rule.labels_, rule.levels_ = tuple(told["horizons"]), tuple(told["levels"])
-        rule.lending_levels_ = tuple(told["lending_levels"])
-        rule.coverages_, rule.demands_ = tuple(told["coverages"]), tuple(told["demands"])
+        rule = cls(told["seed"], QuantileSettings(**told["settings"])).take_up(told)
         rule.distributions_ = [
             LoadDistribution.of_texts(
                 {name: read_text(folder / f"{label}-{name}.txt") for name in names}, share, amounts

@@ -1,6 +1,6 @@
 """The paper's estimate of load: the largest of the last n windows. SIA, section 5.4.1."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -67,9 +67,20 @@ class SlidingMax:
         """GPUs from rows (n, F) of a horizon, (n,)."""
         return self._largest(X, self.windows_[horizon])
 
-    def lend(self, X: NDArray[Any], horizon: int) -> Floats:
-        """GPUs that a scheduler reserves, from rows (n, F) of a horizon, (n,)."""
-        return self._largest(X, self.lending_windows_[horizon])
+    def lend(self, X: NDArray[Any]) -> Floats:
+        """GPUs that a scheduler reserves, from rows (n, H, F), (n, H)."""
+        return np.stack([self._largest(X[:, h], n) for h, n in enumerate(self.lending_windows_)], axis=1)
+
+    def instant_rows(
+        self, features: Floats, histories: Iterable[PoolHistory], at_s: Sequence[float], horizons_min: Sequence[float]
+    ) -> Floats:
+        """What `rows` gives of several pools, each at its instant, (n_pools, H, F)."""
+        each = zip(histories, at_s, strict=True)
+        return np.concatenate([self.rows(history, [instant_s], horizons_min) for history, instant_s in each])
+
+    def quantiles(self, X: NDArray[Any], levels: Floats) -> Floats:
+        """Empirical quantiles of the past windows at each level, (n, H, L), from rows (n, H, F)."""
+        return np.moveaxis(np.quantile(X, levels, axis=2, method="higher"), 0, 2)
 
     @staticmethod
     def _largest(X: NDArray[Any], windows: int) -> Floats:

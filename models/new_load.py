@@ -3,7 +3,7 @@
 Quantiles of the load to come, at any level, from either algorithm of `NewLoad`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,10 +14,11 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
+from jobcast.domain.questions import Question
 from jobcast.models.care import Care
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE, LOADED_COVERAGE, Demands, LoadData
-from jobcast.models.load_quantile import LEVELS, QuantileLoad, QuantileSettings, quantile_of
+from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.metadata import read_metadata, write_metadata
 
@@ -49,6 +50,8 @@ class NewLoad:
     """
 
     name: ClassVar[str] = "new-load"
+    answers: ClassVar[Question] = Question.LOADS
+    algorithms: ClassVar[Sequence[str]] = tuple(ALGORITHMS)
 
     def __init__(
         self,
@@ -100,11 +103,11 @@ class NewLoad:
         self.horizons_min_ = data.horizons_min
         self.trained_from_s_, self.trained_until_s_ = data.from_s, data.until_s
         self.rule_ = self._rule().fit(data, self.demands)
-        read = data.X if isinstance(self.rule_, QuantileLoad) else data.past[:, :, : len(self.columns)]
+        read = data.past[:, :, : len(self.columns)] if isinstance(self.rule_, SlidingMax) else data.X
         self.feature_spans_ = feature_spans(self.columns, [read])
         return self
 
-    def _rule(self) -> QuantileLoad | SlidingMax:
+    def _rule(self) -> Any:
         if self.algorithm not in ALGORITHMS:
             raise RegistryError(f"algorithm {self.algorithm!r} is not known; choose from {', '.join(ALGORITHMS)}")
         return QuantileLoad(self.seed, self.settings) if self.algorithm == QuantileLoad.algorithm else SlidingMax()
@@ -122,29 +125,33 @@ class NewLoad:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of what it reads for each horizon."""
-        return self.rule_.columns
+        names: tuple[str, ...] = self.rule_.columns
+        return names
 
     @property
     def coverages_(self) -> tuple[float | None, ...]:
         """(H,) coverage of windows in the training time; for `quantile` of such as it had not learnt from."""
-        return self.rule_.coverages_
+        shares: tuple[float | None, ...] = self.rule_.coverages_
+        return shares
 
     def rows(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
         """What it reads at some instants of one pool, (T, H, F)."""
-        return self.rule_.rows(history, np.asarray(ticks_s, np.float64), self.horizons_min_)
+        read: Floats = self.rule_.rows(history, np.asarray(ticks_s, np.float64), self.horizons_min_)
+        return read
+
+    def instant_rows(self, features: Floats, histories: Iterable[PoolHistory], at_s: Sequence[float]) -> Floats:
+        """What it reads of several pools, each at its instant, (n_pools, H, F), from their `features.load_features`."""
+        read: Floats = self.rule_.instant_rows(features, histories, at_s, self.horizons_min_)
+        return read
 
     def predict_rows(self, X: NDArray[Any]) -> Floats:
         """GPUs from rows (n, H, F), (n, H). A longer window never holds less than a shorter one."""
-        return self._rising([self.rule_.estimate(X[:, h], h) for h in range(len(self.horizons_min_))])
+        estimates = [self.rule_.estimate(X[:, h], h) for h in range(len(self.horizons_min_))]
+        return _rising(np.stack(estimates, axis=1))
 
     def lend_rows(self, X: NDArray[Any]) -> Floats:
         """GPUs that a scheduler reserves where jobs are forecast to arrive, from rows (n, H, F), (n, H)."""
-        return self._rising([self.rule_.lend(X[:, h], h) for h in range(len(self.horizons_min_))])
-
-    @staticmethod
-    def _rising(by_horizon: list[Floats]) -> Floats:
-        rising: Floats = np.maximum.accumulate(np.stack(by_horizon, axis=1), axis=1)
-        return rising
+        return _rising(self.rule_.lend(X))
 
     def predict(self, history: PoolHistory, ticks_s: ArrayLike) -> Floats:
         """GPUs (sum of widths) that may arrive in (t, t + k].
@@ -167,7 +174,7 @@ class NewLoad:
             "coverage": self.coverage,
             "loaded_coverage": self.loaded_coverage,
             "lending_coverage": self.lending_coverage,
-            "seed": self.seed,
+            "seed": self.seed if self.algorithm == QuantileLoad.algorithm else 0,  # rules draw nothing
             "horizons_min": list(self.horizons_min_),
             "rule": self.rule_.told(),
             "trained_from_s": self.trained_from_s_,
@@ -179,6 +186,11 @@ class NewLoad:
         self.rule_.write(folder)
 
     @classmethod
+    def read_rule(cls, algorithm: str, told: dict[str, Any], folder: Path) -> Any:
+        """The fitted estimate of an algorithm from what it told and wrote."""
+        return ALGORITHMS[algorithm].read(told, folder)
+
+    @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote.
 
@@ -188,12 +200,12 @@ class NewLoad:
             The folder does not hold such a model, or one that reads other features than this version builds.
         """
         told = read_metadata(folder, cls.name)
-        if told.get("algorithm") not in ALGORITHMS:
+        if told.get("algorithm") not in cls.algorithms:
             raise RegistryError(f"{folder}: a model of an older version of {cls.name}; train it again")
         model = cls(
             told["algorithm"], told["coverage"], told["loaded_coverage"], told["lending_coverage"], told["seed"]
         )
-        rule = ALGORITHMS[model.algorithm].read(told["rule"], folder)
+        rule = cls.read_rule(model.algorithm, told["rule"], folder)
         if tuple(told["rule"].get("columns", rule.columns)) != rule.columns:
             raise RegistryError(f"{folder}: {cls.name} reads other features than this version builds; train it again")
         model.rule_, model.settings = rule, getattr(rule, "settings", None)
@@ -229,21 +241,10 @@ def load_quantiles(loads: NewLoad, X: NDArray[Any], levels: Sequence[float]) -> 
     -------
     (n, H, L); a longer window never holds less than a shorter one.
     """
-    rule, wanted = loads.rule_, np.asarray(levels, np.float64)
-    if isinstance(rule, QuantileLoad):
-        by_horizon = _of_distributions(rule, X, wanted)
-    else:
-        by_horizon = np.moveaxis(np.quantile(X, wanted, axis=2, method="higher"), 0, 2)
+    return _rising(loads.rule_.quantiles(X, np.asarray(levels, np.float64)))
+
+
+def _rising(by_horizon: Floats) -> Floats:
+    """A longer window, (n, H, ...), never holds less than a shorter one."""
     rising: Floats = np.maximum.accumulate(by_horizon, axis=1)
     return rising
-
-
-def _of_distributions(rule: QuantileLoad, X: NDArray[Any], levels: Floats) -> Floats:
-    """All horizons and levels in one call, for each call costs as much as hundreds of rows."""
-    n, horizons = X.shape[:2]
-    parts = [rule.distributions_[horizon].parts(X[:, horizon]) for horizon in range(horizons)]
-    share = np.stack([share for share, _ in parts], axis=1).ravel()
-    amounts = np.stack([amounts for _, amounts in parts], axis=1).reshape(-1, len(LEVELS))
-    each: Any = np.tile(levels, n * horizons)
-    gpus = quantile_of(np.repeat(share, len(levels)), np.repeat(amounts, len(levels), axis=0), each)
-    return gpus.reshape(n, horizons, len(levels))

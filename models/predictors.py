@@ -1,71 +1,146 @@
-"""The predictors by name."""
+"""Models of every predictor by name: ours, and those that packages bring through `jobcast.predictors`."""
 
+import inspect
 from collections.abc import Mapping
-from importlib import import_module
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any, cast
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.job_duration import JobDuration
-from jobcast.models.new_load import NewLoad
-from jobcast.models.regimes.prior import RegimePrior
-from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
+from jobcast.domain.questions import Question
+from jobcast.models.predictor import Model
 
-if TYPE_CHECKING:
-    from jobcast.models.curves.accuracy_curve import AccuracyCurve
-
-
-class Predictor(Protocol):
-    """What the registry keeps: a model that knows its name, what it has seen, and how to be a folder."""
-
-    name: ClassVar[str]
-    trained_from_s_: float
-    trained_until_s_: float
-
-    def save(self, folder: Path) -> None:
-        """Write to a folder; equal models give equal bytes."""
-        ...
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote."""
-        ...
+ENTRY_POINTS = "jobcast.predictors"
+"""An entry point names a `Model`: a class with a question of `domain.questions` in `answers`."""
+KIND = "predictor"
 
 
-PREDICTORS: Mapping[str, type[WillJobsArrive] | type[NewLoad] | type[JobDuration] | type[RegimePrior]] = {
-    predictor.name: predictor for predictor in (WillJobsArrive, NewLoad, JobDuration, RegimePrior)
-}
-"""Name -> class, in the order in which they are trained."""
-ON_DEMAND: Mapping[str, str] = {
-    "accuracy-curve": "jobcast.models.curves.accuracy_curve:AccuracyCurve",
-    "epoch-time": "jobcast.models.epoch_time.epoch_time:EpochTime",
-    "mlf-policy": "jobcast.models.scheduling.policy:MlfPolicy",
-    "device-rl": "jobcast.models.scheduling.policy:DevicePolicy",
-}
-"""Name -> module and class of predictors whose compiled code is imported when they are asked for alone."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a model of ours is, and as what MLflow serves it: `MODULE:NAME`, imported when first needed."""
+
+    answers: Question
+    model: str
+    served: str
 
 
-def load_predictor(name: str, folder: Path) -> "WillJobsArrive | NewLoad | JobDuration | RegimePrior | AccuracyCurve":
-    """Predictor from its folder.
+OURS: Mapping[str, Place] = MappingProxyType(
+    {
+        "will-jobs-arrive": Place(
+            Question.ARRIVALS,
+            "jobcast.models.will_jobs_arrive:WillJobsArrive",
+            "jobcast.models.pyfunc:ServedWillJobsArrive",
+        ),
+        "new-load": Place(Question.LOADS, "jobcast.models.new_load:NewLoad", "jobcast.models.pyfunc:ServedNewLoad"),
+        "job-duration": Place(
+            Question.DURATIONS, "jobcast.models.job_duration:JobDuration", "jobcast.models.pyfunc:ServedJobDuration"
+        ),
+        "regime": Place(
+            Question.REGIMES,
+            "jobcast.models.regimes.prior:RegimePrior",
+            "jobcast.models.regimes.guarded:ServedRegimePrior",
+        ),
+        "accuracy-curve": Place(
+            Question.ACCURACIES,
+            "jobcast.models.curves.accuracy_curve:AccuracyCurve",
+            "jobcast.models.curves.served:ServedAccuracyCurve",
+        ),
+        "epoch-time": Place(
+            Question.EPOCH_TIMES,
+            "jobcast.models.epoch_time.epoch_time:EpochTime",
+            "jobcast.models.epoch_time.served:ServedEpochTime",
+        ),
+        "completion-time": Place(
+            Question.COMPLETIONS,
+            "jobcast.models.completion.completion_time:CompletionTime",
+            "jobcast.models.completion.completion_time:ServedCompletionTime",
+        ),
+        "job-size": Place(
+            Question.SIZES,
+            "jobcast.models.completion.job_size:JobSize",
+            "jobcast.models.completion.job_size:ServedJobSize",
+        ),
+        "goodput": Place(
+            Question.GOODPUT,
+            "jobcast.models.fitted_goodput:FittedGoodput",
+            "jobcast.models.fitted_goodput:ServedGoodput",
+        ),
+        "mlf-policy": Place(
+            Question.TASK_ORDER,
+            "jobcast.models.scheduling.policy:MlfPolicy",
+            "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+        ),
+        "device-rl": Place(
+            Question.DEVICE_ORDER,
+            "jobcast.models.scheduling.policy:DevicePolicy",
+            "jobcast.models.scheduling.served:ServedSchedulingPolicy",
+        ),
+    }
+)
+"""Ours, in the order in which they are told; the one that answers a question where no other is named."""
 
-    Raises
-    ------
-    RegistryError
-        There is no predictor of that name, or the folder does not hold one.
-    """
-    if name in ON_DEMAND:
-        loaded: AccuracyCurve = on_demand(ON_DEMAND[name]).load(folder)
-        return loaded
+
+def modelresolve_name(name: str) -> type[Model]:
+    """A predictor's model. Raises RegistryError that tells what there is."""
     if name not in PREDICTORS:
-        raise RegistryError(f"predictor {name!r} is not known; choose from {', '.join((*PREDICTORS, *ON_DEMAND))}")
-    return PREDICTORS[name].load(folder)
+        raise RegistryError(f"predictor {name!r} is not known; choose from {', '.join(PREDICTORS)}")
+    return PREDICTORS[name]
 
 
-def on_demand(place: str) -> Any:
-    """What `MODULE:NAME` names.
+def answers_of(name: str) -> Question:
+    """The question that a predictor answers. Raises as `model_named`."""
+    return OURS[name].answers if name in OURS else modelresolve_name(name).answers
 
-    >>> on_demand("pathlib:Path").__name__
-    'Path'
+
+def ours_for(question: Question) -> str:
+    """Our predictor of a question: whoever asks it without a name means this one.
+
+    >>> ours_for(Question.LOADS)
+    'new-load'
     """
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return next(name for name, place in OURS.items() if place.answers == question)
+
+
+def load_predictor(name: str, folder: Path) -> Any:
+    """A model from its folder. Raises RegistryError where there is no such predictor, or not in the folder."""
+    return modelresolve_name(name).load(folder)
+
+
+def served_form(name: str) -> Any:
+    """What MLflow serves a model by: its own class in `served`, else the form of our model of the same question.
+
+    Raises as `model_named`.
+    """
+    own = None if name in OURS else getattr(modelresolve_name(name), "served", None)
+    return own or resolve_name(OURS[ours_for(answers_of(name))].served)
+
+
+_installed = points_of(ENTRY_POINTS)
+
+
+@cache
+def _installed_model(point: EntryPoint) -> type[Model]:
+    """The class that an entry point names. Raises ConfigError where it cannot be used, and says why."""
+    found = load_point(KIND, point)
+    if not inspect.isclass(found):
+        raise broken(KIND, point, f"is {found!r} and no class")
+    if getattr(found, "name", None) != point.name:
+        raise broken(KIND, point, f"names itself {getattr(found, 'name', None)!r}")
+    if getattr(found, "answers", None) not in {place.answers for place in OURS.values()}:
+        asked = ", ".join(place.answers for place in OURS.values())
+        raise broken(KIND, point, f"answers {getattr(found, 'answers', None)!r}, which is none of {asked}")
+    lacking = [part for part in ("save", "load") if not callable(getattr(found, part, None))]
+    if lacking:
+        raise broken(KIND, point, f"has no {', '.join(lacking)}")
+    return cast(type[Model], found)
+
+
+PREDICTORS: Mapping[str, type[Model]] = WithInstalled(
+    OURS, lambda name: cast(type[Model], resolve_name(OURS[name].model)), lambda: _installed(), _installed_model
+)
+"""Models by name, ours first."""

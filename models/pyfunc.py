@@ -3,25 +3,53 @@
 MLflow calls `_load_pyfunc` with the folder that a predictor's `save` wrote. Imports nothing of MLflow's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import polars as pl
 
-from jobcast.domain.errors import RegistryError
+from jobcast.domain.errors import RegistryError, TraceError
 from jobcast.domain.horizons import bin_labels, horizon_label
-from jobcast.domain.jobs import Job
+from jobcast.features.arrivals import arrival_features
 from jobcast.models.job_duration import JobDuration
-from jobcast.models.new_load import NewLoad
-from jobcast.models.regimes.guarded import ServedRegimePrior
-from jobcast.models.regimes.prior import RegimePrior
-from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.models.load_quantile import LEVELS
+from jobcast.models.new_load import load_quantiles
+from jobcast.traces.history import TraceHistory, pool_histories
+from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HORIZON = "horizon_min"
+EVENTS: Mapping[str, str] = {
+    "job_id": "string",
+    "pool": "string",
+    "submit_time": "double",
+    "gpus": "long",
+    "start_time": "double",
+    "end_time": "double",
+    "user": "string",
+    "tag": "string",
+    "known_time": "double",
+}
+"""Columns of a table of events, as in a canonical trace: a row a job, times in seconds from the epoch, UTC."""
+NEEDED = frozenset({"job_id", "pool", "submit_time", "gpus", "start_time", "end_time"})
+"""Those of `EVENTS` that a table must have; a start or end that has not come is empty."""
+TIMES = ("submit_time", "start_time", "end_time")
+MINUTE_S = 60.0
+EXAMPLE: Mapping[str, list[Any]] = {
+    "job_id": ["1", "2", "3", "4"],
+    "pool": ["a", "b", "a", "a"],
+    "submit_time": [0.0, 600.0, 3000.0, 7200.0],
+    "gpus": [1, 8, 2, 1],
+    "start_time": [30.0, 600.0, 3060.0, np.nan],
+    "end_time": [2400.0, np.nan, 6660.0, np.nan],
+    "user": ["u", "v", "u", "u"],
+    "tag": ["t", "", "t", "t"],
+    "known_time": [2400.0, np.nan, 6720.0, np.nan],
+}
+"""At the last event, job 4 waits, job 2 runs, the others have ended."""
 
 
 class Served(Protocol):
@@ -40,156 +68,177 @@ class Served(Protocol):
         ...
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
-        """Answers, one row for each row asked, in that order. RegistryError names what cannot be answered."""
+        """Answers about the table. RegistryError or TraceError names what cannot be answered."""
         ...
 
 
-class ServedWillJobsArrive:
-    """One row an instant, pool and horizon: `horizon_min` and the features of `features.arrivals.arrival_features`.
+class ServedEvents:
+    """What predictors of a cluster's queues share: they read a table of its recent jobs, with the code of training.
 
-    Answers `probability` of any arrival in (t, t + horizon], and `will_arrive`: whether it reaches the threshold
-    that guards a scheduler (`thresholds_gate_`).
+    The table is that of `EVENTS`: jobs that ended, run or wait, as far back as features look (100 times the longest
+    horizon, of jobs by tag and user as far as there is). Times are seconds from the epoch; a start or end that has not
+    come is empty. `params`: `at`, the instant that is asked about, seconds from the epoch, by default that of the
+    table's last event; what the table tells of later is not read.
     """
 
-    outputs: Mapping[str, str] = {"probability": "double", "will_arrive": "boolean"}
-
-    def __init__(self, predictor: WillJobsArrive) -> None:
-        self.predictor = predictor
-        self.inputs = {HORIZON: "double", **dict.fromkeys(predictor.feature_names_, "double")}
+    inputs: Mapping[str, str] = EVENTS
+    optional: frozenset[str] = frozenset(EVENTS) - NEEDED
+    params: Mapping[str, tuple[str, Any, tuple[int, ...] | None]] = {"at": ("double", None, None)}
+    """Name -> MLflow type, default, shape."""
 
     def example(self) -> "pd.DataFrame":
-        """A row a horizon, all features zero."""
+        """Four jobs."""
         import pandas as pd
 
-        horizons = [float(k) for k in self.predictor.horizons_min_]
-        return pd.DataFrame({HORIZON: horizons, **dict.fromkeys(self.predictor.feature_names_, 0.0)})
+        return pd.DataFrame(EXAMPLE)
+
+    @staticmethod
+    def known(frame: "pd.DataFrame", params: Mapping[str, Any] | None) -> tuple[Trace, float]:
+        """The jobs that had been submitted by the instant, and the instant."""
+        missing = sorted(NEEDED - set(frame.columns))
+        if missing or not len(frame):
+            what = f"columns {', '.join(missing)} missing" if missing else "no jobs"
+            raise TraceError(f"events: {what}; give a row a job, with the columns {', '.join(EVENTS)}")
+        columns = {name: frame[name].to_numpy() for name in EVENTS if name in frame}
+        events = pl.DataFrame({name: pl.Series(values.tolist(), strict=False) for name, values in columns.items()})
+        numbers = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in (*TIMES, "known_time") if name in columns]
+        events = events.with_columns(numbers).with_columns(
+            duration=pl.when(pl.col("end_time").is_not_null()).then(pl.col("end_time") - pl.col("start_time"))
+        )
+        at_s = (params or {}).get("at")
+        if at_s is None or np.isnan(at_s):
+            at_s = np.nanmax(events.select(TIMES).to_numpy().astype(np.float64))
+        trace = Trace.from_frame(events, name="events").on_gpus
+        known = trace.between(None, float(np.nextafter(at_s, np.inf)))
+        if not len(known):
+            raise TraceError(f"events: no job on GPUs was submitted by {at_s:.0f} s; choose a later `at`")
+        return known, float(at_s)
+
+
+class ServedOfPools(ServedEvents):
+    """Answers a row a pool and horizon: pools by name, horizons as asked by `params`' `horizons`, minutes."""
+
+    def __init__(self, predictor: Any) -> None:
+        self.predictor = predictor
+        horizons = [float(k) for k in predictor.horizons_min_]
+        self.params = {**ServedEvents.params, "horizons": ("double", horizons, (-1,))}
+
+    def _asked(self, params: Mapping[str, Any] | None) -> tuple[list[float], list[int]]:
+        """Horizons that are asked about, and their positions among the predictor's."""
+        position = {float(k): index for index, k in enumerate(self.predictor.horizons_min_)}
+        told = (params or {}).get("horizons")
+        asked = list(position) if told is None else [float(k) for k in told]
+        unknown = sorted(set(asked) - set(position))
+        if unknown:
+            have = ", ".join(horizon_label(k) for k in self.predictor.horizons_min_)
+            raise RegistryError(f"{self.predictor.name} knows the horizons {have}, not {horizon_label(unknown[0])}")
+        return asked, [position[k] for k in asked]
+
+    @staticmethod
+    def _table(pools: Sequence[str], asked: Sequence[float], answers: Mapping[str, Any]) -> "pd.DataFrame":
+        """From answers of shape (n_pools, n_asked)."""
+        import pandas as pd
+
+        keys = {"pool": np.repeat(np.array(pools, dtype=object), len(asked)), "horizon_min": [*asked] * len(pools)}
+        return pd.DataFrame(keys | {name: np.asarray(of).ravel() for name, of in answers.items()})
+
+
+class ServedWillJobsArrive(ServedOfPools):
+    """Answers `probability` of any arrival in (at, at + horizon], and `will_arrive`: whether it reaches the threshold
+    that guards a scheduler (`thresholds_gate_`)."""
+
+    outputs: Mapping[str, str] = {
+        "pool": "string",
+        "horizon_min": "double",
+        "probability": "double",
+        "will_arrive": "boolean",
+    }
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `Served`."""
-        import pandas as pd
-
-        asked = _horizon_index(self.predictor, frame)
-        X = frame[list(self.predictor.feature_names_)].to_numpy(np.float64)
-        probability = np.empty(len(frame))
-        for index in np.unique(asked):
-            rows = asked == index
-            probability[rows] = self.predictor.horizon_proba(X[rows], int(index))
-        gates = np.asarray(self.predictor.thresholds_gate_)[asked]
-        return pd.DataFrame({"probability": probability, "will_arrive": probability >= gates}, index=frame.index)
+        asked, columns = self._asked(params)
+        trace, at_s = self.known(frame, params)
+        histories = pool_histories(trace)
+        horizons_s = [MINUTE_S * k for k in self.predictor.horizons_min_]
+        rows = [arrival_features(history, [at_s], horizons_s) for history in histories.values()]
+        probability = self.predictor.predict_proba(np.concatenate(rows))[:, columns]
+        gates = self.predictor.thresholds_gate_[columns]
+        return self._table(list(histories), asked, {"probability": probability, "will_arrive": probability >= gates})
 
 
-class ServedNewLoad:
-    """One row an instant, pool and horizon: `horizon_min` and the columns that the model reads.
+class ServedNewLoad(ServedOfPools):
+    """Answers `load_gpus`, the GPUs that may be asked for in (at, at + horizon], `lent_gpus`, what a scheduler
+    reserves where jobs are forecast to arrive, and quantiles of the load, `load_gpus_q50` and on."""
 
-    For `sliding-max` these are the GPUs that arrived in past windows: `load_1` is the window of one horizon that ends
-    at t, `load_2` the one before it, and so on. For `quantile` they are `features.load_features`. Answers `load_gpus`,
-    of each row by itself.
-    """
-
-    outputs: Mapping[str, str] = {"load_gpus": "double"}
-
-    def __init__(self, predictor: NewLoad) -> None:
-        self.predictor = predictor
-        self.columns = list(predictor.columns)
-        self.inputs = {HORIZON: "double", **dict.fromkeys(self.columns, "double")}
-
-    def example(self) -> "pd.DataFrame":
-        """A row a horizon, all columns zero."""
-        import pandas as pd
-
-        horizons = [float(k) for k in self.predictor.horizons_min_]
-        return pd.DataFrame({HORIZON: horizons, **dict.fromkeys(self.columns, 0.0)})
+    outputs: Mapping[str, str] = {
+        "pool": "string",
+        "horizon_min": "double",
+        "load_gpus": "double",
+        "lent_gpus": "double",
+        **{f"load_gpus_q{100 * level:g}": "double" for level in LEVELS},
+    }
 
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `Served`."""
-        import pandas as pd
+        asked, columns = self._asked(params)
+        trace, at_s = self.known(frame, params)
+        histories = pool_histories(trace)
+        rows = np.concatenate([self.predictor.rows(history, [at_s]) for history in histories.values()])
+        quantiles = load_quantiles(self.predictor, rows, LEVELS)[:, columns]
+        answers = {
+            "load_gpus": self.predictor.predict_rows(rows)[:, columns],
+            "lent_gpus": self.predictor.lend_rows(rows)[:, columns],
+            **{f"load_gpus_q{100 * level:g}": quantiles[:, :, i] for i, level in enumerate(LEVELS)},
+        }
+        return self._table(list(histories), asked, answers)
 
-        asked = _horizon_index(self.predictor, frame)
-        X = frame[self.columns].to_numpy(np.float64)
-        gpus = np.empty(len(frame))
-        for index in np.unique(asked):
-            rows = asked == index
-            gpus[rows] = self.predictor.rule_.estimate(X[rows], int(index))
-        return pd.DataFrame({"load_gpus": gpus}, index=frame.index)
 
-
-class ServedJobDuration:
-    """One row a job: what was known of jobs like it when it was submitted.
-
-    Columns are those of `features.durations.duration_columns`: `tag last 5 <=5min` counts, of the last 5 finished jobs
-    of the same tag, those that took up to 5 minutes. Answers a probability for each bin, the likeliest `bin`, `chosen`,
-    the bin to tell a scheduler, and `duration_s`, the run time that stands for the likeliest bin.
-    """
+class ServedJobDuration(ServedEvents):
+    """Answers a row a job that waits or runs at the instant: a probability for each bin, the likeliest `bin`, `chosen`,
+    the bin to tell a scheduler, and `duration_s`, the run time that stands for the likeliest bin."""
 
     def __init__(self, predictor: JobDuration) -> None:
         self.predictor = predictor
         self.bins = bin_labels(predictor.horizons_min)
-        self.inputs = dict.fromkeys(predictor.columns, "double")
         self.outputs = {
+            "job_id": "string",
+            "pool": "string",
             **dict.fromkeys(self.bins, "double"),
             "bin": "string",
             "chosen": "string",
             "duration_s": "double",
         }
 
-    def example(self) -> "pd.DataFrame":
-        """The first job of a run: one GPU, and nothing has happened before it."""
-        import pandas as pd
-
-        row = self.predictor.tracker().row(Job(0, "0", "pool", 0.0, 1))
-        return pd.DataFrame([row], columns=list(self.inputs))
-
     def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
         """See `Served`."""
         import pandas as pd
 
-        rows = frame[list(self.inputs)].to_numpy(np.float64)
-        answers = pd.DataFrame(self.predictor.predict_proba(rows), columns=self.bins, index=frame.index)
+        history = TraceHistory(*self.known(frame, params))
+        tracker = self.predictor.tracker()
+        tracker.catch_up(history)
+        jobs = history.active
+        answers = pd.DataFrame({"job_id": [job.job_id for job in jobs], "pool": [job.pool for job in jobs]}, dtype=str)
+        rows = tracker.rows(jobs)
+        if not len(jobs):
+            return answers.reindex(columns=list(self.outputs))
+        answers[self.bins] = self.predictor.predict_proba(rows)
         answers["bin"] = [self.bins[index] for index in self.predictor.predict(rows)]
         answers["chosen"] = [self.bins[index] for index in self.predictor.choose(rows)]
         answers["duration_s"] = self.predictor.predict_duration_s(rows)
         return answers
 
 
-SERVED: Mapping[str, Any] = {
-    WillJobsArrive.name: ServedWillJobsArrive,
-    NewLoad.name: ServedNewLoad,
-    JobDuration.name: ServedJobDuration,
-    RegimePrior.name: ServedRegimePrior,
-}
-"""Served form of each predictor, by the predictor's name."""
-SERVED_ON_DEMAND: Mapping[str, str] = {
-    "accuracy-curve": "jobcast.models.curves.served:ServedAccuracyCurve",
-    "epoch-time": "jobcast.models.epoch_time.served:ServedEpochTime",
-    "mlf-policy": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
-    "device-rl": "jobcast.models.scheduling.served:ServedSchedulingPolicy",
-}
-"""Module and class of those that are imported when they are asked for alone; see `predictors.ON_DEMAND`."""
-
-
 def served(folder: Path) -> Served:
     """The served form of the predictor in a folder that is named after it."""
-    from jobcast.models.predictors import load_predictor, on_demand
+    from jobcast.models.predictors import PREDICTORS, load_predictor, served_form
 
     name = folder.name
-    if name not in SERVED and name not in SERVED_ON_DEMAND:
-        known = ", ".join((*SERVED, *SERVED_ON_DEMAND))
-        raise RegistryError(f"{folder}: named after no predictor; choose from {known}")
-    form = SERVED[name] if name in SERVED else on_demand(SERVED_ON_DEMAND[name])
-    made: Served = form(load_predictor(name, folder))
+    if name not in PREDICTORS:
+        raise RegistryError(f"{folder}: named after no predictor; choose from {', '.join(PREDICTORS)}")
+    made: Served = served_form(name)(load_predictor(name, folder))
     return made
 
 
 def _load_pyfunc(data_path: str) -> Served:
     """MLflow's entry point."""
     return served(Path(data_path))
-
-
-def _horizon_index(predictor: Any, frame: "pd.DataFrame") -> np.ndarray:
-    """Position of each row's horizon among the predictor's, shape (n_rows,)."""
-    position = {float(k): index for index, k in enumerate(predictor.horizons_min_)}
-    unknown = sorted(set(frame[HORIZON].astype(float)) - set(position))
-    if unknown:
-        have = ", ".join(horizon_label(k) for k in predictor.horizons_min_)
-        raise RegistryError(f"{predictor.name} knows the horizons {have}, not {horizon_label(unknown[0])}")
-    return np.array([position[float(k)] for k in frame[HORIZON]], dtype=np.intp)

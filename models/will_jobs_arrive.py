@@ -5,7 +5,7 @@ Thresholds on probabilities of arrivals: one for reporting, one that guards the 
 Pools whose arrivals run like clockwork: they are forecast too well to say anything of the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import horizon_label
+from jobcast.domain.questions import Question
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.models.algorithms import (
+    ALGORITHMS,
     Settings,
     algorithm_named,
     read_classifier,
@@ -27,6 +29,7 @@ from jobcast.models.algorithms import (
 )
 from jobcast.models.arrival_folds import Learner, OutOfFold, out_of_fold, training_rows
 from jobcast.models.care import Care
+from jobcast.models.classifier import Classifier
 from jobcast.models.feature_spans import feature_spans
 from jobcast.models.metadata import read_metadata, write_metadata
 
@@ -210,6 +213,7 @@ class WillJobsArrive:
     seed : of all draws
     settings : of the algorithm; None takes its defaults
     columns : names of the features that it may read, in any order; None: all. Rows keep all columns
+    threshold : probability from which on jobs are said to arrive, to schedulers too; None: chosen, see above
 
     Attributes
     ----------
@@ -230,6 +234,8 @@ class WillJobsArrive:
     """
 
     name: ClassVar[str] = "will-jobs-arrive"
+    answers: ClassVar[Question] = Question.ARRIVALS
+    algorithms: ClassVar[Sequence[str]] = tuple(ALGORITHMS)
 
     def __init__(
         self,
@@ -238,12 +244,14 @@ class WillJobsArrive:
         seed: int = 0,
         settings: Settings | None = None,
         columns: Sequence[str] | None = None,
+        threshold: float | None = None,
     ):
         self.algorithm = algorithm
         self.miss_share = miss_share
         self.seed = seed
         self.settings = settings
         self.columns = columns
+        self.threshold = threshold
 
     def fit(self, corpus: Corpus, until_s: float, forecasts: Sequence[OutOfFold] | None = None) -> Self:
         """Train on the rows of a corpus whose windows lie before an instant.
@@ -270,11 +278,11 @@ class WillJobsArrive:
         self.bot_pools_ = bot_pools(corpus, seen)
         rows = [self._training_rows(corpus, horizon) for horizon in range(len(self.horizons_min_))]
         if forecasts is None:
-            forecasts = out_of_fold(self.learner, corpus, self.trained_from_s_, until_s)
+            forecasts = out_of_fold(self.trainer, corpus, self.trained_from_s_, until_s)
         self._choose_thresholds(corpus, forecasts)
         self.rows_ = tuple(int(mask.sum()) for mask in rows)
         self.base_rates_ = tuple(float(corpus.arrives[mask, h].mean()) for h, mask in enumerate(rows))
-        self.classifiers_ = [self.learner.fitted(corpus, h, mask) for h, mask in enumerate(rows)]
+        self.classifiers_ = [self.trainer.fitted(corpus, h, mask) for h, mask in enumerate(rows)]
         spans = feature_spans(self.feature_names_, (corpus.X[mask, h] for h, mask in enumerate(rows)))
         self.feature_spans_ = {
             name: span for name, span in spans.items() if self.columns is None or name in self.columns
@@ -282,7 +290,7 @@ class WillJobsArrive:
         return self
 
     @property
-    def learner(self) -> Learner:
+    def trainer(self) -> Learner:
         """How its classifiers are trained; once `feature_names_` are known."""
         return Learner(self.algorithm, self.seed, self.settings, self._positions())
 
@@ -303,6 +311,8 @@ class WillJobsArrive:
         others = [best_f1_threshold(told.arrives, told.probability) for told in human]
         self.thresholds_f1_ = np.array(best)
         self.thresholds_f1_others_ = np.where([len(told) > 0 for told in human], others, best)
+        if self.threshold is not None:
+            self.thresholds_f1_ = self.thresholds_f1_others_ = np.full(len(best), self.threshold)
         self._of_folds = [(told.arrives, told.probability, half_week(corpus.tick_s[told.row])) for told in forecasts]
         self.take(Care(miss_share=self.miss_share))
         self.unfolded_ = tuple(k for k, told in zip(self.horizons_min_, forecasts, strict=True) if not len(told))
@@ -310,7 +320,8 @@ class WillJobsArrive:
     def take(self, care: Care) -> None:
         """Choose the gate's thresholds anew. Only after `fit`: what `load` reads does not hold what they come from."""
         self.miss_share = care.miss_share
-        self.thresholds_gate_ = np.array([lasting_gate(*told, self.miss_share) for told in self._of_folds])
+        lasting = np.array([lasting_gate(*told, self.miss_share) for told in self._of_folds])
+        self.thresholds_gate_ = lasting if self.threshold is None else np.full(len(lasting), self.threshold)
 
     def _training_rows(self, corpus: Corpus, horizon: int) -> Mask:
         rows = training_rows(corpus, horizon, self.trained_until_s_)
@@ -348,7 +359,7 @@ class WillJobsArrive:
 
     def horizon_proba(self, X: NDArray[Any], horizon: int) -> Floats:
         """Probabilities of one horizon, (n_rows,), of rows of all columns, (n_rows, F)."""
-        return self.classifiers_[horizon].predict_proba(self.learner.read(X))
+        return self.classifiers_[horizon].predict_proba(self.trainer.read(X))
 
     def predict(self, X: NDArray[Any], *, gate: bool = False) -> Mask:
         """Whether jobs will arrive, (n_rows, H): from the gate's thresholds, or those with the best F1."""
@@ -380,14 +391,29 @@ class WillJobsArrive:
             for horizon_min, classifier in zip(self.horizons_min_, self.classifiers_, strict=True)
         }
 
+    def told_settings(self) -> dict[str, Any]:
+        """Of its algorithm, JSON-ready."""
+        return settings_to_dict(self.settings or algorithm_named(self.algorithm).settings())
+
+    @classmethod
+    def read_settings(cls, algorithm: str, told: Mapping[str, Any]) -> Settings | None:
+        """What `told_settings` told."""
+        return settings_from_dict(algorithm, told)
+
+    @classmethod
+    def read_classifier(cls, algorithm: str, folder: Path, stem: str) -> Classifier:
+        """One horizon's, from the files that it wrote."""
+        return read_classifier(algorithm, folder, stem)
+
     def save(self, folder: Path) -> None:
         """Write `metadata.json` and files a horizon in the algorithms' own formats; equal models, equal bytes."""
         told = {
             "algorithm": self.algorithm,
             "miss_share": self.miss_share,
             "seed": self.seed,
-            "settings": settings_to_dict(self.settings or algorithm_named(self.algorithm).settings()),
+            "settings": self.told_settings(),
             "columns": None if self.columns is None else list(self.columns),
+            "threshold": self.threshold,
             "feature_names": list(self.feature_names_),
             "horizons_min": list(self.horizons_min_),
             "thresholds_f1": self.thresholds_f1_.tolist(),
@@ -418,8 +444,8 @@ class WillJobsArrive:
         """
         told = read_metadata(folder, cls.name)
         algorithm = told["algorithm"]
-        settings = settings_from_dict(algorithm, told["settings"])
-        model = cls(algorithm, told["miss_share"], told["seed"], settings, told["columns"])
+        settings = cls.read_settings(algorithm, told["settings"])
+        model = cls(algorithm, told["miss_share"], told["seed"], settings, told["columns"], told.get("threshold"))
         model.feature_names_ = tuple(told["feature_names"])
         model.horizons_min_ = tuple(told["horizons_min"])
         model.thresholds_f1_ = np.array(told["thresholds_f1"])
@@ -431,7 +457,7 @@ class WillJobsArrive:
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         model.rows_, model.base_rates_ = tuple(told["rows"]), tuple(told["base_rates"])
         stems = [horizon_label(horizon_min) for horizon_min in model.horizons_min_]
-        model.classifiers_ = [read_classifier(algorithm, folder, stem) for stem in stems]
+        model.classifiers_ = [cls.read_classifier(algorithm, folder, stem) for stem in stems]
         return model
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import DecisionError, JobcastError
+from jobcast.domain.errors import DecisionError, JobcastError, RegistryError
 from jobcast.domain.law import EPOCHS, SPEEDUP, TASKS
+from jobcast.models.registry import open_registry
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.experiment import Experiment
@@ -25,7 +26,15 @@ from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import after_warmup
 
-NOT_REPEATABLE = ("wall_s", "cpu_s")
+NOT_REPEATABLE = (
+    "wall_s",
+    "cpu_s",
+    "decision_ms_mean",
+    "decision_ms_max",
+    "solve_s_total",
+    "solve_s_max",
+    "milp_solve_s",
+)
 """Figures of a run that differ from machine to machine."""
 
 LAW_BASELINES: Mapping[str, str] = {SPEEDUP: "elastic_fifo", TASKS: "gandiva", EPOCHS: "energy_fifo"}
@@ -104,7 +113,7 @@ class CellResult:
 
     def full_row(self) -> dict[str, Any]:
         """The row with the versions that answered, and how long the policy took."""
-        row, times = self.row(), {key: self.figures[key] for key in NOT_REPEATABLE}
+        row, times = self.row(), {key: self.figures[key] for key in NOT_REPEATABLE if key in self.figures}
         return {**row, "versions": dict(self.run.models), "figures": {**row["figures"], **times}}
 
 
@@ -225,7 +234,7 @@ def run_matrix(
     at = {(law, window): replace(base, window=window) for law, base in named.items() for window in windows}
     todo = {cell.identity: cell for cell in (*at.values(), *cells)}
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
-    ran_all = _replay_all(experiments, list(todo.values()), trust, jobs, engine, progress)
+    ran_all = _replay_all(experiments, _as_found(list(todo.values()), home), trust, jobs, engine, progress)
     done = dict(zip(todo, ran_all, strict=True))
     found: list[CellResult] = []
     for cell in cells:
@@ -241,6 +250,18 @@ def run_matrix(
         base_run = known if isinstance(known, Simulated) else None
         found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
     return found
+
+
+def _as_found(cells: Sequence[Cell], home: Path) -> list[Cell]:
+    """The cells with the registry's aliases looked up once: all workers ask the versions of this instant."""
+    if not any(cell.spec.asks_registry for cell in cells):
+        return list(cells)
+    try:
+        versions = open_registry(home).list()
+    except RegistryError:  # told by the cells that cannot do without, each in its own words
+        return list(cells)
+    pointed = [(version.name, alias, version.version) for version in versions for alias in version.aliases]
+    return [replace(cell, spec=cell.spec.as_found(pointed)) for cell in cells]
 
 
 def _replay_all(

@@ -11,6 +11,8 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.models.predictors import PREDICTORS
+from jobcast.models.registry import open_registry
 from jobcast.pipelines import backtest
 from jobcast.pipelines.backtest_results import remarks, results_of, write_results
 from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality
@@ -19,8 +21,9 @@ from jobcast.pipelines.clusters import cluster_of, named_cluster
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json
-from jobcast.pipelines.forecast_specs import ASKED, ForecastSpec
+from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gains import DRAWS
+from jobcast.pipelines.model_tables import log_on_versions, version_row
 from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.running import lacking_source, sources_for
 from jobcast.pipelines.scenes import Scene
@@ -137,6 +140,10 @@ def run_backtest(
         from jobcast.pipelines.stages.report import report_backtest
 
         console.note(f"report: {report_backtest(out)}")
+    replayed = (experiments[0].from_s, experiments[-1].until_s)
+    if logged := log_on_versions(home, result, trace.name, trace.source.sha256, replayed):
+        console.note(f"backtest: {logged}")
+        result |= open_registry(home).staleness()
     doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
     unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
     for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
@@ -261,12 +268,9 @@ def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str
 
 
 def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Path) -> dict[str, Any]:
-    from jobcast.models.registry import open_registry
-    from jobcast.pipelines.model_tables import version_row
-
     used = {(name, number) for row in result["rows"] for name, number in row["versions"].items()}
     registry = open_registry(home)
-    order = {name: position for position, name in enumerate(ASKED)}
+    order = {name: position for position, name in enumerate(PREDICTORS)}
     versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
     trace, place, notes = (
         experiments[0].trace,

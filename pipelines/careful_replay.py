@@ -30,8 +30,9 @@ Trio = tuple[WillJobsArrive, NewLoad, JobDuration]
 
 def replay_trio(trio: Trio, scene: WholeScene) -> RunLog:
     """A scene under `sia`, which asks predictors that may be registered nowhere."""
-    history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
-    source = RegistryForecasts(history, *trio)
+    pools = [pool.name for pool in scene.workload.pools]
+    history = RunHistory(pools, earlier_jobs(scene), scene.earlier.known_after_s)
+    source = RegistryForecasts(history, *trio, pools=scene.workload.pools)
     return replay(scene.workload, make_policy(POLICY, source), source, history, None)
 
 
@@ -85,16 +86,16 @@ def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup:
     The fastest that held leads; others that held and were fast enough follow, then those that slowed too many, the
     least first, then those that gained too little, then what was not tried. Without rehearsals the most careful leads.
 
-    >>> bold, mild, shy = Care(), Care(under_cost=2.0), Care(under_cost=4.0)
+    >>> bold, mild, shy = Care(), Care(under_cost=200.0), Care(under_cost=400.0)
     >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.1, True)]
     >>> found = [
     ...     {"care": asdict(care), "slowed_pct": slowed, "speedup_gmean": speedup, "holds": holds}
     ...     for care, slowed, speedup, holds in figures
     ... ]
     >>> [care.under_cost for care in in_order([bold, mild, shy], found, 1.2)]
-    [2.0, 1.0, 4.0]
+    [200.0, 100.0, 400.0]
     >>> [care.under_cost for care in in_order([bold, mild, shy], [], 1.2)]
-    [4.0, 2.0, 1.0]
+    [400.0, 200.0, 100.0]
     """
     if not found:
         return list(reversed(cares))

@@ -38,9 +38,10 @@ COMMANDS: dict[str, str] = {
     "explain": "Tell why a job of a simulation waited, was helped or was slowed.",
     "search": "Search configurations of PCS, choose one, see whether it still fits.",
     "policies": "List the policies, or tell the settings of one.",
+    "predictors": "List the predictors: who asks them, and what they are measured by.",
     "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
     "drift": "Show whether a registered predictor still fits what comes, week by week.",
-    "models": "List, show, promote, roll back and export registered versions.",
+    "models": "List, show, promote, roll back, restore and export registered versions.",
     "report": "Write the HTML report of a finished run or backtest.",
     "stage": "Run one stage of the pipeline (what dvc.yaml calls).",
 }

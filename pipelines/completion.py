@@ -4,7 +4,7 @@ Run times are as the run's source of forecasts has them; epochs, iterations, siz
 Nobody else arrives in the copy. The compiled twin does the same for elastic jobs (`simulator.elastic`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import isnan, nan
@@ -17,9 +17,12 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.law import RUNTIME
 from jobcast.domain.policy import Grant
 from jobcast.domain.rounds import ActiveJob
+from jobcast.models.completion.completion_time import CompletionTime
+from jobcast.models.completion.job_completions import IntervalTracker, SizeDraws, SizeForecaster
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing
+from jobcast.simulator.history import EarlierJobs
 
 Believed = Callable[[Job], float]
 """Run time alone of an active job, seconds."""
@@ -91,6 +94,57 @@ Draws = Callable[[Simulation, int], Iterable[Believed]]
 
 
 @dataclass(eq=False)
+class RunTimeDraws:
+    """Draws run times of active jobs from those of jobs that ended before.
+
+    Attributes
+    ----------
+    earlier : jobs before the run, as the trace ran them
+    futures, seed : how many draws of each job that is asked about; draws depend on (seed, job, number) alone
+    learned : how jobs of the past count, and those where none has ended yet; None: as did best when first asked
+    """
+
+    earlier: EarlierJobs
+    futures: int
+    seed: int
+    learned: CompletionTime | None = None
+    _fitted: SizeForecaster | None = field(default=None, init=False)
+
+    def __call__(self, run: Simulation, seq: int) -> Iterator[Believed]:
+        """What may be believed of run times in each future. Raises TraceError where no job has ended."""
+        active = list(run.cluster.active.values())
+        done_s = np.array([run.law.service(run, job).run_s for job in active])
+        width = np.array([job.gpus for job in active])
+        known_s, ended, known_width = self._known(run, active, done_s, width)
+        if self.learned is not None:
+            self._fitted = self.learned.settings_
+            if not ended.any():
+                past, mine = self.learned.past_, self.learned.past_.ended
+                known_s, known_width = np.append(past.run_s[mine], known_s), np.append(past.most[mine], known_width)
+                ended = np.arange(len(known_s)) < mine.sum()
+        if self._fitted is None:
+            if not ended.any():
+                raise TraceError(f"--sizes forecast at {iso(run.now_s)}: no job has ended; ask later")
+            self._fitted = SizeForecaster().fit(known_s[ended], known_width[ended])
+        sample = self._fitted.sample(known_s, ended, known_width)
+        for number in range(self.futures):
+            draws = SizeDraws(sample, np.random.default_rng((self.seed, seq, number)))
+            seconds = dict(zip((job.seq for job in active), draws.draw(width, done_s).tolist(), strict=True))
+            yield lambda job, seconds=seconds: seconds[job.seq]  # type: ignore[misc]
+
+    def _known(self, run: Simulation, active: Sequence[Any], done_s: Any, width: Any) -> tuple[Any, Any, Any]:
+        """Run times of jobs that ended by now and of those that did not as far as they ran, and widths."""
+        before = self.earlier
+        gone = before.known_s <= run.now_s
+        over = [job for job in run.jobs if not np.isnan(run.end_s(job.seq))]
+        over_s = [run.stream.outcomes[job.seq].duration_s for job in over]
+        known_s = np.concatenate([before.duration_s[gone], over_s, done_s])
+        widths = np.array([one.gpus for one, is_gone in zip(before.jobs, gone, strict=True) if is_gone], dtype=np.int64)
+        known_width = np.concatenate([widths, [job.gpus for job in over], width]).astype(np.int64)
+        return known_s, np.arange(len(known_s)) < len(known_s) - len(active), known_width
+
+
+@dataclass(eq=False)
 class AtSubmission(Watcher):
     """Forecasts each job's completion when it was submitted.
 
@@ -98,12 +152,14 @@ class AtSubmission(Watcher):
     ----------
     chosen : seqs of the jobs that are forecast, None for all
     draws : of futures beside, None for none
+    tracker : makes an interval of each job's futures, None for none
     end_s, futures_s : by seq, as forecast, and in each future
     failed : why there was none, one line a submission
     """
 
     chosen: frozenset[int] | None = None
     draws: Draws | None = None
+    tracker: IntervalTracker | None = None
     end_s: dict[int, float] = field(default_factory=dict)
     futures_s: dict[int, list[float]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -135,7 +191,17 @@ class AtSubmission(Watcher):
 
     def told(self, run: Simulation) -> Mapping[str, Any]:
         """The forecasts by job."""
-        return {"columns": {"predicted_end_s": np.array([self.end_s.get(job.seq, nan) for job in run.jobs])}}
+        ends_s = {"predicted_end_s": np.array([self.end_s.get(job.seq, nan) for job in run.jobs])}
+        return {"columns": ends_s if self.tracker is None else {**ends_s, **self._intervals(run, self.tracker)}}
+
+    def _intervals(self, run: Simulation, tracker: IntervalTracker) -> dict[str, Any]:
+        """Ends of the widest interval of each job's completion time, seconds from its submission."""
+        ends_s = np.full((len(run.jobs), 2), nan)
+        for row, job in enumerate(run.jobs):
+            if futures := self.futures_s.get(job.seq):
+                widest = tracker.intervals(np.maximum(np.array(futures) - job.submit_s, 1.0))[-1]
+                ends_s[row] = widest.low_s, widest.high_s
+        return {"predicted_jct_low_s": ends_s[:, 0], "predicted_jct_high_s": ends_s[:, 1]}
 
     def notes(self) -> tuple[str, ...]:
         """How many jobs have no forecast, and why the first has none."""

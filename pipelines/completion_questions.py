@@ -4,8 +4,8 @@ The point is what the run's source of forecasts makes of it; futures draw the ru
 jobs that ended before. Nobody else arrives in them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ import polars as pl
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
-from jobcast.models.completion.job_completions import IntervalTracker, SizeDraws, SizeForecaster
-from jobcast.pipelines.completion import AtInstant, AtSubmission, Believed
+from jobcast.models.completion.completion_time import CompletionTime, tracker_of
+from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.pipelines.completion import AtInstant, AtSubmission, RunTimeDraws
 from jobcast.pipelines.elastic.intervals import Forecast, interval_figures, track
 from jobcast.pipelines.elastic.predicting import DECLARED, FORECAST, NEW, Answer, Question, tell
 from jobcast.pipelines.experiment import Experiment
@@ -26,55 +27,10 @@ from jobcast.pipelines.simulate_command import settings_apart
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
-from jobcast.simulator.engine import Simulation
-from jobcast.simulator.history import EarlierJobs
 from jobcast.traces.table import Trace
 
 WHOLE = (POOLS, ROUNDS)
 """Kinds of policies whose jobs run their time; those of others declare their work in tables beside the trace."""
-
-
-@dataclass(eq=False)
-class RunTimeDraws:
-    """Draws run times of active jobs from those of jobs that ended before.
-
-    Attributes
-    ----------
-    earlier : jobs before the run, as the trace ran them
-    futures, seed : how many draws of each job that is asked about; draws depend on (seed, job, number) alone
-    """
-
-    earlier: EarlierJobs
-    futures: int
-    seed: int
-    _fitted: SizeForecaster | None = field(default=None, init=False)
-
-    def __call__(self, run: Simulation, seq: int) -> Iterator[Believed]:
-        """What may be believed of run times in each future. Raises TraceError where no job has ended."""
-        active = list(run.cluster.active.values())
-        done_s = np.array([run.law.service(run, job).run_s for job in active])
-        width = np.array([job.gpus for job in active])
-        known_s, ended, known_width = self._known(run, active, done_s, width)
-        if self._fitted is None:
-            if not ended.any():
-                raise TraceError(f"--sizes forecast at {iso(run.now_s)}: no job has ended; ask later")
-            self._fitted = SizeForecaster().fit(known_s[ended], known_width[ended])
-        sample = self._fitted.sample(known_s, ended, known_width)
-        for number in range(self.futures):
-            draws = SizeDraws(sample, np.random.default_rng((self.seed, seq, number)))
-            seconds = dict(zip((job.seq for job in active), draws.draw(width, done_s).tolist(), strict=True))
-            yield lambda job, seconds=seconds: seconds[job.seq]  # type: ignore[misc]
-
-    def _known(self, run: Simulation, active: Sequence[Any], done_s: Any, width: Any) -> tuple[Any, Any, Any]:
-        """Run times of jobs that ended by now and of those that did not as far as they ran, and widths."""
-        before = self.earlier
-        gone = before.end_s <= run.now_s
-        over = [job for job in run.jobs if not np.isnan(run.end_s(job.seq))]
-        over_s = [run.stream.outcomes[job.seq].duration_s for job in over]
-        known_s = np.concatenate([before.duration_s[gone], over_s, done_s])
-        widths = np.array([one.gpus for one, is_gone in zip(before.jobs, gone, strict=True) if is_gone], dtype=np.int64)
-        known_width = np.concatenate([widths, [job.gpus for job in over], width]).astype(np.int64)
-        return known_s, np.arange(len(known_s)) < len(known_s) - len(active), known_width
 
 
 def answer_by_copies(
@@ -86,6 +42,7 @@ def answer_by_copies(
     home: Path,
     spec: ForecastSpec | None = None,
     pool: str | None = None,
+    learned: CompletionTime | None = None,
 ) -> tuple[dict[str, Any], list[Answer]]:
     """Replay a trace up to an instant and forecast a job's completion; figures, and the draws behind them.
 
@@ -107,7 +64,7 @@ def answer_by_copies(
         scene = asked.scene(rule.kind, rule.scope)
         draws = None
         if whole and not declared:
-            draws = RunTimeDraws(earlier_jobs(scene), question.futures, question.seed)
+            draws = RunTimeDraws(earlier_jobs(scene), question.futures, question.seed, learned)
         watch = AtInstant(question.at_s, question.job, draws, work_s)
         chosen = ORACLE if declared and whole and spec is None else spec
         ask = Ask(policy=rule.name, home=home, spec=chosen, settings=decide, seed=question.seed, watching=(watch,))
@@ -118,7 +75,7 @@ def answer_by_copies(
         known = question.job != NEW or question.size_s is not None
         answers.append(Answer(watch.stands["gpus"], watch.point.end_s if known else np.nan, ends_s))
         told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
-    figures = [tell(one, question) for one in answers]
+    figures = [tell(one, question, learned) for one in answers]
     return told | {"policy": rule.name, "sizes": question.sizes if whole else DECLARED, "answers": figures}, answers
 
 
@@ -172,6 +129,7 @@ def score_by_copies(
     seed: int,
     every: int | None,
     scored: int,
+    learned: CompletionTime | None = None,
     progress: Any = None,
 ) -> dict[str, Any]:
     """Figures of intervals that are made at submissions, as tracked, and of the bare futures beside them.
@@ -187,7 +145,7 @@ def score_by_copies(
     scene = asked.scene(rule.kind, rule.scope)
     every = every or max(1, len(scene) // scored)
     chosen = frozenset(range(every // 2, len(scene), every)) or frozenset({0})
-    watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scene), futures, seed))
+    watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scene), futures, seed, learned))
     ran = run(
         asked, Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,)), progress
     )
@@ -202,7 +160,7 @@ def score_by_copies(
         "sizes": FORECAST,
         "forecasts": ran.forecasts,
         "future": ran.future,
-        **interval_figures(found, track(found, submit_s, IntervalTracker())),
+        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
         "bare": interval_figures(found, track(found, submit_s, IntervalTracker(step=0.0))),
         "futures": futures,
         "seed": seed,

@@ -1,9 +1,10 @@
 """The pipeline's parameters: read once from params.yaml (or the defaults), validated, frozen."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
@@ -48,19 +49,46 @@ class Care(_Section):
     slowed_pct: Annotated[float, Field(ge=0, le=100)] = 0.5
 
 
-class Train(_Section):
-    """Algorithms by predictor; the first one listed is registered first."""
-
-    will_jobs_arrive: tuple[str, ...] = ("average",)
-    new_load: tuple[str, ...] = ("quantile", "sliding-max")
-    job_duration: tuple[str, ...] = ("blended", "tag-pool-width")
-    miss_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.95
+class _Predictor(_Section):
+    algorithms: Annotated[tuple[str, ...], Field(min_length=1)]
     seed: int = 0
+
+
+class Arrivals(_Predictor):
+    """How will-jobs-arrive is trained; the first algorithm is the one in use."""
+
+    algorithms: Annotated[tuple[str, ...], Field(min_length=1)] = ("average",)
+    miss_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+
+class Loads(_Predictor):
+    """How new-load is trained."""
+
+    algorithms: Annotated[tuple[str, ...], Field(min_length=1)] = ("quantile", "sliding-max")
+    coverage: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
+class Durations(_Predictor):
+    """How job-duration is trained."""
+
+    algorithms: Annotated[tuple[str, ...], Field(min_length=1)] = ("blended", "tag-pool-width")
+
+
+class Train(_Section):
+    """A section a predictor, by its name with underscores."""
+
+    will_jobs_arrive: Arrivals = Arrivals()
+    new_load: Loads = Loads()
+    job_duration: Durations = Durations()
+
+    def of(self, predictor: str) -> _Predictor:
+        """The section of a predictor, by its name on the command line."""
+        found: _Predictor = getattr(self, predictor.replace("-", "_"))
+        return found
 
     def algorithms(self, predictor: str) -> tuple[str, ...]:
         """Algorithms to train for a predictor, by its name on the command line."""
-        return tuple(getattr(self, predictor.replace("-", "_")))
+        return self.of(predictor).algorithms
 
 
 class Cells(_Section):
@@ -72,6 +100,63 @@ class Cells(_Section):
     policy: str
     forecasts: tuple[str, ...] = ("oracle",)
     settings: dict[str, str] = {}
+
+
+class Enrich(_Section):
+    """The stretch around the split that is enriched: the jobs of a few small pools before it, and after it."""
+
+    pools: Annotated[int, Field(ge=1)] = 2
+    train_jobs: Annotated[int, Field(ge=2)] = 120
+    test_jobs: Annotated[int, Field(ge=1)] = 40
+    seed: int = 0
+    settings: dict[str, str | int | float] = {"gpu_types": "v100,t4", "epochs": "5,30"}
+
+
+class Learned(_Section):
+    """How a predictor of enriched traces is trained, by options of `jobcast train`; no algorithm leaves it out."""
+
+    algorithms: tuple[str, ...]
+    seed: int = 0
+    settings: dict[str, str | int | float] = {}
+
+
+SHORT: dict[str, str | int | float] = {
+    **{"iterations": 2, "workloads": 1, "runs": 2, "shown": 2, "imitation_steps": 50},
+    **{"checks": 1, "compared": 2, "gpus": 16},
+}
+"""Training of a scheduler that takes seconds and shows that all is well; docs/mlf-rl.md tells of one that learns."""
+
+
+class _Sections(_Section):
+    """A section a predictor, by its name with underscores; what one leaves out is as by default."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _filled(cls, value: Any, info: ValidationInfo) -> Any:
+        told: Learned = cls.model_fields[str(info.field_name)].default
+        return {**told.model_dump(), **value} if isinstance(value, dict) else value
+
+
+class Learn(_Sections):
+    """Predictors of enriched traces; the first algorithm of each is the one in use."""
+
+    regime: Learned = Learned(algorithms=("hierarchical",), settings={"steps": 2000})
+    accuracy_curve: Learned = Learned(algorithms=("combination",))
+    epoch_time: Learned = Learned(algorithms=("steps",))
+    completion_time: Learned = Learned(algorithms=("futures",))
+    job_size: Learned = Learned(algorithms=("pooled",))
+    goodput: Learned = Learned(algorithms=("pollux",))
+
+
+class Schedule(_Sections):
+    """Schedulers that learn, for which the extra rl is needed."""
+
+    mlf_policy: Learned = Learned(algorithms=("ppo",), settings=SHORT)
+    device_rl: Learned = Learned(algorithms=("ppo",), settings=SHORT)
+
+
+LEARNED, SCHEDULERS = (tuple(one.replace("_", "-") for one in of.model_fields) for of in (Learn, Schedule))
+"""Their names on the command line."""
 
 
 class Backtest(_Section):
@@ -99,14 +184,23 @@ class Promote(_Section):
 
 
 class Params(_Section):
-    """All sections, one a stage."""
+    """All sections, one a stage, of those that train one a predictor."""
 
     prepare: Prepare = Prepare()
     featurize: Featurize = Featurize()
     care: Care = Care()
     train: Train = Train()
+    enrich: Enrich = Enrich()
+    learn: Learn = Learn()
+    schedule: Schedule = Schedule()
     backtest: Backtest = Backtest()
     promote: Promote = Promote()
+
+    def learned(self, predictor: str) -> Learned:
+        """The section of a predictor of enriched traces, by its name on the command line."""
+        name = predictor.replace("-", "_")
+        found: Learned = getattr(self.schedule if name in Schedule.model_fields else self.learn, name)
+        return found
 
 
 def load_params(path: Path | None, home: Path | None = None) -> Params:
@@ -129,4 +223,15 @@ def load_params(path: Path | None, home: Path | None = None) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole file"
-        raise ConfigError(f"{path}: {where}: {first['msg']}; see the defaults in pipelines/config.py") from error
+        raise ConfigError(f"{path}: {where}: {_told(first)}; see the defaults in pipelines/config.py") from error
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """What is wrong with a value, or which keys there are in place of an unknown one."""
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"])
+    section: Any = Params
+    for part in error["loc"][:-1]:
+        section = section.model_fields[part].annotation if hasattr(section, "model_fields") else None
+    known = ", ".join(getattr(section, "model_fields", ()))
+    return "no such parameter" + (f"; there are {known}" if known else "")

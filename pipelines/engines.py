@@ -3,7 +3,7 @@
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any
@@ -77,6 +77,21 @@ def signals_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Do some work in a process of its own, on one core, while the block runs; what it raises comes up after that."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with signals_blocked():
+        executor = ProcessPoolExecutor(1, env={"LOKY_MAX_CPU_COUNT": "1"})
+        future = executor.submit(work)
+    try:
+        yield
+        future.result()
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 def end_workers() -> None:

@@ -56,6 +56,7 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         lines += ["", *(_ablation(result["ablation"]) if "horizons" in result else _tags(result["ablation"]))]
     if result.get("overlap_allowed"):
         lines.append("warning: training data reach into this window (--allow-overlap)")
+    lines += [f"warning: {line}" for line in result.get("another_cluster") or ()]
     return "\n".join(lines)
 
 
@@ -76,6 +77,10 @@ def _rows(name: str, block: Block) -> Iterator[Row]:
     for end, word in enumerate(("  95 % from", "  95 % to")):
         if known:
             yield word, {figure: ends[end] for figure, ends in known.items()}
+    if lent := block.get("lent"):
+        yield "  lent against", lent
+        if "gated" in lent:
+            yield "  lent against, where jobs are forecast", lent["gated"]
     yield from ((f"  {rule}", figures) for rule, figures in block.get("baselines", {}).items())
     if "idle" in block:
         yield "  idle windows", block["idle"]

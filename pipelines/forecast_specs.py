@@ -5,14 +5,16 @@ Sources of forecasts that installed packages bring through the entry point group
 Which predictors a command can do something with.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.plugins import points_of
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import OURS, answers_of
+from jobcast.models.predictors import PREDICTORS as MODELS
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.workload import Workload
 
@@ -53,15 +55,13 @@ def make_plugin(name: str, workload: Workload, history: RunHistory, seed: int) -
     raise ConfigError(f"--forecasts {name}: the plug-in {entry.value} cannot be used ({why}); mend it or take another")
 
 
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+_installed = points_of(ENTRY_POINTS)
 
 
 CURVES = "accuracy-curve"
 """Learns from training curves and not from a trace of jobs."""
-JCT = "jct"
-"""Completion times are forecast by replaying a policy, not by a registered version."""
+JCT, COMPLETION_TIME = "jct", "completion-time"
+"""Completion times are forecast by replaying a policy: by what was seen until then, or by what a version has learnt."""
 
 
 def check_known(command: str, name: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
@@ -82,18 +82,28 @@ def check_known(command: str, name: str, known: Iterable[str], elsewhere: Iterab
         raise ConfigError(f"{name!r} is no predictor of `jobcast {command}`; choose from {listed}")
 
 
+def check_answers(command: str, name: str, questions: Iterable[Question]) -> None:
+    """Raise a ConfigError for a predictor that answers none of the questions that a command knows.
+
+    >>> check_answers("drift", "new-load", [Question.LOADS])
+    """
+    wanted = tuple(questions)
+    if name not in MODELS or answers_of(name) not in wanted:
+        ours = (one for one, place in OURS.items() if place.answers in wanted)
+        check_known(command, name, (*ours, *(one for one in MODELS if one not in OURS and one != name)))
+
+
 PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 """What a scheduler asks of the registry, by name."""
 
+ASKED_BY_SIA = (Question.ARRIVALS, Question.LOADS, Question.DURATIONS)
+"""Their questions, in that order."""
 REGIME = "regime"
 """What a scheduler of training jobs asks of the registry."""
 ACCURACY_CURVE = "accuracy-curve"
 """What a scheduler that goes by accuracies asks of the registry."""
 EPOCH_TIME = "epoch-time"
 """What a scheduler of energy asks of the registry."""
-MLF_POLICY, DEVICE_POLICY = "mlf-policy", "device-rl"
-"""Schedulers of tasks that were learned."""
-ASKED = (*PREDICTORS, REGIME, ACCURACY_CURVE, MLF_POLICY, DEVICE_POLICY, EPOCH_TIME)
 REGIME_KINDS = ("restatement", "bayes", "greedy")
 """Rules that forecast regimes without any training. Shockwave, section 5."""
 PLAIN_KINDS = ("oracle", "conservative", "random", *REGIME_KINDS)
@@ -120,6 +130,7 @@ class ForecastSpec:
     probability : of noise
     parts : of a mixed source: (one of `PARTS`, its source) pairs in the order of `PARTS`, without those not written
     installed : whether another package brings it
+    found : (predictor, version) pairs that the alias was found to point at; see `as_found`
     """
 
     kind: str
@@ -128,6 +139,7 @@ class ForecastSpec:
     probability: float = 0.0
     parts: tuple[tuple[str, "ForecastSpec"], ...] = ()
     installed: bool = False
+    found: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
     @property
     def draws(self) -> bool:
@@ -144,6 +156,29 @@ class ForecastSpec:
     def asks_registry(self) -> bool:
         """Whether any answer is a registered model's."""
         return self.kind == "registry" or any(spec.asks_registry for _, spec in self.parts)
+
+    def pinned(self, name: str) -> tuple[str, int | str]:
+        """Which predictor and version is asked in place of one of ours: what is pinned of its question, else itself.
+
+        >>> parse_forecasts("registry:new-load=2").pinned("new-load"), REGISTRY.pinned("new-load")
+        (('new-load', 2), ('new-load', 'champion'))
+        """
+        question = answers_of(name)
+        named = ((other, version) for other, version in self.versions if answers_of(other) == question)
+        return next(named, (name, dict(self.found).get(name, self.alias)))
+
+    def as_found(self, pointed: Collection[tuple[str, str, int]]) -> "ForecastSpec":
+        """The same source, its aliases looked up once for all who ask it.
+
+        Parameters
+        ----------
+        pointed : (predictor, alias, version) of a registry
+
+        >>> REGISTRY.as_found([("new-load", "champion", 3), ("new-load", "challenger", 4)]).pinned("new-load")
+        ('new-load', 3)
+        """
+        found = tuple((name, version) for name, alias, version in pointed if alias == self.alias)
+        return replace(self, found=found, parts=tuple((part, spec.as_found(pointed)) for part, spec in self.parts))
 
     def part(self, name: str) -> "ForecastSpec":
         """What answers for a part: the oracle for one that was not written."""
@@ -172,7 +207,7 @@ def parse_forecasts(text: str) -> ForecastSpec:
     """One source; ConfigError lists the kinds when it is none.
 
     >>> parse_forecasts("noisy:0.25")
-    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=(), installed=False)
+    ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=(), installed=False, found=())
     """
     kind, _, argument = text.strip().partition(":")
     if kind in PLAIN_KINDS and not argument:
@@ -225,12 +260,14 @@ def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
     pairs: list[tuple[str, int]] = []
     for word in argument.split(","):
         name, _, version = word.partition("=")
-        if name not in ASKED or not (version.isascii() and version.isdecimal()):
+        if name not in MODELS or not (version.isascii() and version.isdecimal()):
             raise ConfigError(
-                f"--forecasts {text}: {word!r} is no NAME=VERSION; versions are numbers, names are {', '.join(ASKED)}"
+                f"--forecasts {text}: {word!r} is no NAME=VERSION; versions are numbers, names are {', '.join(MODELS)}"
             )
         if name in dict(pairs):
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")
+        if rival := next((one for one, _ in pairs if answers_of(one) == answers_of(name)), None):
+            raise ConfigError(f"--forecasts {text}: {rival} and {name} both answer {answers_of(name)}; name one")
         pairs.append((name, int(version)))
     return tuple(pairs)
 

@@ -2,17 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from jobcast.domain.bad_answers import GOODPUTS, BadAnswers
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import ours_for
+from jobcast.pipelines.believed import Believed, believed
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application
+from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application, application
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.engine import Meter
-from jobcast.simulator.laws.goodput import Stretch, replay_goodput
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch, replay_goodput
 from jobcast.simulator.log import RunLog
 from jobcast.traces.goodput_tables import NoiseCurve
 
@@ -25,8 +31,11 @@ def replay_scaling(
     settings: Mapping[str, object],
     progress: Step | None = None,
     meters: Sequence[Meter] = (),
+    told: Sequence[ScalableWork] | None = None,
 ) -> tuple[RunLog, dict[str, float]]:
     """What happened, and figures of what it did to batch sizes and accuracy; see `scaling_figures`.
+
+    `told`: works whose goodputs the policy is shown; None: the true ones.
 
     Raises ConfigError for a scene of several pools or without tables of how its jobs scale.
     """
@@ -38,7 +47,7 @@ def replay_scaling(
     if len(pools) > 1:
         raise ConfigError(f"policy {policy} shares one cluster out, got {len(pools)} pools; pass --gpus N")
     rule, own = make_rule(policy, None, settings), split_settings(find_policy(policy), settings).own
-    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress, meters)
+    log, ran = replay_goodput(scaling.works, rule, pools[0], own.restart_s, progress, meters, told)
     return replace(log, policy=policy), scaling_figures(scaling.applications, scaling.tables.curves, log, ran)
 
 
@@ -92,3 +101,42 @@ def metric_change_pct(curves: Curves, app: Application, ran: Sequence[Stretch]) 
     at = np.interp(np.log2([stretch.batch_size for stretch in ran]), np.log2(sizes), ends)
     better = float(np.sign(begin[-1] - begin[0])) or 1.0
     return 100.0 * better * float(work @ at / work.sum() - initial) / abs(initial)
+
+
+def shown_goodputs(spec: ForecastSpec | None, scene: WholeScene, **how: Any) -> Believed[Sequence[ScalableWork]]:
+    """(n_jobs,) works with goodputs as a registered model has them; see `believed.believed`.
+
+    It knows how fast steps are; batch sizes, and the noise that says how much a step is worth, are the jobs' own.
+    """
+    scaling = scene.facts.scaling
+    if spec is None or spec.kind == "oracle" or scaling is None:
+        return Believed()
+    if spec.kind != "registry":
+        raise ConfigError(
+            f"--forecasts {spec.label}: goodput is as measured (oracle), or as a version has it (registry)"
+        )
+    tables = scaling.tables
+
+    def ask(model: Any, told: BadAnswers) -> Sequence[ScalableWork]:
+        told.checked(GOODPUTS, len(scaling.works))
+        made: dict[int, Application] = {}
+        for app in scaling.applications:
+            if id(app) not in made:
+                most, batch_size = len(app.work.phases[0].goodput), app.limits.initial
+                fitted: dict[str, Any] = {"gpus_per_node": app.gpus_per_node, "fitted": model.throughput(app.name)}
+                made[id(app)] = application(app.name, tables, most, batch_size=batch_size, **fitted)
+        return [
+            _showing(work, [phase.goodput for phase in made[id(app)].work.phases])
+            for work, app in zip(scaling.works, scaling.applications, strict=True)
+        ]
+
+    def flat() -> Sequence[ScalableWork]:
+        return [_showing(work, [(1.0,) * len(one.goodput) for one in work.phases]) for work in scaling.works]
+
+    return believed(ours_for(Question.GOODPUT), GOODPUTS, spec, scene, ask, flat, **how)
+
+
+def _showing(work: ScalableWork, goodputs: Sequence[tuple[float, ...]]) -> ScalableWork:
+    """A work with other goodputs; its phases may be the first of more."""
+    phases = work.phases
+    return replace(work, phases=tuple(replace(one, goodput=told) for one, told in zip(phases, goodputs, strict=False)))

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
-from jobcast.models.registry import open_registry
+from jobcast.domain.errors import ConfigError, RegistryError
+from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion
+from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.references import CHAMPION
 from jobcast.pipelines.times import iso
 from jobcast.traces.owners import scratch_room
@@ -36,6 +38,51 @@ def version_row(version: ModelVersion) -> dict[str, Any]:
         "registered": iso(float(int(version.created_s))),
         "jobcast": version.tags.get("jobcast_version"),
     }
+
+
+def version_details(registry: Registry, version: ModelVersion) -> dict[str, Any]:
+    """All that there is to say of a version, JSON-ready: where it comes from, figures, its last backtests."""
+    return {
+        **version_row(version),
+        "origin": registry.origin(version),
+        "parameters": registry.parameters(version),
+        "metrics": registry.metrics(version),
+        "backtests": last_backtests(version),
+        **registry.staleness(),
+    }
+
+
+def log_on_versions(
+    home: Path, told: Mapping[str, Any], name: str, sha256: str, window: tuple[float | None, ...]
+) -> str:
+    """Keep a backtest beside every version in it; a line about what was done, empty where there was nothing to do.
+
+    A registry that cannot be written to is told of and spoils nothing: figures are the backtest's, wherever they lie.
+
+    Parameters
+    ----------
+    told : `rows` with the `versions` behind them, `gains`, `baselines`, as `jobcast backtest --json` tells them
+    name, sha256 : of the trace
+    window : begin and end, seconds from the epoch
+    """
+    labels: dict[tuple[str, int], set[str]] = {}
+    for row in told["rows"]:
+        for one in row["versions"].items():
+            labels.setdefault(one, set()).add(row["label"])
+    if not labels:
+        return ""
+    bases = set(told["baselines"].values())
+    known = [gain for gain in told["gains"] if gain["against"] in bases and gain["ratio"] is not None]
+    begin, end = (str(iso(seconds)) for seconds in window)
+    try:
+        registry = open_registry(home)
+        gains = [
+            (registry.resolve(*one), [gain for gain in known if gain["label"] in mine]) for one, mine in labels.items()
+        ]
+        record = BacktestRecord(name, sha256, begin, end, gains)
+        return f"logged on {', '.join(log_backtest(home, record))}"
+    except (RegistryError, ConfigError) as error:
+        return f"not logged on the versions: {error}"
 
 
 def of_version(version: ModelVersion) -> dict[str, Any]:
@@ -91,6 +138,7 @@ def card_of_table(table: Any, model: Any, seed: int, **told: Any) -> ModelCard:
 def of_training(version: ModelVersion, home: Path, seed: int) -> dict[str, Any]:
     """What every training tells of its version."""
     told = {"run_id": version.run_id, "algorithm": version.algorithm, "seed": seed, "home": str(home)}
+    told |= {"new": version.is_new}
     return {**of_version(version), **told}
 
 
@@ -113,6 +161,8 @@ def details(figures: Mapping[str, Any], indent: str = "") -> str:
     for key, value in figures.items():
         if isinstance(value, Mapping):
             lines += [f"{indent}{key}", details(value, indent + "  ")] if value else []
+        elif isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
+            lines += [f"{indent}{key}", *(details(one, indent + "  ") for one in value)]
         elif isinstance(value, float):
             lines.append(f"{indent}{key:<24} {value:.4g}")
         elif isinstance(value, Sequence) and not isinstance(value, str):
@@ -122,12 +172,20 @@ def details(figures: Mapping[str, Any], indent: str = "") -> str:
     return "\n".join(lines)
 
 
+def version_lines(result: Mapping[str, Any]) -> list[str]:
+    """Which version a training made, in lines."""
+    aliases = ", ".join(result["aliases"])
+    lines = [f"{result['predictor']} version {result['version']} ({aliases or 'no alias'}), {result['algorithm']}"]
+    if not result.get("new", True):
+        lines.append("the same model was registered before: no new version, aliases stay")
+    elif CHAMPION in result["aliases"]:
+        lines.append("champion as the first version of its name: not gated (`jobcast run` gates)")
+    return lines
+
+
 def training_table(result: Mapping[str, Any]) -> str:
     """What `train` says to a person."""
-    aliases = ", ".join(result["aliases"])
-    lines = [f"{result['predictor']} version {result['version']} ({aliases}), {result['algorithm']}"]
-    if CHAMPION in result["aliases"]:
-        lines.append("champion as the first version of its name: not gated (`jobcast run` gates)")
+    lines = version_lines(result)
     lines.append(f"trained on {result['training']['train_from']} to {result['training']['train_until']}")
     for horizon, block in result["validation"].get("horizons", {}).items():
         shown = [

@@ -57,20 +57,20 @@ def policies_table(rows: Iterable[Mapping[str, Any]]) -> str:
     """A line a policy."""
     cells = [("policy", "kind", "law", "scope", "preempts", "asks", "what it does")]
     cells += [
-        (one["name"], one["kind"], one["law"], one["scope"], _yes(one["preempts"]), _list(one["asks"]), one["summary"])
+        (one["name"], one["kind"], one["law"], one["scope"], _yes(one["preempts"]), listed(one["asks"]), one["summary"])
         for one in rows
     ]
-    return _aligned(cells)
+    return aligned(cells)
 
 
 def policy_table(told: Mapping[str, Any]) -> str:
     """One policy with its settings."""
     head = [f"{told['name']}: {told['summary']}", f"kind {told['kind']}, law {told['law']}, scope {told['scope']}"]
-    head += [f"{what} {_list(told[what])}" for what in ("asks", "needs") if told[what]]
+    head += [f"{what} {listed(told[what])}" for what in ("asks", "needs") if told[what]]
     head += [f"runs the predictor {told['learned']}"] * bool(told["learned"])
     for part, settings in told["settings"].items():
         cells = [(one["name"], _shown(one["default"]), one["values"], one["about"]) for one in settings]
-        head.append(f"\nsettings, {part}:\n" + _aligned([("--set", "default", "values", "about"), *cells]))
+        head.append(f"\nsettings, {part}:\n" + aligned([("--set", "default", "values", "about"), *cells]))
     return "\n".join(head)
 
 
@@ -82,10 +82,10 @@ def policies_page() -> str:
 def _kind(key: str) -> list[str]:
     kind, specs = KINDS[key], [spec for spec in BUILT_IN.values() if spec.kind == key]
     rows = [
-        (f"`{one.name}`", one.scope, _yes(one.preempts), _list(one.asks), _list(one.needs), one.summary, one.paper)
+        (f"`{one.name}`", one.scope, _yes(one.preempts), listed(one.asks), listed(one.needs), one.summary, one.paper)
         for one in specs
     ]
-    lines = [f"## Policies {kind.title}", "", f"Law: `{kind.law}`.", "", *_markdown(COLUMNS, rows)]
+    lines = [f"## Policies {kind.title}", "", f"Law: `{kind.law}`.", "", *markdown_lines(COLUMNS, rows)]
     for title, model in (("How they are carried out", kind.mechanism), ("The site", kind.site), ("Files", kind.files)):
         if model.model_fields:
             lines += [f"{title}:", "", *_settings_markdown(model)]
@@ -108,21 +108,24 @@ def _settings(model: type[Settings]) -> list[dict[str, Any]]:
 
 def _settings_markdown(model: type[Settings]) -> list[str]:
     rows = [(f"`{one['name']}`", _shown(one["default"]), one["values"], one["about"]) for one in _settings(model)]
-    return _markdown(("setting", "default", "values", "about"), rows)
+    return markdown_lines(("setting", "default", "values", "about"), rows)
 
 
-def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+def markdown_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A table, and an empty line after it."""
     lines = [head, ("---",) * len(head), *rows]
     return [*(f"| {' | '.join(line)} |" for line in lines), ""]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, each column as wide as its widest."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _list(words: Iterable[str]) -> str:
+def listed(words: Iterable[str]) -> str:
+    """Words between commas, or a dash."""
     return ", ".join(words) or "-"
 
 

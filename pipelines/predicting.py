@@ -1,112 +1,39 @@
-"""What a registered version says at one instant of a trace."""
+"""What a registered version says, at an instant of a trace or of a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jobcast.domain.errors import TraceError
-from jobcast.domain.horizons import bin_labels, horizon_label
-from jobcast.features.arrivals import arrival_features
-from jobcast.models.job_duration import JobDuration
-from jobcast.models.new_load import NewLoad
-from jobcast.models.registry import open_registry
+from jobcast.models.predictor import Known
 from jobcast.models.registry.references import Ref
-from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.forecast_specs import CURVES, JCT, check_known
-from jobcast.pipelines.model_tables import made_from, of_version
-from jobcast.pipelines.times import iso
-from jobcast.simulator.history import EarlierJobs, RunHistory
-from jobcast.traces.history import pool_histories
-from jobcast.traces.splits import gpu_jobs
+from jobcast.pipelines.evaluating import opened
+from jobcast.pipelines.forecast_specs import JCT
+from jobcast.pipelines.model_tables import of_version
+from jobcast.pipelines.predictors import check_capable
+from jobcast.pipelines.predictors.life import PREDICT, Scene
+from jobcast.pipelines.wording import duration
 from jobcast.traces.table import Trace
-
-Answer = dict[str, Any]
-
-
-def _arrivals(model: WillJobsArrive, known: Trace, at_s: float) -> Answer:
-    horizons_s = [60.0 * k for k in model.horizons_min_]
-    histories = pool_histories(known)
-    rows = [arrival_features(history, np.array([at_s]), horizons_s) for history in histories.values()]
-    probability = model.predict_proba(np.concatenate(rows))
-    return {
-        "pools": {
-            name: {
-                horizon_label(k): {
-                    "probability": float(probability[i, h]),
-                    "arrives": bool(probability[i, h] >= model.thresholds_f1_[h]),
-                    "gate": bool(probability[i, h] >= model.thresholds_gate_[h]),
-                }
-                for h, k in enumerate(model.horizons_min_)
-            }
-            for i, name in enumerate(histories)
-        }
-    }
-
-
-def _loads(model: NewLoad, known: Trace, at_s: float) -> Answer:
-    return {
-        "pools": {
-            name: {
-                horizon_label(k): {"gpus": float(gpus)}
-                for k, gpus in zip(model.horizons_min_, model.predict(history, np.array([at_s]))[0], strict=True)
-            }
-            for name, history in pool_histories(known).items()
-        }
-    }
-
-
-def _durations(model: JobDuration, known: Trace, at_s: float) -> Answer:
-    """Bins of the jobs that have not ended, from what had ended by the instant."""
-    jobs, durations = known.to_jobs()
-    history = RunHistory(known.pools, EarlierJobs(jobs, known.start_s, known.end_s, durations))
-    history.advance(at_s)
-    tracker = model.tracker()
-    tracker.catch_up(history)
-    unfinished = np.flatnonzero(known.end_s > at_s)
-    labels = bin_labels(model.horizons_min)
-    rows = tracker.rows([jobs[i] for i in unfinished])
-    chosen, shares = model.predict(rows), model.predict_proba(rows)
-    return {
-        "jobs": {
-            jobs[i].job_id: {
-                "pool": jobs[i].pool,
-                "bin": labels[int(b)],
-                "probabilities": dict(zip(labels, map(float, p), strict=True)),
-            }
-            for i, b, p in zip(unfinished, chosen, shares, strict=True)
-        }
-    }
-
-
-ANSWERS: Mapping[str, Callable[[Any, Trace, float], Answer]] = {
-    WillJobsArrive.name: _arrivals,
-    NewLoad.name: _loads,
-    JobDuration.name: _durations,
-}
 
 
 def predict_at(reference: tuple[str, Ref], trace: Trace, at_s: float, *, home: Path) -> dict[str, Any]:
-    """Answers of a version at an instant; nothing after it is read.
+    """`predict_known` at an instant of a trace; nothing after it is read."""
+    return predict_known(reference, Known(trace, {}, None, at_s), {"at_s": at_s}, home=home)
+
+
+def predict_known(reference: tuple[str, Ref], known: Known, asked: Mapping[str, Any], *, home: Path) -> dict[str, Any]:
+    """Answers of a version.
+
+    Parameters
+    ----------
+    asked : options of the question by name, such as `at_s`
 
     Raises ConfigError for a predictor that answers no such question, RegistryError for a version that is not there,
-    TraceError when the trace holds no job up to the instant.
+    TraceError when the data hold nothing to answer from.
     """
-    check_known("predict", reference[0], ANSWERS, (CURVES, JCT))
-    registry = open_registry(home)
-    version = registry.resolve(*reference)
-    trace = gpu_jobs(trace)
-    known = trace.between(None, float(np.nextafter(at_s, np.inf)))
-    if not len(known):
-        raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
-    return {
-        **of_version(version),
-        "at": iso(at_s),
-        **ANSWERS[version.name](registry.load(version), known, at_s),
-        "overlap": version.train_until_s > at_s,
-        **made_from(trace.source, trace.notes, trace.dropped),
-    }
+    check_capable(PREDICT, reference[0], (JCT,))
+    predictor, version, registry = opened(reference, home)
+    answers = predictor.answered(Scene(known, version, registry), asked)
+    return {**of_version(version), **answers, **registry.staleness()}
 
 
 def prediction_table(result: Mapping[str, Any]) -> str:
@@ -115,10 +42,28 @@ def prediction_table(result: Mapping[str, Any]) -> str:
     for pool, by_horizon in result.get("pools", {}).items():
         lines.append(f"{pool:<16}" + "".join(f"  {name} {_said(answer)}" for name, answer in by_horizon.items()))
     for job_id, answer in result.get("jobs", {}).items():
-        lines.append(f"{job_id:<16}  {answer['bin']} ({answer['probabilities'][answer['bin']]:.0%})  {answer['pool']}")
+        lines.append(f"{job_id:<16}  {_said_of_job(answer)}  {answer['pool']}")
+    if result.get("beyond"):
+        count = len(result["beyond"])
+        lines.append(
+            f"note: {count} jobs run on beyond the time that their epochs take alone, {result['beyond'][0]} first"
+        )
     if result["overlap"]:
         lines.append("note: the version was trained on what comes after this instant")
+    lines += [f"warning: {line}" for line in result.get("another_cluster") or ()]
     return "\n".join(lines)
+
+
+def _said_of_job(answer: Mapping[str, Any]) -> str:
+    if "bin" in answer:
+        return f"{answer['bin']} ({answer['probabilities'][answer['bin']]:.0%})"
+    ahead = ", ".join(
+        f"{one['epochs']:.1f} at {one['batch_size']} ({one['low']:.1f} to {one['high']:.1f})"
+        for one in answer["regimes"]
+    )
+    low, high = (duration(answer[f"remaining_{end}_s"]) for end in ("low", "high"))
+    done = f"epoch {answer['epochs_done']:.1f} of {answer['epochs']}"
+    return f"{done}; {duration(answer['remaining_s'])} left ({low} to {high}): epochs {ahead}"
 
 
 def _said(answer: Mapping[str, Any]) -> str:

@@ -77,6 +77,7 @@ IDLE_NOTE = (
 )
 RULES_IN_WORDS = {
     "trailing_rate": "7-day rate",
+    "ewma": "EWMA, half-life a day",
     "paper_recipe": "paper's recipe",
     "max_of_10": "largest of 10 windows",
     "max_of_n": "largest of n windows, n from training",
@@ -326,8 +327,21 @@ def _arrivals(caption: str, name: str, blocks: Blocks) -> Table:
 
 
 def _loads(name: str, blocks: Blocks) -> Table:
-    note = "A window is covered when no more GPUs arrive than were estimated."
-    return _table(f"How much load? ({name})", ("horizon", "rule"), LOADS, _with_rules(name, blocks), note, 3)
+    note = (
+        "A window is covered when no more GPUs arrive than were estimated. SIA lends what idle GPUs exceed its "
+        "reservation, a lower level of the load's distribution, and reserves only where jobs are forecast to arrive."
+    )
+    lent = [
+        ((horizon, told), figures)
+        for horizon, block in blocks.items()
+        for told, figures in (
+            ("SIA reserves", block.get("lent")),
+            ("SIA reserves, where jobs are forecast", block.get("lent", {}).get("gated")),
+        )
+        if figures
+    ]
+    rows = [*_with_rules(name, blocks), *lent]
+    return _table(f"How much load? ({name})", ("horizon", "rule"), LOADS, rows, note, 3)
 
 
 def _total(name: str, arrivals: str, blocks: Blocks) -> Table:

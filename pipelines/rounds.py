@@ -4,13 +4,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.bad_answers import REGIMES, BadAnswers
+from jobcast.domain.bad_answers import DURATIONS, REGIMES, BadAnswers
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
-from jobcast.pipelines.sources import Chosen, Sources, refuse_overlap, registered, trust
+from jobcast.pipelines.overlap import refuse_overlap
+from jobcast.pipelines.sources import Chosen, Sources, registered, trust
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.simulator.forecasts import Oracle
@@ -75,7 +76,7 @@ def work_forecasts(
     if spec.kind == "oracle":
         return Work(Oracle(scene.workload))
     if not has_training(scene):
-        chosen = sources.make(spec)
+        chosen = sources.make(spec, (DURATIONS,))
         return Work(chosen.source, chosen)
     if spec.kind in REGIME_KINDS:
         from jobcast.models.regimes import REGIME_RULES

@@ -6,15 +6,17 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.backtest import windows_of
 from jobcast.pipelines.catalog import Prepared, prepare_trace
-from jobcast.pipelines.config import Params
+from jobcast.pipelines.config import LEARNED, SCHEDULERS, Params
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import check_outputs
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.recipes import recipe_of
 from jobcast.pipelines.simulation import warmup_end
 from jobcast.schedulers.policies import POOLS, WHOLE_JOBS
 from jobcast.schedulers.registry import find_of_kind
+from jobcast.traces.enrich.config import parse_enrich
 from jobcast.traces.generators import GENERATORS
 from jobcast.traces.splits import pools_to_learn_from
 
@@ -55,6 +57,10 @@ def _check_names(params: Params) -> None:
             raise ConfigError(f"train.{predictor.replace('-', '_')}: names no algorithm; leave it out for the default")
         for algorithm in algorithms:
             recipe_of(predictor, algorithm)
+    parse_enrich(params.enrich.settings)
+    for predictor in (*LEARNED, *SCHEDULERS):
+        for algorithm in params.learned(predictor).algorithms:
+            find_predictor(predictor, algorithm)
 
 
 def _check_fit(params: Params, prepared: Prepared) -> None:

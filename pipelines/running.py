@@ -12,8 +12,12 @@ from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import GOODPUT as GOODPUT_LAW
 from jobcast.domain.law import RUNTIME
-from jobcast.pipelines.completion import AtSubmission
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import answers_of, ours_for
+from jobcast.pipelines.completion import AtSubmission, RunTimeDraws
 from jobcast.pipelines.console import Step
+from jobcast.pipelines.elastic.forecasting import believed_sizes, with_sizes
+from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
 from jobcast.pipelines.energy.forecasting import believed_times
 from jobcast.pipelines.energy.simulating import simulate_energy
@@ -26,10 +30,11 @@ from jobcast.pipelines.job_forecasts import (
     keep_sizes,
     keeping_accuracies,
 )
+from jobcast.pipelines.overlap import seen_by
 from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, needs_run_times, simulate
-from jobcast.pipelines.sources import seen_by, trust
+from jobcast.pipelines.sources import Registered, earlier_jobs, registered, trust
 from jobcast.pipelines.tasks.accuracy import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.tasks.learned import learned_or_missed, learned_policy
 from jobcast.pipelines.tasks.simulating import simulate_tasks
@@ -43,10 +48,12 @@ from jobcast.schedulers.policies import (
     ENERGY,
     FUTURE,
     GOODPUT,
+    GOODPUTS,
     LOADS,
     POOLS,
     REGIMES,
     ROUNDS,
+    SIZES,
     TASKS,
     TIMES,
     PolicySpec,
@@ -55,6 +62,11 @@ from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
 from jobcast.simulator.engine import Meter
 from jobcast.simulator.log import Floats
+
+FUTURES = 20
+"""Drawn of each job at its submission, where a version of completion times makes intervals."""
+COMPLETIONS = "completions"
+"""As what it is counted that there is no such version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +108,8 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     rule = find_policy(ask.policy)
     check_living(experiment, rule)
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
-    forecast = AtSubmission()
+    learned = _learned_completions(experiment, rule, ask, spec) if ask.predict else None
+    forecast = AtSubmission() if learned is None else _by_version(learned.model, experiment, rule, ask)
     twin = rule.kind == ELASTIC and experiment.world is None
     watching = (*ask.watching, forecast) if ask.predict and not twin else ask.watching
     if watching and FUTURE in rule.asks:
@@ -110,9 +123,35 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
         raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
     listed = experiment.scene(rule.kind, rule.scope).listed
     notes = (*made.notes, *forecast.notes())
+    if learned is not None:
+        made = replace(made, models={**made.models, learned.version.name: learned.version.version})
     return replace(
         made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed, notes=notes
     )
+
+
+def _learned_completions(experiment: Experiment, rule: PolicySpec, ask: Ask, spec: ForecastSpec) -> Registered | None:
+    """The version of completion times that is pinned, None where none is.
+
+    Raises ConfigError where jobs declare their work, OverlapError for a version that has seen the window.
+    """
+    if Question.COMPLETIONS not in {answers_of(name) for name, _ in spec.versions}:
+        return None
+    if not needs_run_times((AtSubmission(),), experiment.world) or rule.kind not in (POOLS, ROUNDS):
+        raise ConfigError(
+            f"--forecasts {spec.label}: under {rule.name} jobs declare their work, of which nothing is drawn; leave "
+            "the version of completion times out, or ask `jobcast predict completion-time`"
+        )
+    found = registered(ours_for(Question.COMPLETIONS), spec, ask.home, BadAnswers(), COMPLETIONS)
+    assert found is not None
+    seen_by(found.version, experiment.scene(rule.kind, rule.scope).trace, ask.allow_overlap)
+    return found
+
+
+def _by_version(model: Any, experiment: Experiment, rule: PolicySpec, ask: Ask) -> AtSubmission:
+    """Forecasts at submissions with intervals from futures."""
+    earlier = earlier_jobs(experiment.scene(rule.kind, rule.scope))
+    return AtSubmission(draws=RunTimeDraws(earlier, FUTURES, ask.seed, model), tracker=model.tracker())
 
 
 PREDICTORS_OF: Mapping[str, str] = {
@@ -122,14 +161,19 @@ PREDICTORS_OF: Mapping[str, str] = {
     REGIMES: "regime",
     ACCURACIES: "accuracy-curve",
     TIMES: "epoch-time",
+    SIZES: "job-size",
+    GOODPUTS: "goodput",
 }
 """What a policy asks of forecasts -> the registered predictor that answers."""
 ANSWERED_BY: Mapping[str, tuple[str, ...]] = {
     TASKS: ("oracle", "registry", "conservative", "random", "noisy"),
     ENERGY: ("oracle", "registry", "conservative", "noisy"),
-    ELASTIC: ("oracle",),
+    ELASTIC: ("oracle", "registry"),
+    GOODPUT: ("oracle", "registry"),
 }
 """Kinds of sources that tell what policies of a kind ask."""
+DECLARED = (ELASTIC, GOODPUT)
+"""Kinds whose jobs declare what policies ask: a registered model answers in their place only where it is named."""
 
 
 def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> bool:
@@ -139,10 +183,12 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
     """
     if not rule.asks:
         return True
-    if spec.versions and _predictors(rule).isdisjoint(name for name, _ in spec.versions):
+    if spec.versions and not pinned(spec, rule).versions:
         return False
     if FUTURE in rule.asks:
         return spec.kind == "oracle"
+    if rule.kind in DECLARED and spec.kind == "registry" and not spec.versions:
+        return False
     if rule.kind in ANSWERED_BY:
         return spec.kind in ANSWERED_BY[rule.kind]
     if rule.kind == ROUNDS and training:
@@ -151,8 +197,8 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
 
 
 def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
-    """Where forecasts come from that nobody named: sizes as declared, batch sizes by Shockwave's rule, else models."""
-    if rule.kind == ELASTIC:
+    """Where forecasts come from that nobody named: what jobs declare, batch sizes by Shockwave's rule, else models."""
+    if rule.kind in DECLARED:
         return ORACLE
     return RESTATEMENT if rule.kind == ROUNDS and has_training(experiment.scene(ROUNDS)) else REGISTRY
 
@@ -169,7 +215,8 @@ def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[Foreca
 
 def pinned(spec: ForecastSpec, rule: PolicySpec) -> ForecastSpec:
     """A source with those pins alone that are of predictors that a policy asks."""
-    return replace(spec, versions=tuple(one for one in spec.versions if one[0] in _predictors(rule)))
+    asked = {answers_of(name) for name in predictors_of(rule)}
+    return replace(spec, versions=tuple(one for one in spec.versions if answers_of(one[0]) in asked))
 
 
 def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec]) -> str:
@@ -179,7 +226,8 @@ def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec]) -> str:
     return f"asks {' and '.join(rule.asks)}, which {known} does not tell; add {' or '.join(able)} to --forecasts"
 
 
-def _predictors(rule: PolicySpec) -> set[str]:
+def predictors_of(rule: PolicySpec) -> set[str]:
+    """Registered predictors that answer what a policy asks, and the one that it runs."""
     return {PREDICTORS_OF[one] for one in rule.asks if one in PREDICTORS_OF} | {rule.learned} - {""}
 
 
@@ -227,14 +275,28 @@ def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, F
 
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    if rule.asks and ask.spec is not None and ask.spec.kind != "oracle":
+    spec = ask.spec or ORACLE
+    if rule.asks and spec.kind not in ANSWERED_BY[ELASTIC]:
         raise ConfigError(
-            f"--forecasts {ask.spec.label}: elastic policies go by declared sizes (oracle); for wrong ones pass "
-            "--set noise=0.4, for sizes and arrivals that are forecast ask `jobcast predict jct`"
+            f"--forecasts {spec.label}: elastic policies go by declared sizes (oracle) or by those of a version of "
+            "job-size (registry); for wrong ones pass --set noise=0.4, for completions ask `jobcast predict jct`"
         )
     scene = experiment.scene(ELASTIC)
     if experiment.world is not None:
+        if rule.asks and spec.kind != ORACLE.kind:
+            raise ConfigError(f"--forecasts {spec.label}: under --law sizes are as declared; leave one of both out")
         return _elastic_in(experiment.world, rule, ask, progress)
+    if rule.asks:
+        how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap, "degrade": ask.degrade}
+        believed = believed_sizes(spec, scene, **how)
+        if believed.answers is not None:
+            scene = with_sizes(scene, believed.answers)
+        return believed.beside(_elastic_alone(scene, rule, ask, progress))
+    return _elastic_alone(scene, rule, ask, progress)
+
+
+def _elastic_alone(scene: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    """Elastic jobs as the compiled twin runs them."""
     ran = simulate_elastic(scene, rule.name, ask.settings, predict=ask.predict, progress=progress)
     ran = replace(ran, notes=placing_notes(scene, rule.name, ask.settings))
     if not rule.asks:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.models.registry import open_registry
 from jobcast.pipelines.cells import asks_for_locality, check_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.commands.options import check_places, dropped_lines, table_or_json
@@ -113,6 +114,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "assumptions": list(assumed),
         "seed": request.seed,
         "models": dict(ran.models),
+        **(open_registry(home).staleness() if ran.models else {}),
         "overlap_allowed": ran.overlap,
         "jobcast": __version__,
     }

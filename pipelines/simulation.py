@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -16,12 +16,13 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import RUNTIME
 from jobcast.domain.switches import Switches
+from jobcast.pipelines.believed import Believed
 from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.forecast_specs import PARTS, ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
-from jobcast.pipelines.goodput_runs import replay_scaling
+from jobcast.pipelines.goodput_runs import replay_scaling, shown_goodputs
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.recording import Asked, JobAnswers, Recording
@@ -30,17 +31,28 @@ from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.pipelines.worlds import World
-from jobcast.schedulers.policies import GOODPUT, ROUNDS, WHOLE_JOBS, Split, split_settings
+from jobcast.schedulers.policies import (
+    ANYTHING,
+    DURATIONS,
+    FUTURE,
+    GOODPUT,
+    ROUNDS,
+    WHOLE_JOBS,
+    PolicySpec,
+    Split,
+    split_settings,
+)
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
 from jobcast.simulator.guard import Replaced
+from jobcast.simulator.laws.goodput import ScalableWork
 from jobcast.simulator.log import Floats, RunLog
 
 DAY_S = 86400.0
 ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
-TRUST = ("bad_forecasts", "degraded", "features_beyond_training")
+TRUST = ("bad_forecasts", "degraded", "another_cluster", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Wrap = Callable[..., Asked]
@@ -117,7 +129,8 @@ def simulate(
     on_cells = bool(scene.workload.servers)
     split = split_settings(rule_of, read, on_cells)
     if rule_of.kind == GOODPUT:
-        return _by_goodput(scene, policy, split, progress, watching)
+        shown = shown_goodputs(spec, scene, home=home, allow_overlap=allow_overlap, degrade=degrade)
+        return _by_goodput(scene, policy, split, shown, progress, watching)
     asks = bool(rule_of.asks) or needs_run_times(watching, world)
     if rule_of.kind == ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
@@ -125,7 +138,7 @@ def simulate(
         return _by_rounds(scene, policy, work, split, wrap, progress, world, watching)
     scene = replace(scene, workload=scenario_workload(scene.workload, split.own, seed))
     sources = Sources(scene, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec) if asks else sources.none()
+    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else sources.none()
     source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
     given = source if rule_of.asks else None
     rule = make_policy(policy, given, read, cells=scene.facts.cells if on_cells else None)
@@ -138,6 +151,20 @@ def simulate(
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
+
+
+def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
+    """What of `forecast_specs.PARTS` a policy asks, run times too where completions are forecast from them.
+
+    All of them for one that does not say.
+
+    >>> from jobcast.schedulers.registry import find_policy
+    >>> [parts_of(find_policy(name), False) for name in ("sia", "ssf")]
+    [('arrivals', 'loads', 'durations'), ('durations',)]
+    """
+    asked = {*rule.asks, DURATIONS} if run_times else set(rule.asks)
+    known = tuple(part for part in PARTS if part in asked)
+    return PARTS if asked & {ANYTHING, FUTURE} or not known else known
 
 
 def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
@@ -205,13 +232,18 @@ def _trust(chosen: Chosen) -> dict[str, Any]:
 
 
 def _by_goodput(
-    scene: WholeScene, policy: str, split: Split, progress: Step | None, watching: Sequence[Meter]
+    scene: WholeScene,
+    policy: str,
+    split: Split,
+    shown: Believed[Sequence[ScalableWork]],
+    progress: Step | None,
+    watching: Sequence[Meter],
 ) -> Simulated:
     wall, cpu = time.perf_counter(), time.process_time()
-    log, told = replay_scaling(scene, policy, split.plain("own"), progress, watching)
+    log, told = replay_scaling(scene, policy, split.plain("own"), progress, watching, shown.answers)
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
-    return Simulated(log, cpu_s, wall_s, own=own)
+    return shown.beside(Simulated(log, cpu_s, wall_s, own=own))
 
 
 def _planned_s(scene: WholeScene) -> Floats:
@@ -297,7 +329,7 @@ def figures_table(result: Mapping[str, Any]) -> str:
 
 def trust_lines(result: Mapping[str, Any]) -> list[str]:
     """What a person should know of a run's forecasts; nothing where all could be trusted."""
-    return [*bad_forecast_lines(result), *beyond_lines(result)]
+    return [*bad_forecast_lines(result), *(result.get("another_cluster") or ()), *beyond_lines(result)]
 
 
 def bad_forecast_lines(result: Mapping[str, Any]) -> list[str]:

@@ -3,8 +3,7 @@
 A registered predictor to ask, or nobody where that is allowed.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,12 +13,12 @@ import numpy as np
 
 from jobcast.domain.answer_checks import shown
 from jobcast.domain.bad_answers import ARRIVALS, LOADS, BadAnswers, Reason
-from jobcast.domain.errors import ConfigError, JobcastError, OverlapError, RegistryError
+from jobcast.domain.errors import ConfigError, JobcastError, RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, ForecastSpec, make_plugin
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.overlap import another_cluster, refuse_overlap
 from jobcast.pipelines.whole_jobs import WholeScene, in_one_pool
 from jobcast.simulator.closed_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
 from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
@@ -27,7 +26,6 @@ from jobcast.simulator.guard import GuardedForecasts, Nobody
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.simulator.mixed import Mixed
 from jobcast.simulator.workload import Workload
-from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
     from jobcast.models.forecasts import RegistryForecasts
@@ -48,7 +46,7 @@ def registered(
 
     Parameters
     ----------
-    name : of the predictor
+    name : of our predictor; another one that answers its question may be pinned in its place
     home : of the registry
     told, kind : where it is counted, and as what, that there is nobody to ask
     degrade : answer None then; else what is wrong is raised, a RegistryError where that is known. None where whoever
@@ -57,8 +55,8 @@ def registered(
     from jobcast.models.registry import open_registry
 
     try:
-        version = open_registry(home).resolve(name, dict(spec.versions).get(name, spec.alias))
-        return Registered(version, loaded_version(home, name, version.version))
+        version = open_registry(home).asked(*spec.pinned(name))
+        return Registered(version, loaded_version(home, version.name, version.version))
     except Exception as error:  # a registry may be damaged in any way: counted with its reason where that is allowed
         if degrade is None or (not degrade and not isinstance(error, RegistryError)):
             raise
@@ -87,8 +85,8 @@ def count_missing(told: BadAnswers, kind: str, error: Exception) -> None:
     told.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
 
 
-CALENDAR_FROM_S = 365 * 86400.0
-"""Times before 1971 are seconds from a trace's own start: no cluster's calendar begins there."""
+Pin = tuple[str, int | str]
+"""A predictor, and its version or alias."""
 NOBODY = "nobody"
 """Pool of the question that warms predictors up."""
 
@@ -107,6 +105,7 @@ class Chosen:
     told : the guard's tally
     degraded : why nobody could be asked, and all those answers are conservative
     registered : the source of registered predictors, inside of the guard
+    elsewhere : a line about each predictor that was trained on another cluster
     """
 
     source: ForecastSource | None = None
@@ -117,6 +116,7 @@ class Chosen:
     told: BadAnswers = field(default_factory=BadAnswers)
     degraded: tuple[str, ...] = ()
     registered: "RegistryForecasts | None" = None
+    elsewhere: tuple[str, ...] = ()
 
     def trust(self) -> dict[str, Any]:
         """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
@@ -125,6 +125,8 @@ class Chosen:
         told: dict[str, Any] = {"bad_forecasts": self.told.figures()}
         if self.degraded:
             told["degraded"] = list(self.degraded)
+        if self.elsewhere:
+            told["another_cluster"] = list(self.elsewhere)
         if self.registered is not None:
             told["features_beyond_training"] = self.registered.beyond_training()
         return told
@@ -150,15 +152,17 @@ class Sources:
         """For policies that ask nothing."""
         return Chosen()
 
-    def make(self, spec: ForecastSpec) -> Chosen:
+    def make(self, spec: ForecastSpec, parts: Collection[str] = PARTS) -> Chosen:
         """The source of a spec.
+
+        `parts`: what is asked, of `PARTS`; no model of another is needed.
 
         Raises RegistryError when a model is not there or does not fit, OverlapError when it was trained on the window.
         """
         if spec.kind == "mixed":
-            return self._mixed(spec)
+            return self._mixed(spec, parts)
         if spec.kind == "registry":
-            return self._registry(_asked(spec))
+            return self._registry({part: spec for part in PARTS if part in parts})
         if spec.installed:
             return self._plugin(spec.kind)
         history = self._past()
@@ -169,7 +173,8 @@ class Sources:
         return self._history() if self.scene.workload.closed else None
 
     def _history(self) -> RunHistory:
-        return RunHistory([pool.name for pool in self.scene.workload.pools], earlier_jobs(self.scene))
+        names = [pool.name for pool in self.scene.workload.pools]
+        return RunHistory(names, earlier_jobs(self.scene), self.scene.earlier.known_after_s)
 
     def _plain(
         self, spec: ForecastSpec, history: RunHistory | None, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN
@@ -193,22 +198,23 @@ class Sources:
             raise ConfigError(f"--forecasts {spec.label}: forecasts regimes, which only training jobs in rounds have")
         return makers[spec.kind]()
 
-    def _mixed(self, spec: ForecastSpec) -> Chosen:
+    def _mixed(self, spec: ForecastSpec, parts: Collection[str]) -> Chosen:
         """Parts with the same source share it; all answer about the registry's horizons where it has a part."""
         wanted = {part: spec.part(part) for part in PARTS}
         chosen, made = Chosen(history=self._past()), dict[ForecastSpec, ForecastSource]()
         horizons: Sequence[float] = DEFAULT_HORIZONS_MIN
-        if spec.asks_registry:
-            chosen = self._registry(_asked_by_part(wanted))
+        of_registry = {part: one for part, one in wanted.items() if one.asks_registry}
+        if of_registry:
+            chosen = self._registry({part: one for part, one in of_registry.items() if part in parts} or of_registry)
             assert chosen.source is not None
             horizons = chosen.source.horizons_min
-            made = dict.fromkeys((part for part in wanted.values() if part.asks_registry), chosen.source)
+            made = dict.fromkeys(of_registry.values(), chosen.source)
         for part in wanted.values():
             if part not in made:
                 made[part] = self._plain(part, chosen.history, horizons)
         return replace(chosen, source=Mixed(*(made[wanted[part]] for part in PARTS)))
 
-    def _registry(self, asked: Mapping[str, int | str]) -> Chosen:
+    def _registry(self, asked: Mapping[str, ForecastSpec]) -> Chosen:
         return self._or_nobody(lambda: self._registered(asked), RegistryError)
 
     def _plugin(self, name: str) -> Chosen:
@@ -237,62 +243,59 @@ class Sources:
         guard = GuardedForecasts(source, self.scene.workload, told, unseen)
         return Chosen(source=guard, guard=guard, told=told, **others)
 
-    def _registered(self, asked: Mapping[str, int | str]) -> Chosen:
+    def _registered(self, asked: Mapping[str, ForecastSpec]) -> Chosen:
         from jobcast.models.forecasts import RegistryForecasts
         from jobcast.models.registry import open_registry
 
-        registry = open_registry(self.home)
-        versions = {name: registry.resolve(name, asked[name]) for name in PREDICTORS}
+        registry, ours = open_registry(self.home), dict(zip(PARTS, PREDICTORS, strict=True))
+        versions = [registry.asked(*spec.pinned(ours[part])) for part, spec in asked.items()]
         overlap = any(
-            refuse_overlap(version, self.scene.from_s, self.scene.until_s, self.allow_overlap)
-            for version in versions.values()
+            refuse_overlap(version, self.scene.from_s, self.scene.until_s, self.allow_overlap) for version in versions
         )
         history = self._history()
-        predictors = [loaded_version(self.home, name, versions[name].version) for name in PREDICTORS]
-        source = RegistryForecasts(history, *predictors)
-        _warm_up(predictors)
+        loaded = [loaded_version(self.home, one.name, one.version) for one in versions]
+        predictors = dict(zip(asked, loaded, strict=True))
+        arrivals, loads, durations = (predictors.get(part) for part in PARTS)
+        source = RegistryForecasts(history, arrivals, loads, durations, self.scene.workload.pools)
+        _warm_up((arrivals, loads, durations))
         unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
-        models = {name: versions[name].version for name in PREDICTORS}
+        models = {one.name: one.version for one in versions}
+        pools = self.scene.trace.pools
+        lines = tuple(line for pair in zip(versions, loaded, strict=True) for line in another_cluster(*pair, pools))
         return self._guarded(
-            source, unseen, history=history, models=models, overlap=overlap, degraded=degraded, registered=source
+            source,
+            unseen,
+            history=history,
+            models=models,
+            overlap=overlap,
+            degraded=degraded,
+            registered=source,
+            elsewhere=lines,
         )
 
-    def _unseen(self, predictors: Sequence[Any]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    def _unseen(self, predictors: Mapping[str, Any]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
         """Pools that have not taught a predictor anything, by what it forecasts, and a line about each predictor.
 
-        Durations know no pools: whose jobs they learnt from makes no difference.
+        Durations are answered all the same: they know no pools by name, and learn from whose jobs they are asked about.
         """
         pools = [pool.name for pool in self.scene.workload.pools]
+        of_pools = {kind: predictors[kind] for kind in (ARRIVALS, LOADS) if kind in predictors}
         unseen = {
-            kind: [pool for pool in pools if pool not in predictor.pools_]
-            for kind, predictor in zip((ARRIVALS, LOADS), predictors, strict=False)
+            kind: [pool for pool in pools if pool not in predictor.pools_] for kind, predictor in of_pools.items()
         }
         lines = [
             f"{predictor.name} has not learnt from pools {', '.join(unseen[kind])}"
-            for kind, predictor in zip((ARRIVALS, LOADS), predictors, strict=False)
+            for kind, predictor in of_pools.items()
             if unseen[kind]
         ]
         return unseen, tuple(lines)
-
-
-def _asked(spec: ForecastSpec) -> dict[str, int | str]:
-    """Version or alias of each predictor."""
-    pinned = dict(spec.versions)
-    return {name: pinned.get(name, spec.alias) for name in PREDICTORS}
-
-
-def _asked_by_part(wanted: Mapping[str, ForecastSpec]) -> dict[str, int | str]:
-    """As each part of the registry asks; predictors of other parts are loaded too, by the alias of the first."""
-    of_registry = [spec for spec in wanted.values() if spec.asks_registry]
-    specs = [wanted[part] if wanted[part].asks_registry else of_registry[0] for part in PARTS]
-    return {name: _asked(spec)[name] for name, spec in zip(PREDICTORS, specs, strict=True)}
 
 
 def earlier_jobs(scene: WholeScene) -> EarlierJobs:
     """What the trace did before the window; ends after its beginning become known as time reaches them."""
     earlier = in_one_pool(scene.earlier) if scene.place.flat else scene.earlier
     jobs, durations = earlier.to_jobs()
-    return EarlierJobs(jobs, earlier.start_s, earlier.end_s, durations)
+    return EarlierJobs(jobs, earlier.start_s, earlier.known_s, durations)
 
 
 @lru_cache(maxsize=8)
@@ -301,7 +304,7 @@ def loaded_version(home: Path, name: str, version: int) -> Any:
     from jobcast.models.registry import open_registry
 
     registry = open_registry(home)
-    found = registry.resolve(name, version)
+    found = registry.pinned(name, version)
     try:
         return registry.load(found)
     except (JobcastError, MemoryError):
@@ -313,7 +316,7 @@ def loaded_version(home: Path, name: str, version: int) -> Any:
 
 
 def _warm_up(predictors: Sequence[Any]) -> None:
-    """Ask each predictor once about nothing: what it imports and compiles then is no part of a policy's own run."""
+    """Ask each that is there once about nothing: what it imports and compiles then is no part of a policy's own run."""
     from jobcast.models.forecasts import RegistryForecasts
 
     nothing = np.empty(0)
@@ -321,41 +324,10 @@ def _warm_up(predictors: Sequence[Any]) -> None:
     source = GuardedForecasts(unguarded, Workload((), (), ()), BadAnswers())  # its answers are nobody's
     source.advance(0.0)
     horizon_s = 60.0 * source.horizons_min[0]
-    source.will_jobs_arrive(NOBODY, horizon_s)
-    source.new_load(NOBODY, horizon_s)
-    source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))
-
-
-def refuse_overlap(
-    version: Any, from_s: float, until_s: float | None, allowed: bool, trace_sha256: str | None = None
-) -> bool:
-    """Whether a version was trained on part of [from_s, until_s), or on what came after it.
-
-    Of another trace whose times hang on no calendar either, nothing comes before or after.
-
-    Raises OverlapError when it was and that is not allowed.
-    """
-    reaches = version.train_until_s > from_s and not apart_in_time(version, from_s, trace_sha256)
-    if reaches and not allowed:
-        raise OverlapError(
-            f"{version.name} version {version.version} was trained on data until {iso(version.train_until_s)}, "
-            f"which reaches into the window from {iso(from_s)} to {iso(_finite(until_s)) or 'the end'}; "
-            "choose another version or a later --from, or pass --allow-overlap"
-        )
-    return bool(reaches)
-
-
-def seen_by(version: Any, window: Trace, allowed: bool) -> bool:
-    """`refuse_overlap` of the jobs of a window."""
-    return refuse_overlap(version, float(window.submit_s[0]), None, allowed, window.source.sha256)
-
-
-def apart_in_time(version: Any, from_s: float, trace_sha256: str | None) -> bool:
-    """Whether a version and a window are of two traces that both count seconds from their own start."""
-    if trace_sha256 is None or trace_sha256 == version.trace_sha256:
-        return False
-    return bool(max(version.train_from_s, from_s) < CALENDAR_FROM_S)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    arrivals, loads, durations = (one is not None for one in predictors)
+    if arrivals:
+        source.will_jobs_arrive(NOBODY, horizon_s)
+    if loads:
+        source.new_load(NOBODY, horizon_s)
+    if durations:
+        source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))

@@ -37,9 +37,10 @@ GOODPUT_TABLES, TASK_GRAPHS, EPOCH_TIMES, WATTS = "goodput", "tasks", "epochs", 
 by GPU type and number; what nodes draw."""
 ARRIVALS, LOADS, DURATIONS, REGIMES, SIZES = "arrivals", "loads", "durations", "regimes", "sizes"
 ACCURACIES, TIMES, FUTURE, ANYTHING = "accuracies", "epoch times", "every job's future", "whatever it asks"
+GOODPUTS = "goodput"
 """What a policy asks of forecasts: whether jobs arrive and with what load, run times of jobs that were submitted, batch
-sizes to come, declared sizes, final accuracies, seconds an epoch; of the oracle alone all that will come; a plug-in
-that does not say."""
+sizes to come, declared sizes, final accuracies, seconds an epoch, goodput on other numbers of GPUs; of the oracle alone
+all that will come; a plug-in that does not say."""
 POOL, CLUSTER = "pool", "cluster"
 """Scopes: one quota each, or the cluster as one, quotas ignored."""
 Make = Callable[[Any, Any], Any]

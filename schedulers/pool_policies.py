@@ -69,6 +69,9 @@ class SiaSettings(Lending):
     order: Literal["share", "submission", "shortest", "narrow"] = Field(
         default="share", description="who gets spare GPUs first: smallest share, first job, shortest bin, fewest GPUs"
     )
+    adapt: Flag = Field(
+        default=False, description="the run switches sharing off by itself where the gate misses too many arrivals"
+    )
 
 
 class SiaRiskSettings(Lending):

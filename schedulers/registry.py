@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import Any
 
 from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
+from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
 from jobcast.schedulers.elastic.policies import ELASTIC_POLICIES
 from jobcast.schedulers.energy.policies import ENERGY_POLICIES, by_calls
 from jobcast.schedulers.policies import (
@@ -28,7 +28,7 @@ from jobcast.schedulers.round_policies import ROUND_POLICIES, by_rounds
 from jobcast.schedulers.settings import did_you_mean, or_list
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 
-ENTRY_POINTS = "jobcast.policies"
+ENTRY_POINTS, KIND = "jobcast.policies", "policy"
 BUILT_IN: Mapping[str, PolicySpec] = MappingProxyType(
     {spec.name: spec for spec in (*POOL_POLICIES, *ROUND_POLICIES, *ELASTIC_POLICIES, *TASK_POLICIES, *ENERGY_POLICIES)}
 )
@@ -43,51 +43,21 @@ SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Names that papers share -> what they may stand for; the first one where a trace by itself is elastic."""
 
 
-class _Policies(Mapping[str, PolicySpec]):
-    """Our policies, then installed ones; those are looked for when first needed and loaded when first used.
-
-    Ours cannot be replaced.
-    """
-
-    def __getitem__(self, name: str) -> PolicySpec:
-        return BUILT_IN[name] if name in BUILT_IN else _loaded(name, _installed()[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in BUILT_IN or name in _installed()
-
-    def __iter__(self) -> Iterator[str]:
-        yield from BUILT_IN
-        yield from (name for name in sorted(_installed()) if name not in BUILT_IN)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+_installed = points_of(ENTRY_POINTS)
 
 
-POLICIES: Mapping[str, PolicySpec] = _Policies()
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-def _loaded(name: str, point: EntryPoint) -> PolicySpec:
+def _loaded(point: EntryPoint) -> PolicySpec:
     """What an entry point names, a `PolicySpec` or a callable of (forecasts, settings) that makes one over pools."""
-    try:
-        found = point.load()
-    except MemoryError:
-        raise
-    except Exception as error:  # another package's code may fail in any way
-        raise _broken(point, f"does not load ({type(error).__name__}: {error})") from error
+    found = load_point(KIND, point)
     if isinstance(found, PolicySpec):
-        return replace(found, name=name)
+        return replace(found, name=point.name)
     if not callable(found):
-        raise _broken(point, f"is {found!r} and makes no policy")
-    return adopted(name, found)
+        raise broken(KIND, point, f"is {found!r} and makes no policy")
+    return adopted(point.name, found)
 
 
-def _broken(point: EntryPoint, why: str) -> ConfigError:
-    return ConfigError(f"policy {point.name}: the plug-in {point.value} {why}; mend it or take another policy")
+POLICIES: Mapping[str, PolicySpec] = WithInstalled(BUILT_IN, lambda name: BUILT_IN[name], lambda: _installed(), _loaded)
+"""Our policies, then installed ones."""
 
 
 @contextmanager
@@ -234,8 +204,8 @@ def _made(spec: PolicySpec, given: Any, make: Any, methods: tuple[str, ...]) -> 
     except (JobcastError, MemoryError):
         raise
     except Exception as error:  # another package's code may fail in any way
-        raise _broken(point, f"cannot be made ({type(error).__name__}: {error})") from error
+        raise broken(KIND, point, f"cannot be made ({type(error).__name__}: {error})") from error
     lacking = [part for part in methods if not callable(getattr(policy, part, None))]
     if lacking:
-        raise _broken(point, f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
+        raise broken(KIND, point, f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
     return policy

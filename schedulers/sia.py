@@ -11,8 +11,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, View
-from jobcast.domain.switches import ALL_SHARE, Switches
+from jobcast.domain.switches import ALL_SHARE, Switches, SwitchRule
 from jobcast.schedulers.draft import Draft, Loads, Placed
+from jobcast.schedulers.live_switches import LiveSwitches
 from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
 
 MINUTE_S = 60.0
@@ -36,6 +37,8 @@ class Sia(Placed):
     order : who gets spare GPUs first: `share`, the pool with the smallest allocation / quota; `submission`, the job
         that was submitted first; `shortest`, the smallest duration bin, then share; `narrow`, the fewest GPUs, then
         share
+    adapt : whether the run switches sharing off by itself, and on again, where the gate missed too many arrivals of a
+        pool and window so far (`SwitchRule`)
 
     Raises
     ------
@@ -53,6 +56,7 @@ class Sia(Placed):
         windows_min: Sequence[float] | None = None,
         slack: float = 0.0,
         order: str = SHARE,
+        adapt: bool = False,
     ) -> None:
         if not 0.0 <= slack <= 1.0:
             raise ConfigError(f"policy {self.name}: slack must be a share from 0 to 1, got {slack}")
@@ -65,9 +69,12 @@ class Sia(Placed):
         self._tick_s = tick_s
         self._slack = slack
         self._choose = SPARE_ORDERS[order]
+        self._live = LiveSwitches(SwitchRule()) if adapt else None
 
     def lane(self, job: Job) -> int:
         """The bin of its duration."""
+        if self._live is not None:
+            self._live.arrived(job)
         return self._forecasts.duration_bin(job)
 
     def key(self, job: Job) -> float:
@@ -118,8 +125,14 @@ class Sia(Placed):
         if not self._switches.shares(pool, horizon_s, view.now_s):
             return inf
         arrives = self._forecasts.will_jobs_arrive(pool, horizon_s)
+        if self._live is not None and not self._live.shares(pool, horizon_s, view.now_s, arrives):
+            return inf
         future = self._forecasts.new_load(pool, horizon_s) if arrives else 0.0
         return future + self._slack * view.pools[pool].quota if self._slack > 0 else future
+
+    def figures(self) -> dict[str, float]:
+        """How often the run switched sharing off or on by itself, where it may."""
+        return {} if self._live is None else {"switched": float(len(self._live.rows))}
 
 
 def _windows(

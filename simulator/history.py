@@ -1,5 +1,6 @@
 """A run's own past, growing with it, on top of what the trace did before the run began."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -14,11 +15,19 @@ FIRST_CAPACITY = 64
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A job that has ended; implements `domain.history.FinishedJob`. Times in seconds."""
+    """A job whose end is known, `end_s` being from when; implements `domain.history.FinishedJob`. In seconds."""
 
     job: Job
     end_s: float
     duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A start of a job; implements `domain.history.StartedJob`."""
+
+    job: Job
+    start_s: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,13 +37,14 @@ class EarlierJobs:
     Attributes
     ----------
     jobs : by (submit time, job id, row)
-    start_s, end_s : (n_jobs,) seconds from the epoch; NaN or inf where the trace knows none
+    start_s, known_s : (n_jobs,) starts, and from when ends were known, seconds from the epoch; NaN or inf where the
+        trace knows none
     duration_s : (n_jobs,) run times, seconds
     """
 
     jobs: Sequence[Job]
     start_s: Floats
-    end_s: Floats
+    known_s: Floats
     duration_s: Floats
 
 
@@ -70,23 +80,26 @@ class Column:
 class PoolEvents:
     """Growing columns of one pool; see `domain.history.PoolHistory`."""
 
-    __slots__ = ("arrival_gpus", "arrival_s", "completion_duration_s", "completion_s", "end_s", "start_s")
+    __slots__ = ("_views", "arrival_gpus", "arrival_s", "completion_duration_s", "completion_s", "end_s", "start_s")
 
     def __init__(self) -> None:
+        self._views: PoolHistory | None = None
         self.arrival_s, self.arrival_gpus = Column(), Column()
         self.start_s, self.end_s = Column(), Column()
         self.completion_s, self.completion_duration_s = Column(), Column()
 
     def views(self) -> PoolHistory:
-        """The columns as they stand."""
-        return PoolHistory(
-            self.arrival_s.view(),
-            self.arrival_gpus.view(),
-            self.start_s.view(),
-            self.end_s.view(),
-            self.completion_s.view(),
-            self.completion_duration_s.view(),
-        )
+        """The columns as they stand, the same object until one grows."""
+        if self._views is None:
+            columns = (self.arrival_s, self.arrival_gpus, self.start_s, self.end_s)
+            completions = (self.completion_s, self.completion_duration_s)
+            self._views = PoolHistory(*(column.view() for column in (*columns, *completions)))
+        return self._views
+
+    def growing(self) -> "PoolEvents":
+        """The same, about to grow."""
+        self._views = None
+        return self
 
 
 class RunHistory:
@@ -98,16 +111,20 @@ class RunHistory:
     ----------
     pools : names of the pools of the run; earlier jobs of other pools count as finished jobs all the same
     earlier : jobs submitted before the run
+    known_after_s : seconds after which an end of the run is known; until then the job counts as running
     """
 
-    def __init__(self, pools: Sequence[str], earlier: EarlierJobs | None = None) -> None:
+    def __init__(self, pools: Sequence[str], earlier: EarlierJobs | None = None, known_after_s: float = 0.0) -> None:
         self._now_s = -inf
         self._pools = tuple(sorted(pools))
         self._events = {name: PoolEvents() for name in self._pools}
         self._finished: list[Finished] = []
+        self._started_jobs: list[Started] = []
         self._start_rows: dict[tuple[bool, int], int] = {}  # (earlier?, seq) of running jobs -> row of their start
         self._earlier = _ahead(earlier)
         self._next_earlier = 0
+        self._known_after_s = known_after_s
+        self._unknown: deque[tuple[float, Job, float]] = deque()  # ends of the run: known from, job, run time
 
     @property
     def now_s(self) -> float:
@@ -124,22 +141,33 @@ class RunHistory:
         return self._of(name).views()
 
     def finished_since(self, count: int) -> Sequence[Finished]:
-        """Jobs in order of completion, without the first `count`."""
+        """Jobs in the order in which their ends were known, without the first `count`."""
         return self._finished[count:]
 
+    def started_since(self, count: int) -> Sequence[Started]:
+        """Starts in order of time, without the first `count`."""
+        return self._started_jobs[count:]
+
     def advance(self, now_s: float) -> None:
-        """Move to an instant: what earlier jobs did until then becomes known."""
+        """Move to an instant: what earlier jobs did until then becomes known, and ends of the run that are due."""
         self._now_s = now_s
         events = self._earlier
         while self._next_earlier < len(events) and events[self._next_earlier][0] <= now_s:
             at_s, kind, seq, job, duration_s = events[self._next_earlier]
             self._next_earlier += 1
+            self._tell_ends(at_s)
             if kind == _ARRIVAL:
                 self._arrived(job, at_s)
             elif kind == _START:
                 self._started(job, at_s, (True, seq))
             else:
                 self._ended(job, at_s, (True, seq), duration_s)
+        self._tell_ends(now_s)
+
+    def _tell_ends(self, until_s: float) -> None:
+        while self._unknown and self._unknown[0][0] <= until_s:
+            at_s, job, duration_s = self._unknown.popleft()
+            self._ended(job, at_s, (False, job.seq), duration_s)
 
     def arrived(self, job: Job) -> None:
         """A job of the run arrives now."""
@@ -154,8 +182,11 @@ class RunHistory:
         self._of(job.pool).end_s.put(self._start_rows.pop((False, job.seq)), self._now_s)
 
     def completed(self, job: Job, duration_s: float) -> None:
-        """A job of the run ends now, after a run time of `duration_s`."""
-        self._ended(job, self._now_s, (False, job.seq), duration_s)
+        """A job of the run ends now, after a run time of `duration_s`; known from now on, or later."""
+        if self._known_after_s:
+            self._unknown.append((self._now_s + self._known_after_s, job, duration_s))
+        else:
+            self._ended(job, self._now_s, (False, job.seq), duration_s)
 
     def _of(self, pool: str) -> PoolEvents:
         events = self._events.get(pool)
@@ -164,17 +195,18 @@ class RunHistory:
         return events
 
     def _arrived(self, job: Job, at_s: float) -> None:
-        events = self._of(job.pool)
+        events = self._of(job.pool).growing()
         events.arrival_s.append(at_s)
         events.arrival_gpus.append(job.gpus)
 
     def _started(self, job: Job, at_s: float, who: tuple[bool, int]) -> None:
-        events = self._of(job.pool)
+        events = self._of(job.pool).growing()
         self._start_rows[who] = events.start_s.append(at_s)
         events.end_s.append(inf)
+        self._started_jobs.append(Started(job, at_s))
 
     def _ended(self, job: Job, at_s: float, who: tuple[bool, int], duration_s: float) -> None:
-        events = self._of(job.pool)
+        events = self._of(job.pool).growing()
         row = self._start_rows.pop(who, None)
         if row is not None:
             events.end_s.put(row, at_s)
@@ -193,9 +225,11 @@ def _ahead(earlier: EarlierJobs | None) -> list[_Ahead]:
     if earlier is None:
         return []
     events: list[_Ahead] = []
-    rows = zip(earlier.jobs, earlier.start_s.tolist(), earlier.end_s.tolist(), earlier.duration_s.tolist(), strict=True)
-    for position, (job, start_s, end_s, duration_s) in enumerate(rows):
-        times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, end_s))
+    rows = zip(
+        earlier.jobs, earlier.start_s.tolist(), earlier.known_s.tolist(), earlier.duration_s.tolist(), strict=True
+    )
+    for position, (job, start_s, known_s, duration_s) in enumerate(rows):
+        times = ((_ARRIVAL, job.submit_s), (_START, start_s), (_END, known_s))
         events += [(at_s, kind, position, job, duration_s) for kind, at_s in times if isfinite(at_s)]
     events.sort(key=lambda event: event[:3])
     return events

@@ -158,6 +158,8 @@ COLUMNS = {
     "target": "accuracy that is required, NaN where none is",
     "exclusive_s": "run time alone that fairness is measured by, seconds, where other than duration_s",
     "predicted_end_s": "completion as forecast at submission, seconds from the epoch, NaN without forecast",
+    "predicted_jct_low_s": "lower end of its 90 % interval, seconds from the submission, NaN without forecast",
+    "predicted_jct_high_s": "upper end, alike",
     "forecast_duration_s": "run time as it was first forecast, seconds, NaN where it was not asked for",
     "bins_off": "duration bin less the one first forecast: above 0 for a job that outlives it; NaN where none was",
     "forecast_accuracy": "accuracy after all iterations as it was first forecast, NaN where it was not",

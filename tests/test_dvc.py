@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,12 +12,16 @@ import pytest
 import yaml
 
 import jobcast
-from jobcast.pipelines.config import Params
+from jobcast.pipelines.config import LEARNED, SCHEDULERS, Learn, Params, Schedule
 
 ROOT = Path(jobcast.__file__).parents[2]
+AUTHOR = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
 ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "pipelines")
 SMALL = {
     "prepare": {"trace": "campus", "settings": {"weeks": 2, "jobs": 2400, "pools": 3}, "train_share": 0.7},
+    "enrich": {"train_jobs": 60, "test_jobs": 20},
+    "learn": {name: {"algorithms": []} for name in Learn.model_fields if name != "epoch_time"},
+    "schedule": {name: {"algorithms": []} for name in Schedule.model_fields},
     "backtest": {"seeds": 1, "draws": 100},
 }
 
@@ -47,7 +52,20 @@ def project(tmp_path_factory) -> Path:
     run(["dvc", "init", "-q"], folder)
     run(["dvc", "config", "core.analytics", "false"], folder)
     run(["dvc", "repro", "-q"], folder)
+    run(["git", "add", "-A"], folder)
+    run(["git", *AUTHOR, "commit", "-q", "-m", "run"], folder)
     return folder
+
+
+def stages_run(folder: Path, *targets: str) -> list[str]:
+    """Stages that `dvc repro` had to run."""
+    return re.findall(r"Running stage '(\S+)'", run(["dvc", "repro", *targets], folder))
+
+
+def versions(folder: Path) -> dict[str, list[str]]:
+    """Aliases by version, as a checkout's registry lists them."""
+    listed = json.loads(run([sys.executable, "-m", "jobcast", "models", "list", "--json", "-"], folder))
+    return {f"{one['name']}:{one['version']} {one['algorithm']}": sorted(one["aliases"]) for one in listed["models"]}
 
 
 def metrics(folder: Path) -> dict[str, bytes]:
@@ -58,19 +76,52 @@ def test_a_second_repro_runs_nothing(project):
     assert "Data and pipelines are up to date." in run(["dvc", "repro"], project)
 
 
+def test_a_clone_that_pulls_runs_no_stage_and_its_registry_is_restored(project, tmp_path):
+    run(["dvc", "remote", "add", "-q", "-f", "folder", str(tmp_path / "remote")], project)
+    run(["dvc", "push", "-q", "-r", "folder"], project)
+    clone = tmp_path / "clone"
+    run(["git", "clone", "-q", str(project), str(clone)], tmp_path)
+    run(["dvc", "remote", "add", "-q", "-d", "folder", str(tmp_path / "remote")], clone)
+    run(["dvc", "pull", "-q"], clone)
+    assert stages_run(clone) == []
+    assert versions(clone) == {}
+    restore = [sys.executable, "-m", "jobcast", "models", "restore", "--json", "-"]
+    told = json.loads(run(restore, clone))
+    assert (len(told["restored"]), len(told["known"])) == (len(versions(project)), 0)
+    assert versions(clone) == versions(project)
+    again = json.loads(run(restore, clone))
+    assert (again["restored"], again["champions"]) == ([], [])
+    assert sorted(again["known"]) == sorted(told["restored"])
+    shutil.rmtree(clone / "mlruns")  # a stage that asks for the versions registers what was pulled
+    run(["dvc", "repro", "-q", "-f", "-s", "backtest"], clone)
+    assert stages_run(clone) == []
+    assert versions(clone)
+
+
+def test_a_parameter_there_and_back_runs_nothing_the_second_time(project):
+    before = (project / "dvc.lock").read_bytes()
+    params = project / "params.yaml"
+    text = params.read_text(encoding="utf-8")
+    told = yaml.safe_load(text)
+    told["train"]["new_load"]["algorithms"] = ["quantile"]
+    params.write_text(yaml.safe_dump(told), encoding="utf-8")
+    ran = stages_run(project)
+    assert "train@new-load" in ran
+    assert not {"prepare", "featurize", "train@will-jobs-arrive", "train@job-duration", "enrich"} & set(ran)
+    assert len(run(["dvc", "metrics", "diff"], project).splitlines()) <= 40
+    params.write_text(text, encoding="utf-8")
+    assert stages_run(project) == []
+    assert (project / "dvc.lock").read_bytes() == before
+
+
 def test_metrics_and_plots_are_shown(project):
     shown = json.loads(run(["dvc", "metrics", "show", "--json"], project))
     files = shown[""]["data"]
-    assert {Path(name).name for name in files} == {
-        "train-will-jobs-arrive.json",
-        "train-new-load.json",
-        "train-job-duration.json",
-        "evaluate.json",
-        "backtest.json",
-    }
+    own = [f"{name}.json" for name in (*LEARNED, *SCHEDULERS)]
+    assert sorted(Path(name).name for name in files) == sorted(["evaluate.json", "backtest.json", *own])
+    assert set(files["data/processed/metrics/epoch-time.json"]["data"]) == {"mape", "skill", "coverage_90", "andreas"}
     told = files["data/processed/metrics/backtest.json"]["data"]
-    assert told["fcfs"]["speedup_gmean"] == 1.0
-    assert told["sia oracle"]["slowed_pct"] == 0.0
+    assert {policy: set(of) for policy, of in told.items()} == {"sia": {"speedup_gmean", "slowed_pct"}}
     run(["dvc", "plots", "show", "-o", "plots"], project)
     page = (project / "plots/index.html").read_text(encoding="utf-8")
     assert "precision against recall" in page

@@ -2,13 +2,16 @@
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.errors import TraceError
+from jobcast.traces.files import read_file
 from jobcast.traces.table import Floats
 
 STEP_COLUMNS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -32,6 +35,38 @@ class StepTimes:
     local_batch_size: Floats
     step_s: Floats
     sync_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.step_s)
+
+    def at(self, rows: NDArray[Any]) -> "StepTimes":
+        """Some of the measurements."""
+        return StepTimes(*(values[rows] for values in (getattr(self, one.name) for one in fields(self))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepTable:
+    """Step times of a file, by application.
+
+    Attributes
+    ----------
+    path, sha256 : the file, and its hash
+    times : by application
+    notes : what a reader of results should know
+    from_s, until_s : the window whose jobs they are of, seconds from the epoch; 0 where step times have no calendar
+    """
+
+    path: str
+    sha256: str
+    times: Mapping[str, StepTimes]
+    notes: tuple[str, ...] = ()
+    from_s: float = 0.0
+    until_s: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """How many measurements it has."""
+        return sum(map(len, self.times.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +100,11 @@ def read_step_times(path: Path) -> Mapping[str, StepTimes]:
     for row, line in _rows(path, ("app", *STEP_COLUMNS)):
         rows.setdefault(row["app"], []).append([_number(row, name, path, line, above=0.0) for name in STEP_COLUMNS])
     return {app: StepTimes(*np.array(values, dtype=np.float64).T) for app, values in rows.items()}
+
+
+def read_step_table(path: Path) -> StepTable:
+    """A file of step times with its hash. Raises as `read_step_times`."""
+    return StepTable(str(path), read_file(path).sha256, read_step_times(path))
 
 
 def read_noise_curves(path: Path) -> Mapping[str, Mapping[int, NoiseCurve]]:

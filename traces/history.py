@@ -1,9 +1,13 @@
 """Histories of pools: the events of a trace as columns that features read."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from jobcast.domain.history import PoolHistory
+from jobcast.domain.jobs import Job
 from jobcast.traces.table import Floats, Trace
 
 
@@ -11,12 +15,13 @@ def pool_histories(trace: Trace) -> dict[str, PoolHistory]:
     """All events of a trace by pool, names ascending.
 
     Jobs run as the trace says; without start and end times a job runs from its submission for its duration. One that
-    waits when the trace ends has arrived and not started; one that runs has started and not ended.
+    waits when the trace ends has arrived and not started; one that runs has started and not ended. An end counts from
+    when it was known (`Trace.known_s`): until then the job runs.
     """
-    submit_s, start_s, end_s = trace.submit_s, trace.start_s, trace.end_s
+    submit_s, start_s, known_s = trace.submit_s, trace.start_s, trace.known_s
     gpus, duration_s = trace.gpus.astype(np.float64), trace.duration_s
     return {
-        name: _pool_history(submit_s[rows], gpus[rows], start_s[rows], end_s[rows], duration_s[rows])
+        name: _pool_history(submit_s[rows], gpus[rows], start_s[rows], known_s[rows], duration_s[rows])
         for name, rows in rows_by_pool(trace).items()
     }
 
@@ -27,14 +32,75 @@ def rows_by_pool(trace: Trace) -> dict[str, np.ndarray]:
     return {name: np.sort(rows.to_numpy()) for name, rows in zip(grouped["pool"], grouped["row"], strict=True)}
 
 
-def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, end_s: Floats, duration_s: Floats) -> PoolHistory:
+def _pool_history(submit_s: Floats, gpus: Floats, start_s: Floats, known_s: Floats, duration_s: Floats) -> PoolHistory:
     by_start = np.argsort(start_s, kind="stable")[: np.isfinite(start_s).sum()]
-    by_end = np.argsort(end_s, kind="stable")[: np.isfinite(end_s).sum()]
+    by_end = np.argsort(known_s, kind="stable")[: np.isfinite(known_s).sum()]
     return PoolHistory(
         arrival_s=submit_s,
         arrival_gpus=gpus,
         start_s=start_s[by_start],
-        end_s=end_s[by_start],
-        completion_s=end_s[by_end],
+        end_s=known_s[by_start],
+        completion_s=known_s[by_end],
         completion_duration_s=duration_s[by_end],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job whose end is known; implements `domain.history.FinishedJob`. Times in seconds."""
+
+    job: Job
+    end_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """A job that has started, and when, in seconds."""
+
+    job: Job
+    start_s: float
+
+
+class TraceHistory:
+    """What a trace tells of its jobs at one instant; implements `domain.history.History`.
+
+    Parameters
+    ----------
+    trace : its jobs; none submitted after the instant
+    at_s : seconds from the epoch
+
+    Attributes
+    ----------
+    jobs : all of them
+    active : those that wait or run at the instant, as far as was known, in the trace's order
+    """
+
+    def __init__(self, trace: Trace, at_s: float) -> None:
+        self.now_s = at_s
+        self.jobs, duration_s = trace.to_jobs()
+        known_s = trace.known_s
+        self.active = tuple(self.jobs[row] for row in np.flatnonzero(known_s > at_s).tolist())
+        self._pools = pool_histories(trace)
+        order = np.argsort(known_s, kind="stable")
+        ended = order[known_s[order] <= at_s].tolist()
+        started = np.argsort(trace.start_s, kind="stable")[: int((trace.start_s <= at_s).sum())].tolist()
+        self._started = [StartedJob(self.jobs[row], float(trace.start_s[row])) for row in started]
+        self._ended = [EndedJob(self.jobs[row], float(known_s[row]), float(duration_s[row])) for row in ended]
+
+    @property
+    def pools(self) -> Sequence[str]:
+        """Names of the pools, ascending."""
+        return list(self._pools)
+
+    def pool(self, name: str) -> PoolHistory:
+        """Events of one pool; what comes after the instant is there too, and no feature at it reads it."""
+        return self._pools[name]
+
+    def finished_since(self, count: int) -> Sequence[EndedJob]:
+        """Jobs in the order in which their ends were known, without the first `count`."""
+        return self._ended[count:]
+
+    def started_since(self, count: int) -> Sequence[StartedJob]:
+        """Starts in order of time, without the first `count`."""
+        return self._started[count:]

@@ -91,6 +91,7 @@ class CurveTable:
     epochs : (n_curves,) epochs that each run is to have in all, None where the file does not say
     notes : what a reader of results should know
     from_s, until_s : the window whose jobs they are of, seconds from the epoch; 0 where curves have no calendar
+    of_jobs : (n_curves,) positions in their trace of the jobs that they are of; empty for a file of curves
     """
 
     path: str
@@ -101,6 +102,7 @@ class CurveTable:
     notes: tuple[str, ...] = ()
     from_s: float = 0.0
     until_s: float = 0.0
+    of_jobs: tuple[int, ...] = ()
 
 
 def read_learning_curves(path: PathLike) -> CurveTable:
@@ -133,14 +135,16 @@ def curves_of_jobs(trace: Trace, curves: JobCurves) -> CurveTable:
 
     Raises TraceError for a job without a curve.
     """
-    found = []
+    found, rows = [], []
     columns = (trace.values(name) for name in ("job_id", "model", "batch_size"))
-    for job_id, model, batch_size in zip(*columns, strict=True):
+    for row, (job_id, model, batch_size) in enumerate(zip(*columns, strict=True)):
         metric = curves.of_job(job_id)[1:]
         if len(metric):
+            rows.append(row)
             found.append(LearningCurve(model or "", int(batch_size or 1), np.arange(1, len(metric) + 1), metric))
     source = trace.source
-    return CurveTable(source.path, source.sha256, source.rows, tuple(found), tuple(map(len, found)), trace.notes)
+    epochs = tuple(map(len, found))
+    return CurveTable(source.path, source.sha256, source.rows, tuple(found), epochs, trace.notes, of_jobs=tuple(rows))
 
 
 def _require_columns(frame: pl.DataFrame, place: Place) -> None:

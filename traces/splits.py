@@ -143,7 +143,7 @@ def finished_jobs(trace: Trace, from_s: float | None, until_s: float | None) -> 
     """
     window = trace.between(from_s, until_s).on_gpus
     known_s = math.inf if until_s is None else until_s
-    over = replace(window, jobs=window.jobs.filter(window.ended & (window.end_s <= known_s)))
+    over = replace(window, jobs=window.jobs.filter(window.ended & (window.known_s <= known_s)))
     if not len(over):
         raise TrainingError(f"{trace.name}: no job of the window was over when it ended; widen the window")
     begin_s = float(over.submit_s[0]) if from_s is None else from_s

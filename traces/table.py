@@ -14,6 +14,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Job, Requirements
 from jobcast.traces.check import Place, check_jobs
 from jobcast.traces.columns import COLUMNS
+from jobcast.traces.known import known_after_s
 from jobcast.traces.node_lists import node_names
 from jobcast.traces.outliers import without_outliers
 from jobcast.traces.typed import Typed, typed_columns
@@ -48,6 +49,7 @@ class Trace:
     source : where it came from
     notes : what the reader decided, e.g. that times without an offset were read as UTC
     dropped : rows that the reader left out, by reason
+    known_after_s : seconds after which the accounting showed an end, where its row names no `known_time`
     """
 
     jobs: pl.DataFrame
@@ -55,6 +57,7 @@ class Trace:
     source: Source
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    known_after_s: float = 0.0
 
     @classmethod
     def from_frame(
@@ -85,7 +88,7 @@ class Trace:
         jobs = _in_order(kept)
         if not isinstance(source, Source):
             source = Source(source or name, _content_hash(jobs), typed.frame.height)
-        trace = cls(jobs, name, source, (), {**(dropped or {}), **odd})
+        trace = cls(jobs, name, source, (), {**(dropped or {}), **odd}, known_after_s())
         return replace(trace, notes=(*notes, *typed.notes, *_open_notes(trace)))
 
     def __len__(self) -> int:
@@ -159,6 +162,15 @@ class Trace:
         return self._time_or("end_time", np.where(self.ended, self.start_s + self.duration_s, np.inf))
 
     @property
+    def known_s(self) -> Floats:
+        """From when ends were known, seconds from the epoch, infinite of jobs that had not ended, shape (n_jobs,).
+
+        `known_time`, else `known_after_s` after the end. What forecasts learn from asks this, not `end_s`: until then
+        a job runs, as far as anybody could tell.
+        """
+        return np.maximum(self._time_or("known_time", self.end_s + self.known_after_s), self.end_s)
+
+    @property
     def due_s(self) -> Floats:
         """Due dates, seconds from the epoch: `deadline`, infinite where there is none, shape (n_jobs,)."""
         return self._time_or("deadline", np.full(len(self), np.inf))
@@ -187,6 +199,21 @@ class Trace:
         last = len(self) if until_s is None else int(np.searchsorted(submit_s, until_s, side="left"))
         return replace(self, jobs=self.jobs.slice(first, max(0, last - first)))
 
+    def as_of(self, at_s: float) -> "Trace":
+        """What was known at an instant: jobs submitted by then, whose starts and ends after it have not come yet."""
+        seen = self.between(None, float(np.nextafter(at_s, np.inf)))
+        began, known = pl.Series(seen.start_s <= at_s), seen.ends_known(at_s)
+        if "start_time" not in known.jobs.columns:
+            return known
+        starts = pl.when(began).then(pl.col("start_time").fill_null(pl.col("submit_time"))).alias("start_time")
+        return replace(known, jobs=known.jobs.with_columns(starts))
+
+    def ends_known(self, at_s: float) -> "Trace":
+        """The trace without the ends that were not known at an instant: their jobs have not ended."""
+        runs = pl.Series(self.known_s > at_s)
+        told = [name for name in ("duration", "end_time", "known_time") if name in self.jobs.columns]
+        return replace(self, jobs=self.jobs.with_columns(pl.when(~runs).then(name).alias(name) for name in told))
+
     def without(self, rows: Bools, reason: str) -> "Trace":
         """The trace without the jobs of some rows, (n_jobs,), which are counted under a reason."""
         count = int(rows.sum())
@@ -194,6 +221,10 @@ class Trace:
             return self
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + count}
         return replace(self, jobs=self.jobs.filter(~rows), dropped=dropped)
+
+    def of_pools(self, pools: Iterable[str]) -> "Trace":
+        """The jobs of some pools."""
+        return replace(self, jobs=self.jobs.filter(pl.col("pool").is_in(list(pools))))
 
     @property
     def on_gpus(self) -> "Trace":
@@ -282,6 +313,8 @@ def _open_notes(trace: Trace) -> tuple[str, ...]:
             f"duration: empty in {count:,} of {len(trace):,} jobs, which had not ended ({which}): they count as "
             "arrivals, replays leave them out"
         )
+    if trace.known_after_s:
+        notes.append(f"known_after_s: an end counts from {trace.known_after_s:g} s later on; until then the job runs")
     if count := int(plain.sum()):
         notes.append(f"gpus: 0 in {count:,} of {len(trace):,} jobs: forecasts and replays leave them out")
     return tuple(notes)

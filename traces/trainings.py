@@ -67,7 +67,7 @@ def trainings_of(trace: Trace, tables: TrainingTables) -> Trainings:
 
 def _bound_s(trace: Trace) -> list[float | None]:
     """(n_jobs,) seconds that regimes are to last on all GPUs of a job; None where the trace binds nothing."""
-    binds = trace.bound & (trace.duration_gpus == trace.gpus)
+    binds = trace.bound & trace.ended & (trace.duration_gpus == trace.gpus)
     return [run_s if bound else None for run_s, bound in zip(trace.duration_s.tolist(), binds.tolist(), strict=True)]
 
 

@@ -12,8 +12,9 @@ short jobs' outcomes come first, and would narrow intervals whose misses are not
 Arrivals to come: blocks of past ones, so that bursts, widths, models and sizes stay together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,11 +49,18 @@ class IntervalTracker:
     ----------
     levels : shares of jobs that intervals are to hold
     step : how far an outcome moves the level of an end; 0 for the bare quantiles of the futures
+    tails : what others came to, where it goes on from; see `tails`
     """
 
-    def __init__(self, levels: Sequence[float] = LEVELS, step: float = STEP) -> None:
+    def __init__(
+        self,
+        levels: Sequence[float] = LEVELS,
+        step: float = STEP,
+        tails: Mapping[float, Sequence[float]] | None = None,
+    ) -> None:
         self.levels, self.step = tuple(levels), step
-        self._tails = {level: [(1.0 - level) / 2.0] * 2 for level in levels}
+        begin = tails or {}
+        self._tails = {level: list(begin.get(level, [(1.0 - level) / 2.0] * 2)) for level in levels}
 
     @property
     def tails(self) -> dict[float, tuple[float, float]]:
@@ -70,6 +78,24 @@ class IntervalTracker:
             aim, tails = (1.0 - one.level) / 2.0, self._tails[one.level]
             tails[0] = min(tails[0] + self.step * (aim - (actual_s < one.low_s)), aim)
             tails[1] = min(tails[1] + self.step * (aim - (actual_s > one.high_s)), aim)
+
+    def track(self, submit_s: Floats, actual_s: Floats, futures_s: Sequence[Floats]) -> list[tuple[Interval, ...]]:
+        """Intervals of jobs in order of submission, each from outcomes that had come by then.
+
+        Parameters
+        ----------
+        submit_s, actual_s : (n_jobs,) seconds; when each was submitted, and how long it took from then
+        futures_s : (n_jobs,) of (n_futures,) what was drawn of that
+        """
+        waiting: list[tuple[float, int]] = []
+        made: list[tuple[Interval, ...]] = []
+        for number, at_s in enumerate(submit_s.tolist()):
+            while waiting and waiting[0][0] <= at_s:
+                _, one = heappop(waiting)
+                self.observe(made[one], float(actual_s[one]))
+            made.append(self.intervals(futures_s[number]))
+            heappush(waiting, (at_s + float(actual_s[number]), number))
+        return made
 
     def _bounds(self, logs: Floats, level: float) -> tuple[float, float]:
         low, high = self._tails[level]
@@ -194,6 +220,17 @@ class SizeForecaster:
         self.shift_ = _shift(logs, self.recency_, self.recent_share_)
         return self
 
+    def told(self) -> dict[str, float]:
+        """What it has chosen, as JSON can hold it."""
+        return {"recency": self.recency_, "recent_share": self.recent_share_, "shift": self.shift_}
+
+    @classmethod
+    def read(cls, told: Mapping[str, float]) -> "SizeForecaster":
+        """From what `told` gave."""
+        made = cls()
+        made.recency_, made.recent_share_, made.shift_ = told["recency"], told["recent_share"], told["shift"]
+        return made
+
     def sample(self, size_s: Floats, ended: NDArray[np.bool_], width: Ints) -> SizeSample:
         """What is known at an instant of jobs in order of submission, arrays (n,); see `SizeSample`."""
         weight = _weights(len(size_s), self.recency_, self.recent_share_)
@@ -246,26 +283,30 @@ class SizeDraws:
         return np.where(inside & (drawn > done_s), drawn, beyond)
 
     def _survival(self, width: int) -> Floats:
-        """Share of jobs that are larger than the sizes before the i-th, (n + 1,); the last one is larger than all seen.
-
-        The estimate of Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
-        """
+        """See `survival`; of jobs of a width and of all."""
         if width not in self._known:
-            sample = self._sample
-            weight = _pooled(self._weight, sample.width == width)
-            at_risk = np.cumsum(weight[::-1])[::-1]
-            hazard = np.where(sample.ended, weight / at_risk, 0.0)
-            self._known[width] = np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
+            weight = pooled(self._weight, self._sample.width == width)
+            self._known[width] = survival(weight, self._sample.ended)
         return self._known[width]
 
 
-def _pooled(weight: Floats, alike: NDArray[np.bool_]) -> Floats:
-    """Weights of jobs of one width and of all, in proportion to how many of that width there are."""
+def survival(weight: Floats, ended: NDArray[np.bool_]) -> Floats:
+    """Share of jobs that are larger than the sizes before the i-th, (n + 1,), from (n,) by ascending size.
+
+    Kaplan and Meier (1958) with weights: a job that has not ended counts as long as it may be.
+    """
+    at_risk = np.cumsum(weight[::-1])[::-1]
+    hazard = np.where(ended, weight / at_risk, 0.0)
+    return np.concatenate([[1.0], np.cumprod(1.0 - np.minimum(hazard, 1.0))])
+
+
+def pooled(weight: Floats, alike: NDArray[np.bool_]) -> Floats:
+    """Weights of alike jobs and of all, in proportion to how many alike ones there are."""
     count = int(alike.sum())
-    pooled: Floats = weight * (PRIOR_JOBS / (count + PRIOR_JOBS)) / weight.sum()
+    mixed: Floats = weight * (PRIOR_JOBS / (count + PRIOR_JOBS)) / weight.sum()
     if count:
-        pooled = pooled + np.where(alike, weight, 0.0) * (count / (count + PRIOR_JOBS)) / weight[alike].sum()
-    return pooled
+        mixed = mixed + np.where(alike, weight, 0.0) * (count / (count + PRIOR_JOBS)) / weight[alike].sum()
+    return mixed
 
 
 def _weights(count: int, recency: float, share: float) -> Floats:
@@ -280,8 +321,8 @@ def _score(logs: Floats, width: Ints, recency: float, share: float) -> float:
     """Mean log density of the last jobs, each by a mixture of normals around those before it."""
     total, scored = 0.0, 0
     for i in range(max(2, len(logs) - SCORED), len(logs)):
-        pooled = _pooled(_weights(i, recency, share), width[:i] == width[i])
-        density = pooled @ np.exp(-0.5 * ((logs[i] - logs[:i]) / SPREAD) ** 2) / SPREAD
+        weight = pooled(_weights(i, recency, share), width[:i] == width[i])
+        density = weight @ np.exp(-0.5 * ((logs[i] - logs[:i]) / SPREAD) ** 2) / SPREAD
         total += float(np.log(density + 1e-6))
         scored += 1
     return total / scored if scored else 0.0

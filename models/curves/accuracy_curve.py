@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import TraceError, TrainingError
+from jobcast.domain.questions import Question
 from jobcast.models.curves.finished import bounds, limits, prefix_directions
 from jobcast.models.curves.fitting import Stretches, fit_stretches
 from jobcast.models.curves.forecast import CurveForecast
@@ -24,7 +25,6 @@ class AccuracyCurve:
 
     Parameters
     ----------
-    seed : kept for the registry; nothing here is drawn at random
     prior : of the families' parameters, instead of the one learnt from curves; see `CurvePrior`
 
     Attributes
@@ -36,10 +36,12 @@ class AccuracyCurve:
     """
 
     name: ClassVar[str] = "accuracy-curve"
+    answers: ClassVar[Question] = Question.ACCURACIES
     algorithm: ClassVar[str] = "families"
+    algorithms: ClassVar[Sequence[str]] = ("combination", "bayes")
 
-    def __init__(self, seed: int = 0, prior: CurvePrior | None = None) -> None:
-        self.seed, self.prior = seed, prior
+    def __init__(self, prior: CurvePrior | None = None) -> None:
+        self.prior = prior
 
     def fit(self, curves: Sequence[LearningCurve], from_s: float = 0.0, until_s: float = 0.0) -> Self:
         """Learn from whole curves of one or more applications.
@@ -64,9 +66,9 @@ class AccuracyCurve:
         return self
 
     @classmethod
-    def from_numbers(cls, numbers: CurveNumbers | None = None, seed: int = 0) -> Self:
+    def from_numbers(cls, numbers: CurveNumbers | None = None) -> Self:
         """A model that was not fitted: of given numbers, or of what is assumed before any curve is seen."""
-        model = cls(seed)
+        model = cls()
         model.numbers_ = CurveNumbers.default() if numbers is None else numbers
         model.apps_, model.curves_ = tuple(sorted(model.numbers_.apps)), 0
         model.trained_from_s_ = model.trained_until_s_ = 0.0
@@ -162,7 +164,6 @@ class AccuracyCurve:
     def save(self, folder: Path) -> None:
         """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
         told: dict[str, Any] = {
-            "seed": self.seed,
             "prior": None if self.prior is None else self.prior.told(),
             "numbers": self.numbers_.told(),
             "apps": list(self.apps_),
@@ -176,7 +177,7 @@ class AccuracyCurve:
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder holds no such model."""
         told: Mapping[str, Any] = read_metadata(folder, cls.name)
-        model = cls(told["seed"], None if told["prior"] is None else CurvePrior.read(told["prior"]))
+        model = cls(None if told["prior"] is None else CurvePrior.read(told["prior"]))
         model.numbers_ = CurveNumbers.read(told["numbers"])
         model.apps_, model.curves_ = tuple(told["apps"]), told["curves"]
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]

@@ -1,6 +1,6 @@
 """EpochTime: seconds an epoch on any (GPU type, number of GPUs, batch size), from at most three points a type."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -10,6 +10,7 @@ import polars as pl
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError, TraceError, TrainingError
+from jobcast.domain.questions import Question
 from jobcast.models.epoch_time.fitting import (
     NORMAL_90,
     Fit,
@@ -43,7 +44,6 @@ class EpochTime:
 
     Parameters
     ----------
-    seed : kept for the registry; nothing here is drawn at random
     residual : what steps do beside the model
 
     Attributes
@@ -58,10 +58,12 @@ class EpochTime:
     """
 
     name: ClassVar[str] = "epoch-time"
+    answers: ClassVar[Question] = Question.EPOCH_TIMES
     algorithm: ClassVar[str] = "steps"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
-    def __init__(self, seed: int = 0, residual: Residual | None = None) -> None:
-        self.seed, self.residual = seed, residual or Residual()
+    def __init__(self, residual: Residual | None = None) -> None:
+        self.residual = residual or Residual()
 
     def fit(self, table: ProfileTable, tick: Tick = lambda done, total: None) -> Self:
         """Learn from the profiles of several applications. Raises TrainingError where there are fewer than two."""
@@ -98,7 +100,7 @@ class EpochTime:
         if model not in self.models_:
             return self
         rest = profile_table(self.trained_.filter(pl.col("model") != model), f"{self.name} without {model}")
-        return EpochTime(self.seed, self.residual).fit(rest)
+        return EpochTime(self.residual).fit(rest)
 
     def fit_job(self, job: ProfiledJob, gpu_types: tuple[str, ...] | None = None, spread: str | None = None) -> Fit:
         """The shape behind a job's points; `spread` of its batch sizes where that is known, see `jobs.SPREADS`.
@@ -142,7 +144,6 @@ class EpochTime:
     def save(self, folder: Path) -> None:
         """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
         told: dict[str, Any] = {
-            "seed": self.seed,
             "residual": asdict(self.residual),
             "prior": self.prior_.told(),
             "counts": self.counts_,
@@ -159,7 +160,7 @@ class EpochTime:
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote; RegistryError when the folder holds no such model."""
         told: Mapping[str, Any] = read_metadata(folder, cls.name)
-        model = cls(told["seed"], Residual(**told["residual"]))
+        model = cls(Residual(**told["residual"]))
         model.prior_, model.counts_ = StepPrior.read(told["prior"]), dict(told["counts"])
         model.plan_, model.widening_, model.validation_ = told["plan"], told["widening"], dict(told["validation"])
         model.trained_ = pl.DataFrame(told["trained"], schema=PROFILE_SCHEMA, orient="row")

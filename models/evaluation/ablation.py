@@ -14,21 +14,16 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.features.corpus import STEP_S, Corpus, Mask
 from jobcast.features.feature_sets import PAPER_SETS, TABLE_9, feature_sets
 from jobcast.models import scores
+from jobcast.models.algorithms import PAPER, fit_classifier
 from jobcast.models.evaluation.intervals import DRAWS, DayDraws, duration_groups
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 
-TREES = 100
-"""XGBClassifier's default; its others (depth 6, learning rate 0.3, ...) are those of the library itself."""
 EVEN_ODDS = 0.5
-THREADS = 2
 PAPER_RECIPE = "paper_recipe"
 
 
 class PaperRecipe:
-    """A booster a horizon, classes weighted to balance, jobs expected from a probability of one half on.
-
-    SIA, section 5.4.1 and footnote 3: "default hyperparameters for XGBoost v1.4.1 for skewed datasets". A leaf's
-    probabilities are of the weighted classes and so too high; its PR-AUC does not mind, its ECE does.
+    """The classifiers of `algorithms.PAPER`, jobs expected from a probability of one half on.
 
     Parameters
     ----------
@@ -36,7 +31,7 @@ class PaperRecipe:
 
     Attributes
     ----------
-    boosters_ : (H,) trained boosters; None where training held one class, whose share is `base_rates_`
+    classifiers_ : (H,) trained on all rows
     """
 
     def __init__(self, columns: Sequence[str] = TABLE_9, seed: int = 0) -> None:
@@ -48,36 +43,13 @@ class PaperRecipe:
         self.picked_ = [corpus.feature_names.index(name) for name in self.columns if name in corpus.feature_names]
         rows = [corpus.purged(until_s, horizon) for horizon in range(len(corpus.horizons_min))]
         pairs = [corpus.horizon_matrix(horizon, mask) for horizon, mask in enumerate(rows)]
-        self.base_rates_ = [float(arrives.mean()) if len(arrives) else 0.0 for _, arrives in pairs]
-        self.boosters_ = [self._booster(X[:, self.picked_], arrives) for X, arrives in pairs]
+        self.classifiers_ = [fit_classifier(PAPER, X[:, self.picked_], arrives, self.seed) for X, arrives in pairs]
         return self
-
-    def _booster(self, X: NDArray[Any], arrives: NDArray[np.bool_]) -> Any:
-        import xgboost
-
-        came = int(arrives.sum())
-        if came in (0, len(arrives)):
-            return None
-        settings = {
-            "objective": "binary:logistic",
-            "scale_pos_weight": (len(arrives) - came) / came,
-            "seed": self.seed,
-            "nthread": THREADS,
-            "verbosity": 0,
-        }
-        data = xgboost.DMatrix(X, label=arrives.astype(np.float32), nthread=THREADS)
-        return xgboost.train(settings, data, num_boost_round=TREES)
 
     def predict_proba(self, X: NDArray[Any]) -> Floats:
         """Weighted probability of arrivals, shape (n_rows, H), from rows (n_rows, H, F)."""
-        picked = np.ascontiguousarray(X[:, :, self.picked_], np.float32)
-        return np.stack([self._one(picked[:, h], h) for h in range(picked.shape[1])], axis=1)
-
-    def _one(self, X: NDArray[np.float32], horizon: int) -> Floats:
-        booster = self.boosters_[horizon]
-        if booster is None:
-            return np.full(len(X), self.base_rates_[horizon])
-        return np.asarray(booster.inplace_predict(np.ascontiguousarray(X)), np.float64)
+        each = enumerate(self.classifiers_)
+        return np.stack([one.predict_proba(X[:, h, self.picked_]) for h, one in each], axis=1)
 
 
 Progress = Callable[[int, int], object]
@@ -161,7 +133,7 @@ def _twin(
     if columns is None:
         recipe = PaperRecipe(seed=model.seed).fit(known, until_s)
         return recipe.predict_proba(scored.X), np.full(len(known.horizons_min), EVEN_ODDS)
-    twin = WillJobsArrive(model.algorithm, model.miss_share, model.seed, model.settings, columns=columns)
+    twin = type(model)(model.algorithm, model.miss_share, model.seed, model.settings, columns=columns)
     twin.fit(known, until_s)
     return twin.predict_proba(scored.X), twin.thresholds_f1_
 

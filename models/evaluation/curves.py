@@ -65,8 +65,7 @@ def curve_errors(model: CurveModel, curves: Sequence[LearningCurve], prefix: flo
     """What `score_curves` averages: (n,) errors, (n,) lists of later epochs covered and of widths, by family too."""
     if not 0 < prefix < 1:
         raise TrainingError(f"--prefix {prefix}: not between 0 and 1; give the share of the epochs that is seen")
-    picked = [(curve, _rows_seen(curve, prefix)) for curve in curves]
-    picked = [(curve, seen) for curve, seen in picked if seen < len(curve.metric) and np.ptp(curve.metric) > 0]
+    picked = [(curve, _rows_seen(curve, prefix)) for curve in curves if is_scored(curve, prefix)]
     if not picked:
         raise TrainingError("no curve varies and goes on after the share that is seen; give longer curves")
     whole = [curve for curve, _ in picked]
@@ -83,6 +82,11 @@ def curve_errors(model: CurveModel, curves: Sequence[LearningCurve], prefix: flo
         "width": width,
         "families": families,
     }
+
+
+def is_scored(curve: LearningCurve, prefix: float) -> bool:
+    """Whether a curve varies and goes on after the share that is seen."""
+    return _rows_seen(curve, prefix) < len(curve.metric) and bool(np.ptp(curve.metric) > 0)
 
 
 def _rows_seen(curve: LearningCurve, prefix: float) -> int:

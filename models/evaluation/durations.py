@@ -1,14 +1,11 @@
 """How good JobDuration is on a later window.
 
-Rules of duration bins to beat: what one would forecast without learning anything.
-
 Confidence intervals of the figures of duration bins, from sums by day.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,53 +13,13 @@ from numpy.typing import NDArray
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
-from jobcast.features.durations import duration_columns, edges_s
 from jobcast.models import scores
-from jobcast.models.duration_booster import last_n, shares, tag_pool_width
+from jobcast.models.duration_booster import DURATION_RULES, shares
 from jobcast.models.duration_data import bins_of
 from jobcast.models.evaluation.intervals import DRAWS, Interval, day_block_intervals, days_of, sums_by_day
 from jobcast.models.job_duration import PRIOR_WEIGHT, JobDuration
 from jobcast.models.scores import ECE_BINS
 from jobcast.traces.table import Trace
-
-LIKE_WIDTH = 20
-"""Finished jobs of the same pool and width that a rule counts."""
-Votes: TypeAlias = Callable[[Floats, Sequence[float]], Floats]
-
-
-def majority(rows: Floats, horizons_min: Sequence[float]) -> Floats:
-    """No votes: the training data's shares decide."""
-    return np.zeros((len(rows), len(horizons_min) + 1))
-
-
-def last_finished(rows: Floats, horizons_min: Sequence[float]) -> Floats:
-    """The last finished job of the same pool and width, else of the pool."""
-    columns, log_edges = duration_columns(horizons_min), [math.log(edge) for edge in edges_s(horizons_min)]
-    like, pool = (rows[:, columns.index(f"{group} log last s")] for group in ("pool_width", "pool"))
-    log_s = np.where(np.isnan(like), pool, like)
-    votes = np.zeros((len(rows), len(horizons_min) + 1))
-    known = np.flatnonzero(~np.isnan(log_s))
-    votes[known, np.searchsorted(log_edges, log_s[known], side="left")] = 1.0
-    return votes
-
-
-def last_20_pool_width(rows: Floats, horizons_min: Sequence[float]) -> Floats:
-    """The last 20 finished jobs of the same pool and width, else of the pool."""
-    return last_n(rows, len(horizons_min) + 1, LIKE_WIDTH)
-
-
-def paper(rows: Floats, horizons_min: Sequence[float]) -> Floats:
-    """The rule of SIA, section 5.4.2."""
-    return tag_pool_width(rows, len(horizons_min) + 1)
-
-
-DURATION_RULES: Mapping[str, Votes] = {
-    "majority": majority,
-    "last_finished": last_finished,
-    "last_20_pool_width": last_20_pool_width,
-    "tag_pool_width": paper,
-}
-"""Name -> rule: the votes by bin, (n_jobs, B), of (rows, inner edges of the bins in minutes)."""
 
 
 def baseline_figures(
@@ -171,7 +128,8 @@ def evaluate_durations(
 
     Returns
     -------
-    The figures of `scores.bin_scores` for the likeliest bin; `unknown`, how many jobs had not ended; `baselines`;
+    The figures of `scores.bin_scores` for the likeliest bin; `unknown`, how many jobs had not ended;
+    `new_pools_share`, share of the jobs whose pools it has not learnt from: 1 on another cluster; `baselines`;
     `choose`, figures of the bin that schedulers are told; `confident_half`, accuracy of the surer half of the
     forecasts; `by_pool`, `by_width`; `intervals`, 95 % ones by drawing days.
 
@@ -187,6 +145,7 @@ def evaluate_durations(
     return {
         **scores.bin_scores(truth, forecast, probability, labels),
         "unknown": scored.unknown,
+        "new_pools_share": scores.mean(~np.isin(scored.pool.astype(str), model.pools_)),
         "baselines": baseline_figures(scored.rows, truth, model.prior_, model.horizons_min),
         "choose": {"under_cost": model.under_cost, **_told(truth, chosen)},
         "over_predicted": scores.mean(forecast > truth),
@@ -206,7 +165,7 @@ def scored_jobs(
     submitted = trace.submit_s >= from_s
     if pools is not None:
         submitted &= np.isin(pool, list(pools))
-    scored = submitted & (trace.end_s <= until_s)
+    scored = submitted & (trace.known_s <= until_s)
     if not scored.any():
         raise TrainingError(f"{trace.name}: no job of the window ended in it; widen --from and --until")
     return Scored(

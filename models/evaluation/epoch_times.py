@@ -74,7 +74,7 @@ def score_epoch_times(
     Raises TrainingError where nothing is left out.
     """
     twins = {model: twin_of(model) for model in dict.fromkeys(job.model for job in jobs)}
-    found = _planned(jobs, twins, points, plan, spread)
+    found = planned(jobs, twins, points, plan, spread)
     if not found:
         raise TrainingError(f"all configurations are among the {points} points of each job; profile more of them")
     rng = np.random.default_rng(seed)
@@ -131,10 +131,14 @@ def _scaled(known: ProfiledJob, asked: Places) -> Floats:
     return seconds
 
 
-def _planned(
-    jobs: Sequence[ProfiledJob], twins: Mapping[str, EpochTime], points: int, plan: str | None, spread: str | None
+def planned(
+    jobs: Sequence[ProfiledJob],
+    twins: Mapping[str, EpochTime],
+    points: int = MOST_POINTS,
+    plan: str | None = None,
+    spread: str | None = None,
 ) -> list[Scored]:
-    """Jobs of which more was measured than the plan's points."""
+    """Jobs of which more was measured than the plan's points; see `score_epoch_times`, `twins` by application."""
     found = []
     for job in jobs:
         model = twins[job.model]

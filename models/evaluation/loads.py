@@ -65,6 +65,7 @@ def evaluate_loads(
     *,
     arrivals: WillJobsArrive | None = None,
     chosen_max: ChosenMax | None = None,
+    rules: Mapping[str, baselines.LoadRule] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -77,14 +78,15 @@ def evaluate_loads(
         past `until_s` are scored
     step_s : grid
     arrivals : a model of arrivals with the same horizons: adds `total`
-    chosen_max : one more rule to beat
+    chosen_max, rules : more rules to beat
     draws, seed : of the intervals by day blocks; 0 draws leaves them out
 
     Returns
     -------
-    `horizons`: horizon -> figures. With `arrivals`, `total`: {`horizons`}, the figures of TotalNewLoad = gate x
-    estimate (SIA, section 5.4.1), each with `base_rate`, the share of windows with load, and `reserved`, the same of
-    gate x what a scheduler reserves.
+    `horizons`: horizon -> figures, among them `lent`, those of what a scheduler reserves (`NewLoad.lend_rows`), of all
+    windows and, with `arrivals`, `gated`: of those where it reserves at all. With `arrivals`, `total`: {`horizons`},
+    the figures of TotalNewLoad = gate x estimate (SIA, section 5.4.1), each with `base_rate`, the share of windows
+    with load, and `reserved`, the same of gate x what a scheduler reserves.
 
     Raises
     ------
@@ -100,10 +102,14 @@ def evaluate_loads(
     what = f"estimates of {len(histories):,} pools at {len(ticks_s):,} instants"
     numbers = 2 * len(model.columns) + 4 * len(histories)  # rows of a pool at a time; loads and estimates of all
     need_memory(8 * len(ticks_s) * len(model.horizons_min_) * numbers, what, REMEDY)
-    estimates = {pool: model.predict(history, ticks_s) for pool, history in histories.items()}
-    rules: dict[str, baselines.LoadRule] = dict(baselines.LOAD_RULES)
+    estimates, lent = {}, {}
+    for pool, history in histories.items():
+        rows = model.rows(history, ticks_s)
+        estimates[pool], lent[pool] = model.predict_rows(rows), model.lend_rows(rows)
+    gates = {} if arrivals is None else _gates(model, arrivals, histories, ticks_s)
+    beside = dict(baselines.LOAD_RULES) | dict(rules or {})
     if chosen_max is not None:
-        rules[MAX_OF_N] = chosen_max
+        beside[MAX_OF_N] = chosen_max
     blocks = {}
     for horizon, horizon_min in enumerate(model.horizons_min_):
         horizon_s = MINUTE_S * horizon_min
@@ -111,10 +117,12 @@ def evaluate_loads(
         said = {pool: of[: len(at_s), horizon] for pool, of in estimates.items()}
         block = _load_block(loads, said)
         block["stated_coverage"] = model.coverages_[horizon]
+        of_horizon = ({pool: of[: len(at_s), horizon] for pool, of in told.items()} for told in (lent, gates))
+        block["lent"] = _lent_block(loads, *of_horizon)
         block["intervals"] = _intervals(loads, said, at_s, draws, seed)
         block["baselines"] = {
             name: _load_block(loads, {pool: rule(history, at_s, horizon_s) for pool, history in histories.items()})
-            for name, rule in rules.items()
+            for name, rule in beside.items()
         }
         for told in block["baselines"].values():
             del told["by_pool"]
@@ -123,7 +131,7 @@ def evaluate_loads(
         blocks[horizon_label(horizon_min)] = block
     result: dict[str, Any] = {"horizons": checked(blocks)}
     if arrivals is not None:
-        result["total"] = {"horizons": _totals(model, arrivals, histories, ticks_s, until_s)}
+        result["total"] = {"horizons": _totals(model, histories, ticks_s, until_s, estimates, lent, gates)}
     return result
 
 
@@ -135,34 +143,54 @@ def _came(
     return at_s, {pool: load_within(history, at_s, [horizon_s])[:, 0] for pool, history in histories.items()}
 
 
-def _totals(
-    model: NewLoad,
-    arrivals: WillJobsArrive,
-    histories: Mapping[str, PoolHistory],
-    ticks_s: Floats,
-    until_s: float,
-) -> dict[str, Any]:
-    """Figures of gate x estimate and of gate x what is reserved, by horizon."""
+def _gates(
+    model: NewLoad, arrivals: WillJobsArrive, histories: Mapping[str, PoolHistory], ticks_s: Floats
+) -> dict[str, Floats]:
+    """By pool, (T, H), whether jobs are forecast to arrive, as a scheduler is told."""
     if tuple(arrivals.horizons_min_) != tuple(model.horizons_min_):
         have, wanted = (", ".join(map(horizon_label, one.horizons_min_)) for one in (arrivals, model))
         raise RegistryError(f"{arrivals.name} forecasts {have}, {model.name} {wanted}; train them with the same")
     horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
-    total, reserved = {}, {}
-    for pool, history in histories.items():
-        gate = arrivals.predict(arrival_features(history, ticks_s, horizons_s), gate=True)
-        rows = model.rows(history, ticks_s)
-        total[pool] = total_new_load(gate, model.predict_rows(rows))
-        reserved[pool] = total_new_load(gate, model.lend_rows(rows))
+    return {
+        pool: arrivals.predict(arrival_features(history, ticks_s, horizons_s), gate=True)
+        for pool, history in histories.items()
+    }
+
+
+def _lent_block(loads: ByPool, lent: ByPool, gates: ByPool) -> dict[str, Any]:
+    """Figures of what a scheduler reserves, its idle GPUs beyond which it lends; `gated`: where it reserves at all."""
+    block = _load_block(loads, lent)
+    del block["by_pool"]
+    if gates:
+        gate = _pooled(gates).astype(np.bool_)
+        block["gated"] = {"n": int(gate.sum()), **scores.coverage(_pooled(loads)[gate], _pooled(lent)[gate])}
+    return block
+
+
+def _totals(
+    model: NewLoad,
+    histories: Mapping[str, PoolHistory],
+    ticks_s: Floats,
+    until_s: float,
+    estimates: ByPool,
+    lent: ByPool,
+    gates: ByPool,
+) -> dict[str, Any]:
+    """Figures of gate x estimate and of gate x what is reserved, by horizon."""
+    horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
+    total, reserved = (
+        {pool: total_new_load(gate, of[pool]) for pool, gate in gates.items()} for of in (estimates, lent)
+    )
     blocks = {}
     for horizon, horizon_min in enumerate(model.horizons_min_):
         at_s, loads = _came(histories, ticks_s, horizons_s[horizon], until_s)
-        block, lent = (
+        block, kept = (
             _load_block(loads, {pool: of[: len(at_s), horizon] for pool, of in said.items()})
             for said in (total, reserved)
         )
-        del lent["by_pool"]
+        del kept["by_pool"]
         base_rate = scores.mean(_pooled(loads) > 0)
-        blocks[horizon_label(horizon_min)] = {**block, "base_rate": base_rate, "reserved": lent}
+        blocks[horizon_label(horizon_min)] = {**block, "base_rate": base_rate, "reserved": kept}
     return blocks
 
 

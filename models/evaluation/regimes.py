@@ -141,6 +141,27 @@ def _point(
     )
 
 
+def crps(values: Floats, weights: Floats, truth: float) -> float:
+    """Continuous ranked probability score of a discrete distribution, in the unit of its values; 0 = sure and right.
+
+    E|X - y| - E|X - X'| / 2. Gneiting & Raftery, Strictly proper scoring rules (2007), equation 21. Of a single point
+    it is the absolute error, so that rules without a distribution can stand beside.
+
+    Parameters
+    ----------
+    values, weights : (n,); weights add up to 1
+
+    Examples
+    --------
+    >>> crps(np.array([3.0]), np.ones(1), 5.0)
+    2.0
+    >>> crps(np.array([4.0, 6.0]), np.array([0.5, 0.5]), 5.0)
+    0.5
+    """
+    apart = np.abs(values[:, None] - values)
+    return float(weights @ np.abs(values - truth) - weights @ apart @ weights / 2)
+
+
 def _differences(forecast: Sequence[Regime], truth: Sequence[Regime]) -> Floats:
     sides = np.zeros((2, max(len(forecast), len(truth))))
     sides[0, : len(forecast)] = [regime.epochs for regime in forecast]

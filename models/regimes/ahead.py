@@ -117,31 +117,46 @@ def mean_regimes(training: Training, progress: Progress, prior: Prior, ahead: Se
     return tuple(Regime(size, max(0.0, lasts)) for size, lasts in zip(sizes, epochs, strict=True))
 
 
-def time_nodes(training: Training, progress: Progress, prior: Prior, ahead: Sequence[int]) -> tuple[Floats, Floats]:
-    """Seconds that are left and their weights, (NODES + 1,): a lattice rule over trajectories, no draw.
+def epoch_nodes(training: Training, progress: Progress, prior: Prior, ahead: Sequence[int]) -> tuple[Floats, Floats]:
+    """Epochs that are left of each regime and their weights: a lattice rule over trajectories, no draw.
 
     The first node is that the running regime goes on to the end. Shares are taken as logit-normal here, with the
     mean odds and the spread of their Beta distributions.
+
+    Returns
+    -------
+    epochs : (1 + len(ahead), NODES + 1) of the running regime and those ahead; one node where nothing can follow
+    weights : (NODES + 1,)
     """
     rest, now = epochs_left(training, progress), progress.regimes[-1]
-    second = training.epoch_s[now.batch_size]
     if not ahead or rest <= 0:
-        return np.array([rest * second]), np.ones(1)
+        return np.array([[rest], *([0.0] for _ in ahead)]), np.ones(1)
     order, begun = len(progress.regimes) - 1, rest + now.epochs
     follows, _ = running(prior, order, begun, now.epochs)
     lasts = _running_nodes(prior.piece(order), begun, now.epochs)
-    seconds, left = (lasts - now.epochs) * second, begun - lasts
-    for place, size in enumerate(ahead, start=1):
+    epochs, left = np.zeros((1 + len(ahead), NODES + 1)), begun - lasts
+    epochs[0] = np.concatenate([[rest], lasts - now.epochs])
+    for place in range(1, len(ahead) + 1):
         if place < len(ahead):
             piece = _nodes(prior.piece(order + place), left, NORMALS[place])
             lasts = np.where(UNIFORMS[place] < prior.follows(order + place), piece, left)
         else:
             lasts = left
-        seconds = seconds + lasts * training.epoch_s[size]
+        epochs[place, 1:] = lasts
         left = left - lasts
     weights = np.full(NODES + 1, follows / NODES)
     weights[0] = 1 - follows
-    return np.concatenate([[rest * second], seconds]), weights
+    return epochs, weights
+
+
+def time_nodes(training: Training, progress: Progress, prior: Prior, ahead: Sequence[int]) -> tuple[Floats, Floats]:
+    """Seconds that are left and their weights, (NODES + 1,); see `epoch_nodes`."""
+    epochs, weights = epoch_nodes(training, progress, prior, ahead)
+    sizes = (progress.batch_size, *ahead)
+    seconds = epochs[0] * training.epoch_s[sizes[0]]
+    for row, size in zip(epochs[1:], sizes[1:], strict=True):
+        seconds = seconds + row * training.epoch_s[size]
+    return seconds, weights
 
 
 def _running_nodes(piece: Piece, begun: float, done: float) -> Floats:

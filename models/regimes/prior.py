@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
+from jobcast.domain.questions import Question
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.metadata import read_metadata, write_metadata
 from jobcast.models.regimes.ahead import (
@@ -16,6 +17,7 @@ from jobcast.models.regimes.ahead import (
     OPEN,
     Prior,
     calibrated,
+    epoch_nodes,
     mean_regimes,
     shortest,
     stated,
@@ -40,6 +42,16 @@ class RunTime:
     high_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class RegimeAhead:
+    """A regime of which something is left: its epochs from now on, the mean, and an interval that holds the truth."""
+
+    batch_size: int
+    epochs: float
+    low: float
+    high: float
+
+
 class RegimePrior:
     """How many regimes jobs like this one ran through, and how long those were; updated while the job runs.
 
@@ -59,7 +71,9 @@ class RegimePrior:
     """
 
     name: ClassVar[str] = "regime"
+    answers: ClassVar[Question] = Question.REGIMES
     algorithm: ClassVar[str] = "hierarchical"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
     def __init__(
         self,
@@ -123,6 +137,23 @@ class RegimePrior:
         mean = training.run_time_s(mean_regimes(training, progress, prior, ahead))
         low, high = shortest(*time_nodes(training, progress, prior, ahead), stated(level, self.levels_))
         return RunTime(mean, min(low, mean), max(high, mean))
+
+    def regimes_ahead(self, job: Job, progress: Progress, level: float = LEVEL) -> tuple[RegimeAhead, ...]:
+        """What is left of a job by regime, the running one first; regimes that are hardly expected are left out.
+
+        Parameters
+        ----------
+        job, progress, level : as of `remaining_time`; each interval is of one regime by itself
+        """
+        training = training_of(job)
+        prior, ahead = self._prior(training), self._ahead(training, progress)
+        means = mean_regimes(training, progress, prior, ahead)
+        epochs, weights = epoch_nodes(training, progress, prior, ahead)
+        told = []
+        for mean, nodes in zip(means, epochs, strict=False):
+            low, high = shortest(nodes, weights, stated(level, self.levels_))
+            told.append(RegimeAhead(mean.batch_size, mean.epochs, min(low, mean.epochs), max(high, mean.epochs)))
+        return tuple(told)
 
     def nodes(self, training: Training, progress: Progress) -> tuple[Floats, Floats]:
         """The distribution of the seconds left, as values and weights; see `ahead.time_nodes`."""

@@ -8,15 +8,16 @@ from typing import Any
 
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
-from jobcast.models.registry.home import SCHEME, artifact_folder, find_home, home_of_database
+from jobcast.models.registry.home import SCHEME, artifact_folder, home_of_database, shared_artifact_folder
 
 
 class JobcastArtifactRepository(LocalArtifactRepository):
-    """Local files whose place follows the store: beside the tracking database, else in the home found."""
+    """Local files whose place follows the store: beside the tracking database, else where artifacts are shared."""
 
     def __init__(self, artifact_uri: str, tracking_uri: str | None = None, registry_uri: str | None = None) -> None:
-        home = home_of_database(tracking_uri) or home_of_database(registry_uri) or find_home()
-        super().__init__(artifact_folder(home, artifact_uri).as_uri(), tracking_uri, registry_uri)
+        home = home_of_database(tracking_uri) or home_of_database(registry_uri)
+        folder = artifact_folder(home, artifact_uri) if home else shared_artifact_folder(artifact_uri)
+        super().__init__(folder.as_uri(), tracking_uri, registry_uri)
 
 
 def register_scheme() -> None:

@@ -10,6 +10,17 @@ from pathlib import Path
 Scalar = str | int | float | bool | None
 
 NOT_IN_A_METRIC_NAME = re.compile(r"[^\w\-. /]", re.ASCII)  # MLflow: alphanumerics, _, -, ., space and /
+DRAWINGS = frozenset({".svg", ".png"})
+HEADLINES = 30
+"""Figures that a run shows as metrics at most; all of them lie in a table beside the model."""
+BEST_KNOWN = (
+    *("f1", "pr_auc", "ece", "precision", "recall", "coverage", "missed", "over", "coverage_nonzero"),
+    *("accuracy", "log_loss", "macro_f1", "under_predicted", "mae", "mape", "coverage_90", "width_90", "roc_auc"),
+    *("speedup", "ratio", "miss_rate", "freed_idle_share", "base_rate", "threshold"),
+)
+"""Figures by how much they say, the most first."""
+ASIDE = frozenset({"by_pool", "baselines", "ablation", "without", "without_bots", "by_duration_group"})
+"""Blocks of details, whose figures are no headlines."""
 DIGEST_LENGTH = 6  # characters that keep two names apart which differ only in what was replaced
 
 
@@ -59,6 +70,7 @@ class ModelVersion:
     location : artifact URI of its files
     created_s : seconds from the epoch
     tags : what was recorded with it
+    is_new : whether whoever answers has registered it just now; else an equal model was found
     """
 
     name: str
@@ -68,6 +80,7 @@ class ModelVersion:
     location: str
     created_s: float
     tags: Mapping[str, str]
+    is_new: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.version}"
@@ -136,7 +149,19 @@ def flatten_metrics(nested: Mapping[str, object]) -> dict[str, float]:
     >>> flatten_metrics({"horizons": {"5min": {"f1": 0.5, "by_pool": {"a": {"n": 3}}}}, "note": "x"})
     {'horizons/5min/f1': 0.5, 'horizons/5min/by_pool/a/n': 3.0}
     """
-    return {_metric_name(path): value for path, value in _leaves(nested, ())}
+    return {figure_name(path): value for path, value in _leaves(nested, ())}
+
+
+def headlines(nested: Mapping[str, object], most: int = HEADLINES) -> dict[str, float]:
+    """At most so many figures of a nested result, by the names of `flatten_metrics`: the least deep, the best known.
+
+    >>> headlines({"horizons": {"5min": {"n": 9, "f1": 0.5, "by_pool": {"a": {"f1": 3}}}}}, 2)
+    {'horizons/5min/f1': 0.5, 'horizons/5min/n': 9.0}
+    """
+    known = {name: place for place, name in enumerate(BEST_KNOWN)}
+    leaves = [(path, value) for path, value in _leaves(nested, ()) if not ASIDE.intersection(path)]
+    leaves.sort(key=lambda leaf: (len(leaf[0]), known.get(leaf[0][-1], len(known))))  # stable: else as they were told
+    return {figure_name(path): value for path, value in leaves[:most]}
 
 
 def _leaves(nested: Mapping[str, object], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -155,12 +180,14 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _metric_name(path: tuple[str, ...]) -> str:
-    """Parts joined by slashes; a part with characters that MLflow refuses gets a digest of what it was.
+def figure_name(path: tuple[str, ...]) -> str:
+    """Name of a figure in MLflow: parts joined by slashes.
 
-    >>> _metric_name(("5min", "by_pool", "a", "f1"))
+    A part with characters that MLflow refuses gets a digest of what it was.
+
+    >>> figure_name(("5min", "by_pool", "a", "f1"))
     '5min/by_pool/a/f1'
-    >>> _metric_name(("caf%",)) == _metric_name(("caf!",))
+    >>> figure_name(("caf%",)) == figure_name(("caf!",))
     False
     """
     return "/".join(_metric_part(part) for part in path)

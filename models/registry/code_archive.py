@@ -8,48 +8,43 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import jobcast
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import digest
-from jobcast.models.registry.home import store_folder
+from jobcast.models.registry.store import Store
 from jobcast.traces.files import replacing
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 PACKAGE = "jobcast"
 CACHE = "__pycache__"
 
 
-def code_folder(home: Path) -> Path:
-    """Where the archives lie."""
-    return store_folder(home) / "artifacts" / "code"
-
-
-def code_file(home: Path, sha256: str) -> Path:
-    """The archive of a state of the code."""
-    return code_folder(home) / f"{sha256}.zip"
-
-
-def keep_code(home: Path) -> str:
-    """Hash of the package as it is installed here; its archive is written where the store has none yet.
+def keep_code(store: Store, client: "MlflowClient") -> str:
+    """Hash of the package as it is installed here; its archive is made where the store has none yet.
 
     Processes that keep the same code at once write the same file, each whole.
     """
     files = list(_installed())
     sha256 = digest(files)
-    archive = code_file(home, sha256)
-    if not archive.exists():
+
+    def write(archive: Path) -> None:
         with replacing(archive) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, data in files:
                 packed.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # its date is the same for all
+
+    store.share_code(client, sha256, write)
     return sha256
 
 
-def unpack_code(home: Path, sha256: str, target: Path) -> None:
+def unpack_code(archive: Path, sha256: str, target: Path) -> None:
     """Write a state of the code into a folder that need not exist.
 
     Raises RegistryError where the archive is gone, damaged, or holds another code.
     """
-    archive = code_file(home, sha256)
     for name, data in _checked(archive, sha256):
         file = target / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,16 +1,17 @@
 """Evaluations beside the version that they score: an MLflow run of their own, under the run that trained it."""
 
 import json
-import platform
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobcast import __version__
-from jobcast.models.registry.cards import ModelVersion, flatten_metrics
+from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, figure_name, headlines
+from jobcast.models.registry.model_card import with_gains
+from jobcast.models.registry.provenance import run_tags
 from jobcast.models.registry.runs import open_run
-from jobcast.models.registry.writer import DRAWINGS, METRICS_A_BATCH
+from jobcast.models.registry.store import Store, store_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 PARENT_TAG = "mlflow.parentRunId"
 KIND_TAG = "jobcast.kind"
 KIND = "evaluation"
+BACKTEST = "backtest"
+BACKTESTS_TAG = "backtests"
+"""Tag of a version: its last backtests with their gains, newest first, as JSON."""
+LAST = 5
 MS_PER_S = 1000.0
 
 
@@ -43,15 +48,85 @@ def log_evaluation(
     RegistryError
         The store cannot be written.
     """
-    from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
-
-    with mlflow_errors(home):
-        client = open_client(home)
+    store = store_of(home)
+    with store.client() as client:
         parent = client.get_run(version.run_id)
         name = f"{kind} of {version} from {result['window']['from']}"
-        with open_run(client, home, parent.info.experiment_id, name, _tags(version, kind)) as run_id:
+        with open_run(client, store, parent.info.experiment_id, name, _tags(version, kind)) as run_id:
             _log(client, run_id, result, files)
     return run_id
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestRecord:
+    """What versions were worth to schedulers on a trace.
+
+    Attributes
+    ----------
+    trace, trace_sha256 : its name and hash
+    from_time, until_time : the window that was replayed, ISO-8601
+    gains : versions, each with how many times as fast a row is as another: `label`, `policy`, `against`, `ratio`,
+        `low`, `high` as `jobcast backtest --json` tells them
+    """
+
+    trace: str
+    trace_sha256: str
+    from_time: str
+    until_time: str
+    gains: Sequence[tuple[ModelVersion, Sequence[Mapping[str, Any]]]]
+
+
+def log_backtest(home: Path, record: BacktestRecord) -> dict[str, str]:
+    """Keep a backtest in MLflow, beside every version in it; ids of the runs, by version.
+
+    Each gets a run under the one that trained it, a tag with the last backtests, and the gains in its description.
+
+    Raises RegistryError where the store cannot be written.
+    """
+    store, made = store_of(home), {}
+    with store.client() as client:
+        for version, gains in record.gains:
+            made[str(version)] = _log_backtest(client, store, record, version, gains)
+    return made
+
+
+def _log_backtest(
+    client: "MlflowClient",
+    store: Store,
+    record: BacktestRecord,
+    version: ModelVersion,
+    gains: Sequence[Mapping[str, Any]],
+) -> str:
+    from mlflow.entities import Metric, Param
+
+    about = {"trace": record.trace, "from": record.from_time, "until": record.until_time}
+    facts = {**about, "trace_sha256": record.trace_sha256}
+    parent, name = client.get_run(version.run_id), f"{BACKTEST} of {version} from {record.from_time}"
+    with open_run(client, store, parent.info.experiment_id, name, _tags(version, BACKTEST)) as run_id:
+        now_ms = int(time.time() * MS_PER_S)
+        figures = {
+            figure_name((one["label"], f"against {one['against']}", end)): one[end]
+            for one in gains
+            for end in ("ratio", "low", "high")
+            if one.get(end) is not None
+        }
+        metrics = [Metric(key, value, now_ms, 0) for key, value in list(figures.items())[:HEADLINES]]
+        client.log_batch(run_id, metrics=metrics, params=[Param(key, value) for key, value in facts.items()])
+        client.log_dict(run_id, {**facts, "gains": list(gains)}, "gains.json")
+    told = [{key: one.get(key) for key in ("label", "policy", "against", "ratio", "low", "high")} for one in gains]
+    last = [{**facts, "run_id": run_id, "gains": told[:HEADLINES]}, *last_backtests(version)][:LAST]
+    rows = [{**one, **gain, "policy": gain["label"]} for one in last for gain in one["gains"]]
+    number = str(version.version)
+    text = client.get_model_version(version.name, number).description or ""
+    client.update_model_version(version.name, number, with_gains(text, rows))
+    client.set_model_version_tag(version.name, number, BACKTESTS_TAG, json.dumps(last))
+    return run_id
+
+
+def last_backtests(version: ModelVersion) -> list[dict[str, Any]]:
+    """A version's last backtests, newest first: run, trace, window, gains."""
+    told: list[dict[str, Any]] = json.loads(version.tags.get(BACKTESTS_TAG, "[]"))
+    return told
 
 
 def _tags(version: ModelVersion, kind: str) -> dict[str, str]:
@@ -60,8 +135,7 @@ def _tags(version: ModelVersion, kind: str) -> dict[str, str]:
         PARENT_TAG: version.run_id,
         "model_name": version.name,
         "model_version": str(version.version),
-        "jobcast_version": __version__,
-        "python": platform.python_version(),
+        **run_tags(),
     }
 
 
@@ -79,8 +153,6 @@ def _log(client: "MlflowClient", run_id: str, result: Mapping[str, Any], files: 
     client.log_batch(run_id, params=[Param(name, str(value)) for name, value in facts.items()])
     now_ms = int(time.time() * MS_PER_S)
     scored = {key: result[key] for key in result if key not in ("inputs", "version", "bootstrap", "trained")}
-    metrics = [Metric(name, value, now_ms, 0) for name, value in flatten_metrics(scored).items()]
-    for first in range(0, len(metrics), METRICS_A_BATCH):
-        client.log_batch(run_id, metrics=metrics[first : first + METRICS_A_BATCH])
+    client.log_batch(run_id, metrics=[Metric(name, value, now_ms, 0) for name, value in headlines(scored).items()])
     for file in files:
         client.log_artifact(run_id, str(file), "plots" if file.suffix in DRAWINGS else "tables")

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,8 @@ from jobcast.traces.files import replacing
 DATA_FOLDER = "data"  # MLflow's name for what a loader module reads
 CODE_FOLDER = "code"
 CARD_FILE = "jobcast.json"
+FIGURES = "figures.json"
+"""All scores that a version was registered with, by name."""
 
 
 @runtime_checkable
@@ -109,11 +111,12 @@ def load_exported(folder: Path) -> Any:
     return load_folder(folder)
 
 
-def export_folder(source: Path, target: Path, version: ModelVersion, home: Path) -> Path:
+def export_folder(source: Path, target: Path, version: ModelVersion, code: Callable[[str], Path]) -> Path:
     """Copy a version's folder with the code that made it; `target` appears whole or not at all.
 
-    The card gets the version's number. Raises RegistryError where `target` exists and is not an empty folder, and
-    where files or code differ from what was registered.
+    The card gets the version's number; `code` finds the archive of a state of the code by its hash. Raises
+    RegistryError where `target` exists and is not an empty folder, and where files or code differ from what was
+    registered.
     """
     target = target.absolute()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
@@ -122,7 +125,8 @@ def export_folder(source: Path, target: Path, version: ModelVersion, home: Path)
     with replacing(target) as copy:
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns(CACHE))
         if "code_sha256" in card:
-            unpack_code(home, card["code_sha256"], copy / CODE_FOLDER)
+            sha256 = str(card["code_sha256"])
+            unpack_code(code(sha256), sha256, copy / CODE_FOLDER)
             _point_at_code(copy)
         write_card(copy, {**card, "version": version.version, "created_s": version.created_s})
     return target

@@ -1,11 +1,13 @@
-"""Where the store and the data lie. Imports nothing heavy: every command calls it.
+"""Where the registry is, and where data and models lie. Imports nothing heavy: every command calls it.
 
 Where things lie in a store, and how the database names them: never by an absolute path.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jobcast.domain.errors import RegistryError
@@ -13,6 +15,78 @@ from jobcast.domain.errors import RegistryError
 SCHEME = "jobcast"
 ARTIFACT_ROOT = f"{SCHEME}:/artifacts"
 """Artifact location of everything, relative to the home's `mlruns/`: a moved or copied checkout still works."""
+ARTIFACTS_VARIABLE = "JOBCAST_ARTIFACTS"
+"""Folder (or URI that MLflow writes to) of the artifacts of a registry in a PostgreSQL database."""
+REGISTRY_VARIABLES = ("JOBCAST_REGISTRY", "MLFLOW_TRACKING_URI")
+"""Where the registry is, the first that is set; neither = in the home."""
+SERVER_SCHEMES = ("http", "https")
+DATABASE_SCHEMES = ("postgresql", "postgres")
+PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/\s]*(?=@)")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a registry is that lies in no home.
+
+    Attributes
+    ----------
+    uri : of the tracking server or database; it may hold a password: show `shown`
+    variable : of the environment, that names it
+    """
+
+    uri: str
+    variable: str
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it is a database that this process talks to itself; else a server is asked."""
+        return _scheme(self.uri) in DATABASE_SCHEMES
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be told to anybody."""
+        return redacted(self.uri)
+
+
+def redacted(text: str) -> str:
+    """A text without the passwords of addresses in it.
+
+    >>> redacted("postgresql://me:secret@db.example/jobcast: refused")
+    'postgresql://me:***@db.example/jobcast: refused'
+    """
+    return PASSWORD.sub(r"\1:***", text)
+
+
+def registry_address(environ: Mapping[str, str] | None = None) -> "Address | Path | None":
+    """What the environment says of the registry: an address, the home of another local store, or None.
+
+    Raises RegistryError for an address that is none of a server, a PostgreSQL database or one of our stores.
+
+    >>> registry_address({"MLFLOW_TRACKING_URI": "http://models.example:5000/"}).uri
+    'http://models.example:5000'
+    """
+    environ = os.environ if environ is None else environ
+    variable = next((name for name in REGISTRY_VARIABLES if environ.get(name, "").strip()), None)
+    if variable is None:
+        return None
+    uri = environ[variable].strip()
+    if _scheme(uri) in (*SERVER_SCHEMES, *DATABASE_SCHEMES) and uri.partition("://")[2]:
+        return Address(uri.rstrip("/"), variable)
+    if (home := home_of_database(uri)) is not None:
+        return home
+    raise RegistryError(
+        f"{variable}={redacted(uri)}: no registry of jobcast's; name a server (http://HOST:PORT), a database"
+        " (postgresql://USER@HOST/NAME) or a store (sqlite:////HOME/mlruns/mlflow.db), or unset it for the home's own"
+    )
+
+
+def _scheme(uri: str) -> str:
+    return uri.partition("://")[0].partition("+")[0].lower()
+
+
+def remote_folder(home: Path) -> Path:
+    """Where copies of what registries elsewhere hold lie, a folder a registry."""
+    return store_folder(home) / "remote"
 
 
 def store_folder(home: Path) -> Path:
@@ -54,11 +128,24 @@ def artifact_folder(home: Path, uri: str) -> Path:
     >>> artifact_folder(Path("/srv"), "jobcast:/artifacts/new-load/models/m-1").as_posix()
     '/srv/mlruns/artifacts/new-load/models/m-1'
     """
+    return store_folder(home).joinpath(*_parts(uri))
+
+
+def shared_artifact_folder(uri: str, environ: Mapping[str, str] | None = None) -> Path:
+    """Folder of an artifact URI of a registry in a database, by `JOBCAST_ARTIFACTS`, else in the home found."""
+    environ = os.environ if environ is None else environ
+    shared = environ.get(ARTIFACTS_VARIABLE)
+    if not shared:
+        return artifact_folder(find_home(), uri)
+    return Path(shared).expanduser().absolute().joinpath(*_parts(uri)[1:])
+
+
+def _parts(uri: str) -> tuple[str, ...]:
     scheme, _, path = uri.partition(":/")
     parts = PurePosixPath(path).parts
     if scheme != SCHEME or parts[:1] != ("artifacts",) or ".." in parts:
         raise RegistryError(f"{uri}: not an artifact of a jobcast store; expected {ARTIFACT_ROOT}/...")
-    return store_folder(home).joinpath(*parts)
+    return parts
 
 
 HOME_VARIABLE = "JOBCAST_HOME"

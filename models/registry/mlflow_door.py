@@ -4,14 +4,13 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry.database import unreadable
-from jobcast.models.registry.home import ARTIFACT_ROOT, database_file, database_uri
+from jobcast.models.registry.home import ARTIFACT_ROOT, database_uri
 from jobcast.traces.files import disk_trouble, flush_one, unwritable
 from jobcast.traces.owners import draft_room, scratch_room
 
@@ -22,6 +21,11 @@ QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # MLflow's own retries of a server that does not answer last for minutes.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
 }
 CHATTERING_LOGGERS = ("mlflow", "alembic", "sqlalchemy")
 SILENT = logging.CRITICAL
@@ -36,33 +40,39 @@ def hush() -> None:
         logging.getLogger(name).setLevel(SILENT)
 
 
+Explained = Callable[[Exception, bool], Exception]
+"""The error to raise in the place of one of MLflow's, and whether that one came from its database."""
+
+
 @contextmanager
-def mlflow_errors(home: Path) -> Iterator[None]:
-    """Turn what MLflow and its database raise into one line."""
+def mlflow_errors(place: str, explained: Explained) -> Iterator[None]:
+    """Turn what MLflow, its database and its connections raise into one line; `place` names the store in it."""
     hush()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pydantic, pandas 4 and SQLAlchemy 2.1: nothing a user can act on
         from mlflow.exceptions import MlflowException
+        from requests import RequestException
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
             with _own_temporaries():
                 yield
-        except (MlflowException, SQLAlchemyError, OSError) as error:
-            raise _told(database_file(home), error, isinstance(error, SQLAlchemyError)) from error
+        except (MlflowException, RequestException, SQLAlchemyError) as error:
+            if disk_trouble(error):
+                raise RegistryError(unwritable(place, error)) from error
+            raise explained(error, isinstance(error, SQLAlchemyError)) from error
+        except OSError as error:
+            raise _of_system(error, place) from error
 
 
-def _told(file: Path, error: Exception, from_database: bool) -> Exception:
-    """The error to raise in the place of one of MLflow's, its database's or the system's."""
+def _of_system(error: OSError, place: str) -> Exception:
     if disk_trouble(error):
-        return RegistryError(unwritable(getattr(error, "filename", None) or file, error))
+        return RegistryError(unwritable(error.filename or place, error))
     if isinstance(error, PermissionError):
         return RegistryError(
             f"{error.filename}: may not be written ({error.strerror}); make it writable or set JOBCAST_HOME"
         )
-    if isinstance(error, OSError):
-        return error
-    return unreadable(file, _first_line(error)) if from_database else RegistryError(f"{file}: {_first_line(error)}")
+    return error
 
 
 @contextmanager
@@ -77,17 +87,14 @@ def _own_temporaries() -> Iterator[None]:
             tempfile.tempdir = before
 
 
-def open_client(home: Path) -> "MlflowClient":
-    """A client of the home's store, which is made where there is none. Call inside `mlflow_errors`."""
+def client_of(uri: str) -> "MlflowClient":
+    """A client of a store that is there. Call inside `mlflow_errors`."""
     from mlflow import MlflowClient
 
     from jobcast.models.registry.artifacts import register_scheme
 
     register_scheme()
-    file = database_file(home)
-    if not file.exists():
-        create_database(file)
-    return MlflowClient(tracking_uri=database_uri(file), registry_uri=database_uri(file))
+    return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
 def create_database(file: Path) -> None:
@@ -115,7 +122,3 @@ def _put_in_place(made: Path, file: Path) -> None:
         with suppress(FileExistsError):
             if not file.exists():
                 made.rename(file)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].removesuffix(".")

@@ -1,22 +1,19 @@
 """Moving aliases: what an alias leaves is remembered for `rollback`; several models move together, or not at all."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from jobcast.models.registry.cards import RegisteredModel
-from jobcast.models.registry.database import StoreDatabase
-from jobcast.models.registry.home import store_folder
-from jobcast.traces.files import replacing
+from jobcast.models.registry.store import Store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PREVIOUS_TAG = "previous"
 """Tag of a registered model, `previous.ALIAS`: the versions that the alias has left, oldest first."""
-INTENT = "promoting.json"
-"""What is being promoted together, in the store's folder while it is."""
+INTENT_TAG = "jobcast.promoting"
+"""Tag of a registered model: what is being promoted together, while it is."""
 
 
 def left_by(model: RegisteredModel, alias: str) -> list[int]:
@@ -40,27 +37,31 @@ def move_alias(client: "MlflowClient", model: RegisteredModel, alias: str, numbe
     client.set_registered_model_alias(model.name, alias, str(number))
 
 
-def move_together(client: "MlflowClient", home: Path, alias: str, numbers: Mapping[str, int]) -> None:
-    """Point an alias of several models, by name, at a version of each; the caller holds the store's lock.
+def move_together(client: "MlflowClient", store: Store, alias: str, numbers: Mapping[str, int]) -> None:
+    """Point an alias of several models, by name, at a version of each.
 
-    What is meant to be is written down first: where this process dies half-way, the next sweep ends the move.
+    What is meant to be is written to the store first, beside one of them: where this process dies half-way, whoever
+    sweeps next ends the move.
     """
-    with replacing(store_folder(home) / INTENT) as draft:
-        draft.write_text(json.dumps({"alias": alias, "versions": dict(numbers)}), encoding="utf-8")
-    end_move(client, home)
+    holder = min(numbers)
+    client.set_registered_model_tag(holder, INTENT_TAG, json.dumps({"alias": alias, "versions": dict(numbers)}))
+    end_moves(client, store, [holder])
 
 
-def is_half_moved(home: Path) -> bool:
-    """Whether somebody died while models moved together, for who holds the store's lock."""
-    return (store_folder(home) / INTENT).is_file()
+def half_moved(store: Store) -> list[str]:
+    """Models beside which a move is written down whose process died half-way."""
+    models = (store.model(name) for name in store.names())
+    return [model.name for model in models if model is not None and INTENT_TAG in model.tags]
 
 
-def end_move(client: "MlflowClient", home: Path) -> None:
+def end_moves(client: "MlflowClient", store: Store, holders: Iterable[str]) -> None:
     """Do what was written down and not done; models or versions that were deleted meanwhile are passed over."""
-    file = store_folder(home) / INTENT
-    meant = json.loads(file.read_text(encoding="utf-8"))
-    for name, number in meant["versions"].items():
-        model = StoreDatabase(home).model(name)
-        if model is not None and number in {version.version for version in model.versions}:
-            move_alias(client, model, meant["alias"], number)
-    file.unlink()
+    for holder in holders:
+        held = store.model(holder)
+        meant = json.loads(held.tags[INTENT_TAG]) if held and INTENT_TAG in held.tags else {"versions": {}}
+        for name, number in meant["versions"].items():
+            model = store.model(name)
+            if model is not None and number in {version.version for version in model.versions}:
+                move_alias(client, model, meant["alias"], number)
+        if meant["versions"]:
+            client.delete_registered_model_tag(holder, INTENT_TAG)

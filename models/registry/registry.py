@@ -1,21 +1,23 @@
 """The registry: versions of fitted predictors, the aliases that point at them, and what they were trained on."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelCard, ModelVersion, RegisteredModel, content_sha256
-from jobcast.models.registry.database import StoreDatabase
-from jobcast.models.registry.home import artifact_folder, find_home
+from jobcast.models.registry.home import find_home
 from jobcast.models.registry.promotions import left_by, move_alias, move_together, remember
 from jobcast.models.registry.references import CHALLENGER, CHAMPION, Ref
 from jobcast.models.registry.runs import sweep_locked
+from jobcast.models.registry.store import store_of
 from jobcast.models.registry.store_lock import locked
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
+ORIGIN = ("git_commit", "git_dirty", "dvc_rev", "dvc_experiment", "params_sha256", "lock_sha256", "mlflow.user")
+"""Tags of a run that `origin` tells."""
 
 
 def open_registry(home: Path | None = None) -> "Registry":
@@ -38,16 +40,16 @@ class Registry:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._database = StoreDatabase(home)
+        self.store = store_of(home)
         self._loaded: dict[tuple[str, int], Any] = {}
 
     def list(self) -> tuple[ModelVersion, ...]:
         """All versions of all models, names ascending, newest first."""
-        return tuple(version for name in self._database.names() for version in self.show(name).versions)
+        return tuple(version for name in self.store.names() for version in self.show(name).versions)
 
     def show(self, name: str) -> RegisteredModel:
         """A model, its versions (newest first) and aliases."""
-        model = self._database.model(name)
+        model = self.store.model(name)
         if model is None:
             raise self._no_such_model(name)
         return model
@@ -65,26 +67,42 @@ class Registry:
         have = ", ".join(str(version.version) for version in reversed(model.versions))
         raise RegistryError(f"{name} has no version {number}, it has: {have}; see `jobcast models show {name}`")
 
+    def pinned(self, name: str, number: int) -> ModelVersion:
+        """A version by its number, as it was last seen here: nobody is asked twice what never changes."""
+        model = self.store.recalled(name)
+        known = (version for version in (model.versions if model else ()) if version.version == number)
+        return next(known, None) or self.resolve(name, number)
+
+    def asked(self, name: str, ref: Ref) -> ModelVersion:
+        """A version by an alias, which is looked up, or by its number, as `pinned`."""
+        return self.pinned(name, ref) if isinstance(ref, int) else self.resolve(name, ref)
+
     def find_by_content(self, name: str, sha256: str) -> ModelVersion | None:
         """The newest version whose files hash to `sha256` (see `content_sha256`), if there is one."""
-        model = self._database.model(name)
-        versions = model.versions if model else ()
-        return next((version for version in versions if version.tags.get("content_sha256") == sha256), None)
+        return next((version for version in self._versions(name) if version.tags.get("content_sha256") == sha256), None)
 
     def metrics(self, version: ModelVersion) -> dict[str, float]:
         """Scores that a version was registered with, by name."""
-        return self._database.metrics(version.run_id)
+        from jobcast.models.registry.folders import FIGURES
+
+        file = self.folder(version) / FIGURES
+        if file.is_file():
+            told: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
+            return told
+        return dict(self.store.run(version.run_id).metrics)  # versions of before have all of them there
 
     def parameters(self, version: ModelVersion) -> dict[str, str]:
         """Parameters that a version was fitted with, as text by name."""
-        return self._database.parameters(version.run_id)
+        return dict(self.store.run(version.run_id).parameters)
+
+    def origin(self, version: ModelVersion) -> dict[str, str]:
+        """What code, parameters and data pipeline made a version, and who, by tag; see `provenance`."""
+        tags = self.store.run(version.run_id).tags
+        return {name: tags[name] for name in ORIGIN if name in tags}
 
     def folder(self, version: ModelVersion) -> Path:
         """The folder of a version's MLflow model. Raises RegistryError where it is gone."""
-        folder = artifact_folder(self.home, version.location)
-        if not folder.is_dir():
-            raise RegistryError(f"{version}: its files are missing at {folder}; restore them or train the model again")
-        return folder
+        return self.store.folder(version)
 
     def load(self, version: ModelVersion) -> Any:
         """The predictor of a version, from its native formats; read once, then the same object.
@@ -102,16 +120,15 @@ class Registry:
     def register(self, folder: Path, card: ModelCard) -> ModelVersion:
         """Register what a predictor's `save` wrote, as a new version with the alias `challenger`.
 
-        The first version of a name becomes `champion` too. An interrupt leaves the versions as they were.
+        The first version of a name becomes `champion` too. Of equal files there is one version: the answer's `is_new`
+        says whether it was registered now. An interrupt leaves the versions as they were.
 
         Parameters
         ----------
         folder : what the predictor saved
         card : what it was fitted with, and how well it scored
         """
-        with self._client() as client, locked(self.home):
-            sweep_locked(self.home)
-            return self._register(client, folder, card, (CHAMPION, CHALLENGER))
+        return self.register_once(folder, card)[0]
 
     def register_once(self, folder: Path, card: ModelCard, first_is_champion: bool = True) -> tuple[ModelVersion, bool]:
         """The version of exactly these files, registered unless there is one; whether it was registered just now.
@@ -119,24 +136,27 @@ class Registry:
         Of several processes that ask at once, one registers. Where a gate is to say who becomes champion, the first
         version of a name does not.
         """
-        aliases = (CHAMPION, CHALLENGER) if first_is_champion else (CHALLENGER,)
-        with self._client() as client, locked(self.home):
-            sweep_locked(self.home)  # a version whose process died before it had its aliases gets them
-            found = self.find_by_content(card.name, content_sha256(folder))
-            return (found, False) if found else (self._register(client, folder, card, aliases), True)
-
-    def _register(
-        self, client: "MlflowClient", folder: Path, card: ModelCard, aliases: tuple[str, ...]
-    ) -> ModelVersion:
         from jobcast.models.registry.writer import write_version
 
-        number = write_version(client, self.home, folder, card, aliases)
-        return self.resolve(card.name, number)
+        aliases = (CHAMPION, CHALLENGER) if first_is_champion else (CHALLENGER,)
+        with self.store.client() as client, locked(self.home):
+            sweep_locked(self.store)  # a version whose process died before it had its aliases gets them
+            found = self.find_by_content(card.name, content_sha256(folder))
+            if found is not None:
+                return found, False
+            before = {version.version for version in self._versions(card.name)}
+            number = write_version(client, self.store, folder, card, aliases)
+            version = replace(self.resolve(card.name, number), is_new=number not in before)
+        return version, version.is_new
+
+    def _versions(self, name: str) -> tuple[ModelVersion, ...]:
+        model = self.store.model(name)
+        return model.versions if model else ()
 
     def set_alias(self, name: str, alias: str, ref: Ref) -> ModelVersion:
         """Point an alias at a version, with no memory of where it pointed."""
         target = self.resolve(name, ref)
-        with self._client() as client:
+        with self.store.client() as client:
             client.set_registered_model_alias(name, alias, str(target.version))
         return self.resolve(name, target.version)
 
@@ -146,7 +166,7 @@ class Registry:
         model = self.show(name)
         if model.aliases.get(alias) == target.version:
             return target
-        with self._client() as client:
+        with self.store.client() as client:
             move_alias(client, model, alias, target.version)
         return self.resolve(name, target.version)
 
@@ -155,13 +175,15 @@ class Registry:
         numbers = {version.name: version.version for version in versions}
         if all(self.show(name).aliases.get(alias) == number for name, number in numbers.items()):
             return
-        with self._client() as client, locked(self.home):
-            sweep_locked(self.home)
-            move_together(client, self.home, alias, numbers)
+        with self.store.client() as client, locked(self.home):
+            sweep_locked(self.store)
+            move_together(client, self.store, alias, numbers)
+        for name in numbers:
+            self.show(name)  # what was last seen is what they are now
 
     def tag(self, version: ModelVersion, tags: Mapping[str, str]) -> ModelVersion:
         """Add tags to a version, in place of those of the same names."""
-        with self._client() as client:
+        with self.store.client() as client:
             for key, value in tags.items():
                 client.set_model_version_tag(version.name, str(version.version), key, value)
         return self.resolve(version.name, version.version)
@@ -179,7 +201,7 @@ class Registry:
             raise RegistryError(
                 f"{name}: no earlier {alias} to go back to; choose with `jobcast models promote {name}:VERSION`"
             )
-        with self._client() as client:
+        with self.store.client() as client:
             client.set_registered_model_alias(name, alias, str(left[-1]))
             remember(client, model, alias, left[:-1])
         return self.resolve(name, left[-1])
@@ -192,21 +214,26 @@ class Registry:
         """
         from jobcast.models.registry.folders import export_folder
 
-        return export_folder(self.folder(version), folder, version, self.home)
+        return export_folder(self.folder(version), folder, version, self.store.code)
+
+    def staleness(self) -> dict[str, Any]:
+        """What answers rest on where the registry cannot be reached, as results of commands tell it; else {}."""
+        stale = self.store.stale
+        if stale is None:
+            return {}
+        told = {
+            "place": self.store.place,
+            "seen_s": stale.seen_s,
+            "age_s": time.time() - stale.seen_s,
+            "why": stale.why,
+        }
+        return {"registry": told}
 
     def _no_such_model(self, name: str) -> RegistryError:
-        have = ", ".join(self._database.names()) or "none yet"
+        have = ", ".join(self.store.names()) or "none yet"
         return RegistryError(
-            f"no model {name!r} in {self._database.file.parent}, there is: {have};"
-            f" run `jobcast train {name} --trace FILE` first"
+            f"no model {name!r} in {self.store.place}, there is: {have}; run `jobcast train {name} --trace FILE` first"
         )
-
-    @contextmanager
-    def _client(self) -> Iterator["MlflowClient"]:
-        from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
-
-        with mlflow_errors(self.home):
-            yield open_client(self.home)
 
 
 def _number_of(model: RegisteredModel, ref: str) -> int:

@@ -7,28 +7,32 @@ A predictor's folder as an MLflow model that loads where jobcast is installed: n
 
 import json
 import math
-import platform
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobcast import __version__
-from jobcast.models.registry.cards import ModelCard, content_sha256, flatten_metrics
+from jobcast.models.predictors import load_predictor
+from jobcast.models.registry.cards import DRAWINGS, ModelCard, content_sha256, flatten_metrics, headlines
 from jobcast.models.registry.code_archive import PACKAGE, keep_code
-from jobcast.models.registry.folders import write_card
-from jobcast.models.registry.home import ARTIFACT_ROOT, artifact_folder
-from jobcast.models.registry.runs import ALIASES_TAG, open_run, point_aliases
-from jobcast.traces.files import flush, flush_one
+from jobcast.models.registry.folders import FIGURES, write_card
+from jobcast.models.registry.model_card import CARD_MARKDOWN, model_card, summary_of
+from jobcast.models.registry.provenance import run_tags
+from jobcast.models.registry.runs import open_run, point_aliases
+from jobcast.models.registry.store import ALIASES_TAG, Store
 from jobcast.traces.owners import scratch_room
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
     from mlflow.models import ModelSignature
+
+    from jobcast.models.pyfunc import Served
 
 LOADER_MODULE = "jobcast.models.pyfunc"
 RUNTIME_PACKAGES: tuple[tuple[str, ...], ...] = (
@@ -44,7 +48,13 @@ RUNTIME_PACKAGES: tuple[tuple[str, ...], ...] = (
 
 
 def package_model(
-    folder: Path, name: str, target: Path, about: Mapping[str, object], run_id: str, model_id: str
+    folder: Path,
+    name: str,
+    target: Path,
+    about: Mapping[str, object],
+    run_id: str,
+    model_id: str,
+    beside: Mapping[str, str],
 ) -> str:
     """Write a predictor as an MLflow pyfunc model; the hash of its card.
 
@@ -55,6 +65,7 @@ def package_model(
     target : folder to make
     about : what `jobcast.json` holds beside the name and the content's hash
     run_id, model_id : for MLflow's own description of the model
+    beside : text of the files beside it, by name
     """
     import mlflow.pyfunc
     from mlflow.models import Model
@@ -69,10 +80,12 @@ def package_model(
         loader_module=LOADER_MODULE,
         data_path=str(staged),
         mlflow_model=Model(run_id=run_id, model_id=model_id),
-        signature=_signature(model.inputs, model.outputs),
+        signature=_signature(model),
         input_example=model.example(),
         pip_requirements=requirements(),
     )
+    for file, text in beside.items():
+        (target / file).write_text(text, encoding="utf-8", newline="")
     return write_card(target, {"name": name, "content_sha256": content_sha256(folder), **about})
 
 
@@ -91,12 +104,16 @@ def _installed(alternatives: tuple[str, ...]) -> tuple[str, str] | None:
     return None
 
 
-def _signature(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> "ModelSignature":
+def _signature(model: "Served") -> "ModelSignature":
     from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, Schema
+    from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
 
-    schemas = [Schema([ColSpec(kind, name) for name, kind in columns.items()]) for columns in (inputs, outputs)]
-    return ModelSignature(inputs=schemas[0], outputs=schemas[1])
+    optional: frozenset[str] = getattr(model, "optional", frozenset())
+    inputs = Schema([ColSpec(kind, name, required=name not in optional) for name, kind in model.inputs.items()])
+    outputs = Schema([ColSpec(kind, name) for name, kind in model.outputs.items()])
+    params: Mapping[str, tuple[str, Any, Any]] = getattr(model, "params", {})
+    specs = [ParamSpec(name, kind, default, shape) for name, (kind, default, shape) in params.items()]
+    return ModelSignature(inputs=inputs, outputs=outputs, params=ParamSchema(specs) if specs else None)  # type: ignore[arg-type]
 
 
 T = TypeVar("T")
@@ -105,36 +122,42 @@ METRICS_A_BATCH = 1000  # MLflow's limits for one call of log_batch
 PARAMS_A_BATCH = 100
 DIGEST_LENGTH = 36  # of a data set, MLflow's column
 MS_PER_S = 1000.0
-DRAWINGS = frozenset({".svg", ".png"})
 
 
-def write_version(client: "MlflowClient", home: Path, folder: Path, card: ModelCard, aliases: tuple[str, ...]) -> int:
+def write_version(client: "MlflowClient", store: Store, folder: Path, card: ModelCard, aliases: tuple[str, ...]) -> int:
     """Log a run for a fitted predictor and register its model; the number of the new version.
 
     The version gets those of the aliases that are free to have; see `point_aliases`.
     """
     tags = version_tags(folder, card)
-    experiment_id = _experiment(client, card.name)
-    about = {"jobcast_version": __version__, "python": platform.python_version(), ALIASES_TAG: ",".join(aliases)}
+    experiment_id = store.experiment(client, card.name)
+    about = {**run_tags(), ALIASES_TAG: ",".join(aliases)}
     run_name = f"{card.name} {card.algorithm} {card.trace_name}"
-    with open_run(client, home, experiment_id, run_name, about) as run_id:
+    predictor = load_predictor(card.name, folder)
+    with open_run(client, store, experiment_id, run_name, about) as run_id:
         _log_figures(client, run_id, card)
         _log_data_set(client, run_id, card)
         _log_files(client, run_id, card)
-        tags["code_sha256"] = keep_code(home)
-        model, tags["card_sha256"] = _log_model(client, home, run_id, experiment_id, folder, card, tags)
-        _ensure_name(client, card.name)
+        tags["code_sha256"] = keep_code(store, client)
+        text = model_card(card, folder, predictor, tags)
+        model, tags["card_sha256"] = _log_model(client, store, run_id, experiment_id, folder, card, tags, text)
+        _ensure_name(client, card.name, summary_of(predictor))
         # The source is the place itself: a "models:/..." one would be looked up at the global tracking address.
-        version = client.create_model_version(
-            card.name,
-            model.artifact_location,
-            run_id,
-            tags=tags,
-            description=card.description,
-            model_id=model.model_id,
+        made = client.create_model_version(
+            card.name, model.artifact_location, run_id, tags=tags, description=text, model_id=model.model_id
         )
-        point_aliases(client, home, card.name, int(version.version), aliases)
-    return int(version.version)
+        number = int(made.version)
+        if (equal := _oldest_equal(store, card.name, tags["content_sha256"])) < number:
+            client.delete_model_version(card.name, made.version)  # a client elsewhere was first
+            number = equal
+        point_aliases(client, store, card.name, number, aliases)
+    return number
+
+
+def _oldest_equal(store: Store, name: str, sha256: str) -> int:
+    """Number of the first version of these files."""
+    model = store.model(name)
+    return min(one.version for one in (model.versions if model else ()) if one.tags.get("content_sha256") == sha256)
 
 
 def version_tags(folder: Path, card: ModelCard) -> dict[str, str]:
@@ -152,20 +175,13 @@ def version_tags(folder: Path, card: ModelCard) -> dict[str, str]:
     }
 
 
-def _experiment(client: "MlflowClient", name: str) -> str:
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
-    return client.create_experiment(name, artifact_location=f"{ARTIFACT_ROOT}/{name}")
-
-
 def _log_figures(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
     from mlflow.entities import Metric, Param
 
     facts = {"algorithm": card.algorithm, "seed": card.seed, **card.parameters}
     params = [Param(name, str(value)) for name, value in facts.items() if value is not None]
     now_ms = int(time.time() * MS_PER_S)
-    metrics = [Metric(name, value, now_ms, 0) for name, value in flatten_metrics(card.metrics).items()]
+    metrics = [Metric(name, value, now_ms, 0) for name, value in headlines(card.metrics).items()]
     for name, values in card.series.items():
         metrics += [Metric(name, value, now_ms, step) for step, value in enumerate(values) if math.isfinite(value)]
     for some in _batches(params, PARAMS_A_BATCH):
@@ -197,14 +213,15 @@ def _log_files(client: "MlflowClient", run_id: str, card: ModelCard) -> None:
 
 def _log_model(
     client: "MlflowClient",
-    home: Path,
+    store: Store,
     run_id: str,
     experiment_id: str,
     folder: Path,
     card: ModelCard,
     tags: Mapping[str, str],
+    text: str,
 ) -> tuple["LoggedModel", str]:
-    """The model, and the hash of its card."""
+    """The model, and the hash of its card. All figures lie beside it, and the card for people."""
     from mlflow.entities import LoggedModelOutput
 
     model = client.create_logged_model(
@@ -213,30 +230,29 @@ def _log_model(
     with scratch_room("version") as scratch:
         target = scratch / "model"
         about = {**tags, "features": list(card.feature_names)}
-        card_sha256 = package_model(folder, card.name, target, about, run_id=run_id, model_id=model.model_id)
+        beside = {FIGURES: json.dumps(flatten_metrics(card.metrics), indent=2) + "\n", CARD_MARKDOWN: text}
+        ids = {"run_id": run_id, "model_id": model.model_id}
+        card_sha256 = package_model(folder, card.name, target, about, beside=beside, **ids)
         client.log_model_artifacts(model.model_id, str(target))
-    _flush(artifact_folder(home, model.artifact_location).parent)
+    store.settle(model.artifact_location)
     client.finalize_logged_model(model.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step=0)])
     return model, card_sha256
 
 
-def _flush(model: Path) -> None:
-    """Have the disk hold a model's files and the folders that they lie in, before a version names them."""
-    flush(model)
-    for folder in (model.parent, model.parent.parent):
-        flush_one(folder)
-
-
-def _ensure_name(client: "MlflowClient", name: str) -> None:
+def _ensure_name(client: "MlflowClient", name: str, description: str) -> None:
+    """The registered model, with what it forecasts as its description."""
     from mlflow.exceptions import MlflowException
 
     try:
-        client.get_registered_model(name)
+        if client.get_registered_model(name).description:
+            return
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
-        client.create_registered_model(name)
+        with suppress(MlflowException):  # of clients that make it at once, one does
+            client.create_registered_model(name)
+    client.update_registered_model(name, description)
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[list[T]]:

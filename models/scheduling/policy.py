@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.questions import Question
 from jobcast.models.metadata import read_metadata, write_metadata
 
 
@@ -113,7 +114,9 @@ class SchedulingPolicy:
     """
 
     name: ClassVar[str]
+    answers: ClassVar[Question]
     algorithm: ClassVar[str] = "ppo"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
     def set(
         self,
@@ -166,9 +169,11 @@ class MlfPolicy(SchedulingPolicy):
     """MLF-RL: reads deadlines, urgency and accuracy as well; reward 7."""
 
     name: ClassVar[str] = "mlf-policy"
+    answers: ClassVar[Question] = Question.TASK_ORDER
 
 
 class DevicePolicy(SchedulingPolicy):
     """Device RL: completion times alone, and no column that tells of accuracy, deadlines or urgency. Section 4.1."""
 
     name: ClassVar[str] = "device-rl"
+    answers: ClassVar[Question] = Question.DEVICE_ORDER

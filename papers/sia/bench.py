@@ -1,5 +1,6 @@
 """Runs of all figures, several at a time; each is on file as soon as it is done, and none is made twice."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ from jobcast.pipelines.engines import results
 from papers.run_file import RunFile
 from papers.sia.units import Done, Row, Unit, run_draw
 from papers.sia.workloads import PHILLY_FILE, TRAINED_FROM, TRAINED_UNTIL, Workload
+
+ALGORITHMS = (None, "paper")
+"""Of the versions of each predictor, in the order in which they are trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,10 @@ class Bench:
 
 
 def train_predictors(data: Path, home: Path) -> None:
-    """Train what SIA asks for on the weeks before all replays of Philly, unless it lies in the registry already."""
+    """Train what SIA asks for on the weeks before all replays of Philly, unless it lies in the registry already.
+
+    Ours first, which become champions, then the paper's own, which remain challengers.
+    """
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.forecast_specs import PREDICTORS
     from jobcast.pipelines.recipes import TrainSettings
@@ -70,12 +77,12 @@ def train_predictors(data: Path, home: Path) -> None:
     from jobcast.traces.readers import read_trace
 
     home.mkdir(parents=True, exist_ok=True)
-    known = {version.name for version in open_registry(home).list()}
-    missing = [name for name in PREDICTORS if name not in known]
+    known = Counter(version.name for version in open_registry(home).list())
+    missing = [(name, how) for name in PREDICTORS for how in ALGORITHMS[known[name] :]]
     if not missing:
         return
     trace = read_trace(data / PHILLY_FILE, format="philly")
-    for name in missing:
-        click.echo(f"  training {name}", err=True)
-        begin, end = parse_time(TRAINED_FROM), parse_time(TRAINED_UNTIL)
-        train_and_register(name, None, trace, begin, end, TrainSettings(), home=home)
+    begin, end = parse_time(TRAINED_FROM), parse_time(TRAINED_UNTIL)
+    for name, algorithm in missing:
+        click.echo(f"  training {name}{f', {algorithm}' if algorithm else ''}", err=True)
+        train_and_register(name, algorithm, trace, begin, end, TrainSettings(), home=home)

@@ -19,6 +19,7 @@ from papers.sia.units import (
     MMFS,
     SIA,
     SIA_EXACT,
+    SIA_PAPER,
     SIA_RANDOM,
     SIA_RANDOM_ARRIVALS,
     SIA_VC,
@@ -26,7 +27,7 @@ from papers.sia.units import (
 )
 from papers.sia.workloads import names_of
 
-ROWS = (SIA, SIA_RANDOM_ARRIVALS, SIA_RANDOM, SIA_EXACT, SIA_VC, MMFS)
+ROWS = (SIA, SIA_PAPER, SIA_RANDOM_ARRIVALS, SIA_RANDOM, SIA_EXACT, SIA_VC, MMFS)
 PANELS = (GMEAN, TOTAL)
 SIMILAR = 3.0
 """Totals that differ by less than this factor are called similar here."""

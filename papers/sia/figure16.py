@@ -17,12 +17,12 @@ from papers.sia.measures import (
     times_text,
 )
 from papers.sia.pages import write_queues_page
-from papers.sia.units import HIVED, SIA, SIA_EXACT, Done
+from papers.sia.units import HIVED, SIA, SIA_EXACT, SIA_PAPER, Done
 from papers.sia.workloads import PoolDraw, names_of
 
 QUEUES = (2, 4, 8)
 DRAWS = tuple(PoolDraw(queues, locality=True) for queues in QUEUES)
-ROWS = (SIA, SIA_EXACT, HIVED)
+ROWS = (SIA, SIA_PAPER, SIA_EXACT, HIVED)
 PANELS = (GMEAN, P90, TOTAL, WORST)
 ABOUT = (
     "Draws as in Figure 14, {draws} for each number of queues, of jobs of 1, 2, 4 GPUs or whole servers of eight; "

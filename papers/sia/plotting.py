@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.pipelines.plots import PALETTE, WIDE, plain_ticks, styles, thin_cdf
 from papers.plotting import save
 from papers.sia.measures import Measure
-from papers.sia.units import SIA_EXACT, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Done
+from papers.sia.units import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Done
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +25,12 @@ MOST_TICKS = 5
 """On an axis that begins at 0."""
 MOST_LABELS = 5
 """Of places on a narrow axis; with more of them every second one is labelled."""
+COLORS = (*PALETTE, "#999999")
+"""The palette, and a grey for an eighth policy."""
 HOME = {
     "sia": 0, SIA_EXACT.title: 0, "mmfs": 1, "fcfs": 2, "hived": 2, "gssf": 3, SIA_RANDOM.title: 3,
     "ssf": 4, SIA_RANDOM_ARRIVALS.title: 4, "sia_vc": 5, "themis_np": 5, "milp": 6, "sjf": 6,
+    SIA_PAPER.title: 7,
 }  # fmt: skip
 """Colours in the palette by which a policy looks alike in all figures; those that share one rarely meet."""
 
@@ -38,11 +41,11 @@ def _colors(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         if name in HOME:
             taken.setdefault(HOME[name], name)
-    free = [place for place in range(len(PALETTE)) if place not in taken]
+    free = [place for place in (len(PALETTE), *range(len(PALETTE))) if place not in taken]
     for name in names:
         if name not in taken.values():
             taken[free.pop()] = name
-    return {name: PALETTE[place] for place, name in taken.items()}
+    return {name: COLORS[place] for place, name in taken.items()}
 
 
 def _names(done: Sequence[Done]) -> tuple[list[str], list[str]]:

@@ -39,6 +39,8 @@ FCFS, SSF, SJF = Row("fcfs", "fcfs"), Row("ssf", "ssf"), Row("sjf", "sjf")
 GSSF, MMFS = Row("gssf", "gssf"), Row("mmfs", "mmfs")
 SIA_VC, HIVED, THEMIS = Row("sia_vc", "sia_vc"), Row("hived", "hived"), Row("themis_np", "themis_np")
 SIA = Row("sia", "sia", "registry")
+SIA_PAPER = Row("sia, the paper's own", "sia", "registry:challenger")
+"""What was trained last: the paper's algorithms, after ours."""
 SIA_EXACT = Row("sia, exact forecasts", "sia")
 SIA_RANDOM_ARRIVALS = Row("sia, random arrivals", "sia", "mixed:arrivals=random,loads=registry,durations=registry")
 SIA_RANDOM = Row("sia, random arrivals and durations", "sia", "mixed:arrivals=random,loads=registry,durations=random")

@@ -102,10 +102,12 @@ class PoolDraw:
     ----------
     queues : how many pools are drawn
     locality : whether jobs need servers of eight GPUs; jobs that fit no cell are left out then
+    weeks : that are replayed, days from and until
     """
 
     queues: int = 4
     locality: bool = False
+    weeks: tuple[str, str] = TWO_WEEKS
     warmup_days: ClassVar[float] = WARMUP_DAYS
 
     @property
@@ -115,8 +117,9 @@ class PoolDraw:
 
     @property
     def drawn(self) -> Mapping[str, Any]:
-        """Number of queues, and locality."""
-        return {"kind": "pools", "queues": self.queues, "locality": self.locality}
+        """Number of queues, locality, and the weeks where they are others than the figures'."""
+        others = {} if self.weeks == TWO_WEEKS else {"weeks": self.weeks}
+        return {"kind": "pools", "queues": self.queues, "locality": self.locality, **others}
 
     def scene(self, seed: int, data: Path) -> WholeScene:
         """A draw: pools without replacement, a load for each, and quotas by those loads.
@@ -125,12 +128,12 @@ class PoolDraw:
         """
         rng = np.random.default_rng([self.queues, seed])
         trace = _cell_wide(_philly(data)) if self.locality else _philly(data)
-        from_s, until_s = map(parse_time, TWO_WEEKS)
+        from_s, until_s = map(parse_time, self.weeks)
         work = pool_work(trace, from_s, until_s)
         if len(work) < self.queues:
             raise ConfigError(
                 f"{data / PHILLY_FILE}: {self.queues} pools are to be drawn, {len(work)} have at least {FEWEST_JOBS} "
-                f"jobs from {TWO_WEEKS[0]} to {TWO_WEEKS[1]}; draw fewer"
+                f"jobs from {self.weeks[0]} to {self.weeks[1]}; draw fewer"
             )
         names = rng.choice(sorted(work), self.queues, replace=False)
         loads = rng.uniform(*LOADS, self.queues)

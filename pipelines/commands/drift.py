@@ -11,6 +11,7 @@ from jobcast.pipelines.commands import options
 @click.command(name="drift")
 @click.argument("predictor", metavar="PREDICTOR[@ALIAS|:VERSION]")
 @options.trace_option()
+@options.cluster_options
 @options.window_options
 @click.option("--html", type=options.FILE, help="Write a page with the plots.")
 @click.option("--out", type=options.FILE, metavar="DIR", help="Write report.html and drift.json there.")
@@ -32,6 +33,7 @@ from jobcast.pipelines.commands import options
 )
 @click.option("--least-arrivals", type=click.IntRange(min=1), default=20, show_default=True, help="That it needs.")
 @options.overlap_option
+@options.set_option
 @options.json_option
 @click.pass_context
 def command(
@@ -42,6 +44,10 @@ def command(
     html: Path | None,
     out: Path | None,
     switches_out: Path | None,
+    pools: Path | None,
+    cluster: Path | None,
+    gpus: int | None,
+    pairs: tuple[str, ...],
     json_to: str | None,
     **asked: Any,
 ) -> None:
@@ -51,6 +57,10 @@ def command(
     the end of a completed week on, for windows whose arrivals the gate has missed too often by then; sia obeys them
     with --set switches=FILE.
 
+    regime, accuracy-curve and epoch-time are watched by the jobs of a trace with facts that were over; the latter two
+    as well by the rows of a file of curves or profiles, twenty at a time. mlf-policy and device-rl are watched by what
+    they gain over the heuristic, each week replayed on the GPUs that are named.
+
     \b
     Example:
       jobcast drift will-jobs-arrive --trace jobs.parquet --html drift.html --switches-out switches.csv
@@ -59,20 +69,31 @@ def command(
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.commands.predictor_options import watched_table
     from jobcast.pipelines.files import write_json
-    from jobcast.pipelines.lifecycle.drift import drift
+    from jobcast.pipelines.lifecycle.drift import drift, drift_of_table
     from jobcast.pipelines.lifecycle.drift_page import drift_table, write_drift
     from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
+    from jobcast.pipelines.lifecycle.lives import standards_of
+    from jobcast.pipelines.lifecycle.replays import Window
     from jobcast.pipelines.lifecycle.switches_file import write_switches
     from jobcast.traces.readers import read_trace
 
     console, reference = options.console_of(ctx), parse_reference(predictor)
     files = {"--html": html, "--switches-out": switches_out}
     options.check_places(json_to, (trace_path,), files, {"--out": out})
-    trace = read_trace(trace_path)
+    standards_of("drift", reference[0])
+    facts, alone = watched_table(ctx, reference[0], ("html", "out", "allow_overlap"))
+    trace = None if alone is not None else read_trace(trace_path)
+    rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
     with console.progress(f"drift {predictor}") as step:
-        rule = SwitchRule(*(asked.pop(name) for name in ("most_missed", "days", "least_arrivals")))
-        found = drift(reference, trace, home=find_home(), rule=rule, progress=step, **asked)
+        if trace is None:
+            found = drift_of_table(reference, alone, home=find_home(), allow_overlap=asked["allow_overlap"])
+        else:
+            given = options.settings_of(pairs)
+            window = Window(trace, pools=pools, cluster=cluster, gpus=gpus, given=given)
+            how: dict[str, Any] = {"rule": rule, "progress": step, "facts": facts, "window": window}
+            found = drift(reference, trace, home=find_home(), **how, **asked)
     if switches_out and not found.result["switch_rule"]:
         raise ConfigError(f"--switches-out: {reference[0]} has no gate to switch by; name will-jobs-arrive")
     if switches_out:
@@ -83,5 +104,6 @@ def command(
         console.note(f"page: {page}")
     if out:
         write_json(out / "drift.json", found.result)
-    options.tell_notes(trace, console)
+    if trace is not None:
+        options.tell_notes(trace, console)
     options.table_or_json(found.result, json_to, drift_table(found.result), console)

@@ -7,7 +7,6 @@ import click
 
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands import predictor_options as predictors
-from jobcast.pipelines.forecast_specs import REGIME
 
 DRAWS = 400
 
@@ -19,6 +18,7 @@ DRAWS = 400
 @click.option("--without", metavar="POOL", multiple=True, help="Figures without this pool too; may be repeated.")
 @click.option("--ablation", is_flag=True, help="Train twins anew on fewer features (or without tags) and score them.")
 @click.option("--paper-recipe/--no-paper-recipe", default=True, help="Train the paper's recipe as a rule to beat.")
+@click.option("--smoothing", is_flag=True, help="Score statsforecast's AutoETS and CES too (arrivals and loads).")
 @click.option("--draws", type=click.IntRange(min=0), default=DRAWS, show_default=True, help="Of days, for intervals.")
 @predictors.place_options
 @predictors.score_options
@@ -35,7 +35,6 @@ def command(
     predictor: str,
     trace_path: Path,
     without: tuple[str, ...],
-    pairs: tuple[str, ...],
     out: Path | None,
     log: bool,
     json_to: str | None,
@@ -59,31 +58,28 @@ def command(
       jobcast evaluate epoch-time@challenger --trace profiles.sqlite --points 3 --json -
       jobcast evaluate jct --trace elastic.parquet --from 2017-11-06 --policy srsf --gpus 64 --json -
     """
-    if act := predictors.EVALUATE.get(predictors.name_of(predictor)):
-        act(ctx)
+    if predictors.replays(ctx):
+        predictors.evaluate_replay(ctx)
         return
-    predictors.refuse_others(ctx, predictor)
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.evaluating import evaluate_version
-    from jobcast.pipelines.evaluation_files import evaluation_table, keep_evaluation
-    from jobcast.pipelines.scoring import Wishes
+    from jobcast.pipelines.evaluating import evaluate_known
+    from jobcast.pipelines.evaluation_files import keep_evaluation
+    from jobcast.pipelines.predictors.life import Wishes
     from jobcast.pipelines.tidying import tidy_home
-    from jobcast.traces.readers import read_trace
 
     console, reference = options.console_of(ctx), parse_reference(predictor)
+    life, params = predictors.life_asked(ctx, "evaluate", reference[0])
     options.check_places(json_to, (trace_path,), folders={"--out": out})
-    given = options.settings_for(reference[0], REGIME, pairs)
-    trace, home = read_trace(trace_path), tidy_home(console) if log else find_home()
+    known, home = life.known("evaluate", params), tidy_home(console) if log else params.home
     wishes = Wishes(
         without=tuple(dict.fromkeys(without)),
         curves=out is not None or log,
-        given=given,
-        **{name: asked[name] for name in ("ablation", "paper_recipe", "draws", "seed")},
+        given=params.given,
+        prefix=predictors.PREFIX if asked["prefix"] is None else asked["prefix"],
+        **{name: asked[name] for name in ("ablation", "paper_recipe", "smoothing", "draws", "seed", "points")},
     )
     with console.progress(f"evaluate {predictor}") as step:
-        how = {"home": home, "allow_overlap": asked["allow_overlap"], "progress": step, "wishes": wishes}
-        evaluated = evaluate_version(reference, trace, asked["from_s"], asked["until_s"], **how)
+        how: dict[str, Any] = {"home": home, "allow_overlap": asked["allow_overlap"], "progress": step}
+        evaluated = evaluate_known(reference, known, wishes=wishes, **how)
     result = keep_evaluation(evaluated, out, home if log else None)
-    options.tell_notes(trace, console)
-    options.table_or_json(result, json_to, evaluation_table(result), console)
+    predictors.tell(ctx, result, life.said("evaluate", result))

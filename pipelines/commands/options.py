@@ -79,6 +79,13 @@ def _drop_outliers(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
         ctx.with_resource(dropping_outliers())
 
 
+def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | None) -> None:
+    if seconds is not None:
+        from jobcast.traces.known import ends_known_after
+
+        ctx.with_resource(ends_known_after(seconds))
+
+
 # How a trace is read; in force while the command runs, which need not know them.
 reading_options = several(
     click.option(
@@ -87,6 +94,14 @@ reading_options = several(
         expose_value=False,
         callback=_drop_outliers,
         help="Leave out and count rows whose times lie years from all others.",
+    ),
+    click.option(
+        "--known-after-s",
+        metavar="SECONDS",
+        type=float,
+        expose_value=False,
+        callback=_known_after,
+        help="The accounting shows an end so much later; until then the job runs. Rows with a known_time keep theirs.",
     ),
     click.option(
         "--memory",

@@ -32,28 +32,29 @@ def command(ctx: click.Context, /, predictor: str, trace_path: Path, json_to: st
     With `epoch-time`: seconds an epoch of --set model=, batch_size=, gpu_type= (several between commas), gpus= (1 to
     N). FILE is a table of few profiled points; --out writes it completed. It needs no --at.
 
+    With `regime`: the batch sizes to come of the training jobs that run at the instant, epochs at each and the time
+    left with 90 % intervals, from a trace with facts or --set throughputs=FILE and --set regimes=FILE.
+
     \b
     Example:
       jobcast predict will-jobs-arrive --trace jobs.parquet --at 2017-11-20T09:00:00Z
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job 4711 --policy srsf --gpus 64
       jobcast predict jct --trace elastic.parquet --at 2017-11-20T09:00:00Z --job new --ask-gpus 4,8 --size-s 36000 \\
           --policy pcs --gpus 64 --set config=config.json --plot when.svg
+      jobcast predict regime --trace enriched/jobs.parquet --at 2017-11-20T09:00:00Z
       jobcast predict accuracy-curve --trace running.csv --epochs 100 --target 0.93
       jobcast predict epoch-time --trace few.csv --set model=ResNet-18 --set gpus=8 --out profiles.sqlite
     """
-    if act := predictors.PREDICT.get(predictors.name_of(predictor)):
-        act(ctx)
+    if predictors.replays(ctx):
+        predictors.predict_replay(ctx)
         return
-    predictors.refuse_others(ctx, predictor, ("at_s", "seed"))
-    at_s = predictors.needed_instant(ctx)
-    from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.predicting import predict_at, prediction_table
-    from jobcast.traces.readers import read_trace
+    from jobcast.pipelines.predicting import predict_known
 
-    console, reference = options.console_of(ctx), parse_reference(predictor)
-    options.check_places(json_to, (trace_path,))
-    trace = read_trace(trace_path)
-    result = predict_at(reference, trace, at_s, home=find_home())
-    options.tell_notes(trace, console)
-    options.table_or_json(result, json_to, prediction_table(result), console)
+    reference = parse_reference(predictor)
+    life, params = predictors.life_asked(ctx, "predict", reference[0])
+    if "at_s" in life.reads["predict"]:
+        predictors.needed_instant(ctx)
+    options.check_places(json_to, (trace_path,), {"--out": asked["out"]})
+    result = predict_known(reference, life.known("predict", params), ctx.params, home=params.home)
+    predictors.tell(ctx, result, life.said("predict", result))

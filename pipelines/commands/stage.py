@@ -15,7 +15,8 @@ from jobcast.pipelines.commands import options
 @options.reading_options
 @click.pass_context
 def command(ctx: click.Context, name: str, item: str, out: Path | None, params_path: Path | None) -> None:
-    """Run one stage: prepare, featurize, care, train PREDICTOR, evaluate, backtest, promote or report.
+    """Run one stage: code, prepare, featurize, care, train PREDICTOR, evaluate, backtest, promote, report, enrich,
+    learn PREDICTOR, judge PREDICTOR or schedule PREDICTOR.
 
     \b
     Example:

@@ -1,14 +1,12 @@
 """`jobcast train`: a predictor becomes a registered version, or a version a week in a walk through a trace."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.commands.predictor_options import TRAIN, name_of, tell, training
-from jobcast.pipelines.forecast_specs import REGIME
+from jobcast.pipelines.commands.predictor_options import life_asked, tell, training
 
 if TYPE_CHECKING:
     from jobcast.pipelines.lifecycle.retraining import Schedule
@@ -18,9 +16,11 @@ COVERAGE = 0.95
 
 
 ALGORITHMS = (
-    "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average; new-load: auto, quantile, sliding-max; "
-    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n; regime: hierarchical; "
-    "accuracy-curve: combination, bayes; epoch-time: steps"
+    "will-jobs-arrive: auto, lightgbm, xgboost, logistic, extra-trees, average, paper; "
+    "new-load: auto, quantile, sliding-max, paper; "
+    "job-duration: auto, blended, lightgbm, tag-pool-width, last-n, paper; regime: hierarchical; "
+    "accuracy-curve: combination, bayes; epoch-time: steps; "
+    "completion-time: futures; job-size: pooled; goodput: pollux"
 )
 """What the recipes know, the default first; written down here, for importing them would make help slow."""
 
@@ -49,9 +49,9 @@ ALGORITHMS = (
 @click.option(
     "--under-cost",
     type=options.Finite(0, min_open=True),
-    default=1.0,
+    default=100.0,
     show_default=True,
-    help="Of a bin too short, in bins too long, a GPU of the job (job-duration).",
+    help="Of an hour's overstay on all lenders' GPUs, in bins too long (job-duration).",
 )
 @click.option(
     "--min-jobs",
@@ -76,22 +76,15 @@ def command(
     ctx: click.Context,
     /,
     predictor: str,
-    trace_path: Path,
-    from_s: float | None,
-    until_s: float | None,
-    algorithm: str | None,
-    horizons: str | None,
     retrain: str | None,
     first_weeks: float | None,
     window_days: float | None,
-    pairs: tuple[str, ...],
-    json_to: str | None,
-    **asked: Any,
+    **_: Any,
 ) -> None:
     """Train PREDICTOR on [from, until) and register a new version.
 
     PREDICTOR: will-jobs-arrive, new-load, job-duration, regime, accuracy-curve, epoch-time,
-    mlf-policy, device-rl.
+    completion-time, job-size, goodput, mlf-policy, device-rl.
 
     The new version gets the alias challenger; the first version of a name is champion too.
     Nothing at or after --until is read.
@@ -101,14 +94,17 @@ def command(
     command goes on where an interrupted one stopped.
 
     regime learns from jobs that were over at --until, and reads --set throughputs=FILE and --set regimes=FILE (and
-    datasets, gpu_type, jitter, calibration); it does not walk.
+    datasets, gpu_type, jitter, calibration, steps); it does not walk.
 
     accuracy-curve learns from a CSV of app, batch_size, epoch, metric (and lr_milestones): all of it, for curves have
     no calendar. bayes learns its priors with PyMC, a minute and more for each application and once for all.
 
     epoch-time learns from a table of profiles, as `jobcast profiles import` writes it: all of it.
 
-    Both learn as well from a trace of jobs, of those that were over at --until: --set curves=FILE, --set profiles=FILE.
+    goodput learns from step times by application: a CSV, or those beside a trace of jobs.
+
+    All three learn as well from a trace of jobs, of those that were over at --until: --set curves=FILE, --set
+    profiles=FILE, --set step_times=FILE.
 
     mlf-policy and device-rl are schedulers that learn from replays of jobs of tasks: --set tasks=FILE, --set
     curves=FILE, --set gpus=N or cluster=FILE, --set iterations=N; they need the extra rl.
@@ -125,33 +121,32 @@ def command(
       jobcast train mlf-policy --trace jobs.parquet --set tasks=t.parquet --set curves=c.parquet
       jobcast train new-load --trace jobs.parquet --from 2017-10-02 --until 2017-11-27 --retrain weekly
     """
-    if act := TRAIN.get(name_of(predictor)):
-        act(ctx)
-        return
-    from jobcast.pipelines.recipes import TrainSettings, check_tune, parse_horizons
-    from jobcast.traces.readers import read_trace
+    from jobcast.models.predictors import PREDICTORS
+    from jobcast.pipelines.training import train_version
 
+    life, asked = life_asked(ctx, "train", predictor)
     schedule = _schedule(retrain, first_weeks, window_days)
-    if predictor == REGIME and schedule is not None:
-        raise ConfigError("--retrain: regime does not walk through a trace; leave it out")
-    given = options.settings_for(predictor, REGIME, pairs)
-    settings = TrainSettings(horizons_min=parse_horizons(horizons), given=given, **asked)
-    check_tune(predictor, algorithm, settings.tune)
-    window = (from_s, until_s)
-    with training(ctx) as (home, step):
-        trace = read_trace(trace_path)
+    if schedule is not None and not life.walks:
+        raise ConfigError(f"--retrain: {predictor} does not walk through a trace; leave it out")
+    one = life.asked(PREDICTORS[predictor], asked)
+    with training(ctx, life.files(asked)) as (home, step):
+        known = life.known("train", asked)
         if schedule is None:
-            from jobcast.pipelines.model_tables import training_table as table
-            from jobcast.pipelines.training import train_and_register
-
-            result = train_and_register(predictor, algorithm, trace, *window, settings, home=home, progress=step)
+            result = train_version(one, known, home=home, progress=step)
+            table = life.said("train", result)
         else:
             from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
-            from jobcast.pipelines.lifecycle.tables import retraining_table as table
+            from jobcast.pipelines.lifecycle.tables import retraining_table
 
-            asked = {"predictor": predictor, "algorithm": algorithm, "schedule": schedule, "settings": settings}
-            result = walk_forward(Walk.of(trace, *window, home=home, **asked), step)
-    tell(ctx, result, table(result))
+            what: dict[str, Any] = {
+                "predictor": predictor,
+                "algorithm": one.algorithm,
+                "schedule": schedule,
+                "settings": one.settings,
+            }
+            result = walk_forward(Walk.of(known.jobs, *asked.window, home=home, **what), step)
+            table = retraining_table(result)
+    tell(ctx, result, table)
 
 
 def _schedule(retrain: str | None, first_weeks: float | None, window_days: float | None) -> "Schedule | None":

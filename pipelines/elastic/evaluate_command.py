@@ -9,6 +9,7 @@ import numpy as np
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
+from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
@@ -22,7 +23,10 @@ from jobcast.pipelines.elastic.scene import elastic_jobs
 from jobcast.pipelines.elastic.simulating import prepare
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.model_tables import of_version
+from jobcast.pipelines.overlap import refuse_overlap
 from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.sources import Registered
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, resolve_policy
 from jobcast.traces.readers import read_trace
@@ -51,21 +55,29 @@ def evaluate_jct(
     futures: int | None,
     sizes: str | None,
     every: int | None,
+    learned: Registered | None = None,
+    allow_overlap: bool = False,
 ) -> None:
-    """Score intervals of jobs submitted in a window. Raises ConfigError and TraceError for what cannot be scored."""
+    """Score intervals of jobs submitted in a window, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError for what cannot be scored, OverlapError for a version that has seen it.
+    """
     if not policy:
         raise ConfigError("evaluate jct: needs --policy NAME")
     check_places(json_to, (trace_path, pools, cluster_path))
     trace, settings = read_trace(trace_path), settings_of(pairs)
     rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
-    from_s = float(trace.submit_s[int(HISTORY * len(trace))]) if window[0] is None else window[0]
+    from_s, overlap = _begins_s(trace, window[0], learned), False
+    if learned is not None:
+        overlap = refuse_overlap(learned.version, from_s, window[1], allow_overlap, trace.source.sha256)
+    model = None if learned is None else learned.model
     place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
     drawn: dict[str, Any] = {"futures": futures or FUTURES, "seed": seed}
     with console.progress(f"evaluate jct under {rule.name}") as step:
         if rule.kind == ELASTIC:
             refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts})
             drawn["declared"] = sizes == "declared"
-            result = score_jct(trace, place, rule.name, settings, (from_s, window[1]), drawn, every, step)
+            result = score_jct(trace, place, rule.name, settings, (from_s, window[1]), drawn, every, step, model)
         else:
             if sizes == "declared":
                 raise ConfigError(f"--sizes declared: run times under {rule.name} are forecast; see --forecasts")
@@ -73,10 +85,30 @@ def evaluate_jct(
             experiment = Experiment(
                 trace=trace, cluster=place, from_s=from_s, until_s=window[1], drop_wide=True, only_pools=True
             )
-            how: dict[str, Any] = {"home": find_home(), "spec": spec, "every": every, "scored": SCORED}
+            how: dict[str, Any] = {
+                "home": find_home(),
+                "spec": spec,
+                "every": every,
+                "scored": SCORED,
+                "learned": model,
+            }
             result = score_by_copies(experiment, rule, settings, **how, **drawn, progress=step)
+    if learned is not None:
+        result |= {**of_version(learned.version), "overlap_allowed": overlap}
     tell_notes(trace, console)
     table_or_json(result, json_to, _table(result), console)
+
+
+def _begins_s(trace: Trace, from_s: float | None, learned: Registered | None) -> float:
+    """Where the window begins: what was asked for, else where a version's training ended, or after some history."""
+    history_s = float(trace.submit_s[int(HISTORY * len(trace))])
+    if (
+        from_s is None
+        and learned is not None
+        and trace.submit_s[0] < learned.version.train_until_s < trace.submit_s[-1]
+    ):
+        return float(learned.version.train_until_s)
+    return history_s if from_s is None else from_s
 
 
 def score_jct(
@@ -88,8 +120,9 @@ def score_jct(
     drawn: Mapping[str, Any],
     every: int | None = None,
     progress: Progress | None = None,
+    learned: CompletionTime | None = None,
 ) -> dict[str, Any]:
-    """Figures of intervals as tracked, and of the bare futures beside them.
+    """Figures of intervals as tracked, and of the bare futures beside them; `learned`: what they go on from.
 
     Sizes and arrivals are drawn from jobs before the window, as the trace ran them, and from what the window has shown
     by each submission; levels follow its outcomes as they come in.
@@ -99,11 +132,12 @@ def score_jct(
     from_s, until_s = window
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scored = elastic_jobs(cut_scene(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
-    earlier = earlier_of(scored, facts)
+    earlier = earlier_of(scored, facts, None if learned is None else learned.past_)
+    given: dict[str, Any] = {} if learned is None else {"sizes": learned.settings_}
     every = every or max(1, len(scored) // SCORED)
     try:
         jobs = np.arange(every // 2, len(scored), every).tolist() or [0]
-        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **drawn)
+        found = forecast_run(prepare(scored, policy, settings), earlier, jobs, progress=progress, **given, **drawn)
     except ValueError as error:
         raise TraceError(f"{trace.source.path}: {error}; choose a later --from") from error
     submit_s = scored.workload.jobs.submit_s[found.job]
@@ -112,7 +146,7 @@ def score_jct(
         "predictor": "jct",
         "policy": policy,
         "sizes": "declared" if drawn["declared"] else "forecast",
-        **interval_figures(found, track(found, submit_s, IntervalTracker())),
+        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
         "bare": interval_figures(found, bare),
         "futures": drawn["futures"],
         "seed": drawn["seed"],

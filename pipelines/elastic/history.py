@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import TraceError
+from jobcast.models.completion.known_jobs import KnownJobs
 from jobcast.pipelines.elastic.futures import NO_PAST, Past
 from jobcast.pipelines.elastic.intervals import Earlier
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, model_rows, models_of
@@ -14,15 +15,17 @@ from jobcast.pipelines.scenes import cut_scene
 NOBODY = Earlier(NO_PAST, np.zeros(0))
 
 
-def earlier_of(scene: ElasticScene, facts: Mapping[str, Any]) -> Earlier:
+def earlier_of(scene: ElasticScene, facts: Mapping[str, Any], learned: KnownJobs | None = None) -> Earlier:
     """Jobs submitted before a scene's window; each ended when its trace says, else as if it ran alone from the first.
 
     Models that the window does not know count as the window's first: their widths and sizes are what is learnt.
+
+    `learned`: jobs in their place, where the trace holds none before the window.
     """
     try:
         of_earlier = elastic_jobs(cut_scene(scene.earlier, scene.place), **facts)
     except TraceError:
-        return NOBODY
+        return NOBODY if learned is None else _as_earlier(learned, scene)
     earlier, before = of_earlier.trace, of_earlier.workload
     origin_s, jobs = scene.workload.origin_s, before.jobs
     rows = model_rows(scene)
@@ -35,3 +38,11 @@ def earlier_of(scene: ElasticScene, facts: Mapping[str, Any]) -> Earlier:
         end_s = np.where(np.isfinite(told), told, end_s)
     past = Past(submit_s, before.size_s, jobs.least, jobs.most, model)
     return Earlier(past, end_s)
+
+
+def _as_earlier(learned: KnownJobs, scene: ElasticScene) -> Earlier:
+    """The ended jobs of another trace, as if it had stopped when the scene's window begins."""
+    ended, widest = learned.ended, scene.workload.jobs.speedup.shape[2] - 1
+    least, most = (np.minimum(one[ended], widest).astype(np.float64) for one in (learned.least, learned.most))
+    past = Past(learned.submit_s[ended], learned.work_s[ended], least, most, np.zeros(int(ended.sum()), dtype=np.int64))
+    return Earlier(past, learned.known_s[ended])

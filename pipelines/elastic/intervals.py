@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,7 @@ def forecast_run(
     futures: int,
     seed: int,
     declared: bool = False,
+    sizes: SizeForecaster | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Run to the end, playing futures at the submission of some jobs. What is known at an instant is all that is used.
@@ -71,9 +71,10 @@ def forecast_run(
     jobs : ids, ascending
     futures, seed : of `play_futures`
     declared : whether sizes of active jobs are declared; else they are drawn from those of jobs that ended before
+    sizes : how those count; None: as did best before the run
     progress : called with (jobs forecast, all)
     """
-    sizes = None if declared else fit_sizes(earlier)
+    sizes = None if declared else sizes or fit_sizes(earlier)
     drawn = []
     for number, job in enumerate(jobs):
         run.forecast(job + 1)
@@ -132,23 +133,8 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
 
 
 def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:
-    """Intervals of jobs in order of submission, each from what was known of those before it: outcomes that had come.
-
-    Parameters
-    ----------
-    forecast : of a run, in order of submission
-    submit_s : (n,) of its jobs, seconds
-    tracker : goes on from where it stands
-    """
-    waiting: list[tuple[float, int]] = []
-    made: list[tuple[Interval, ...]] = []
-    for number, at_s in enumerate(submit_s):
-        while waiting and waiting[0][0] <= at_s:
-            _, one = heappop(waiting)
-            tracker.observe(made[one], float(forecast.actual_s[one]))
-        made.append(tracker.intervals(forecast.futures_s[number]))
-        heappush(waiting, (float(at_s + forecast.actual_s[number]), number))
-    return made
+    """Intervals of the jobs of a run; `submit_s`: (n,) when they were submitted, seconds."""
+    return tracker.track(submit_s, forecast.actual_s, list(forecast.futures_s))
 
 
 def interval_figures(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict[str, Any]:

@@ -21,7 +21,10 @@ from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.predicting import HOUR_S, NEW, Answer, Question, answer_jct, answers_table
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.model_tables import of_version
+from jobcast.pipelines.overlap import seen_until
 from jobcast.pipelines.plots import INK, WIDE, draw, plain_ticks, styles
+from jobcast.pipelines.sources import Registered
 from jobcast.pipelines.times import iso, parse_time
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import resolve_policy
@@ -106,8 +109,12 @@ def predict_jct(
     by: str | None,
     every_h: float | None,
     plot: Path | None,
+    learned: Registered | None = None,
 ) -> None:
-    """Answer. Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together."""
+    """Answer, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
+    """
     if not policy or not job:
         lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
         raise ConfigError(f"predict jct: needs {lacking}")
@@ -130,6 +137,7 @@ def predict_jct(
     if every_h and job == NEW:
         raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
     trace, settings = read_trace(trace_path), settings_of(pairs)
+    model = None if learned is None else learned.model
     rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
     place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
 
@@ -137,15 +145,21 @@ def predict_jct(
         if rule.kind != ELASTIC:
             spec = None if forecasts is None else parse_forecasts(forecasts)
             experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
-            return answer_by_copies(experiment, rule, settings, question, home=find_home(), spec=spec, pool=pool)
+            return answer_by_copies(
+                experiment, rule, settings, question, home=find_home(), spec=spec, pool=pool, learned=model
+            )
         refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts, "--pool": pool})
-        return answer_jct(trace, place, rule.name, settings, question, from_s)
+        return answer_jct(trace, place, rule.name, settings, question, from_s, model)
 
     with console.progress(f"predict {job}") as step:
         result, answers = answer(question)
         step(1, 1)
     tell_notes(trace, console)
     table = answers_table(result)
+    if learned is not None:
+        overlap = seen_until(learned.version, at_s, trace.source.sha256)
+        result |= {**of_version(learned.version), "overlap": overlap}
+        table += "\nnote: the version was trained on what comes after this instant" if overlap else ""
     if every_h:
         result["again"] = _again(answer, question, every_h)
         table += "\n\nasked again\n" + _again_table(result["again"])

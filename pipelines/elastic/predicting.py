@@ -9,6 +9,7 @@ import numpy as np
 from jobcast.domain.elastic import ElasticJobs, Floats
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
+from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.pipelines.elastic.futures import NO_PAST, Forecasters, play_futures
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
@@ -80,6 +81,7 @@ def answer_jct(
     settings: Mapping[str, str],
     question: Question,
     from_s: float | None = None,
+    learned: CompletionTime | None = None,
 ) -> tuple[dict[str, Any], list[Answer]]:
     """Replay a trace up to an instant and forecast a job's completion; figures, and the draws behind them.
 
@@ -88,7 +90,7 @@ def answer_jct(
     until_s = np.nextafter(question.at_s, np.inf)
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scene = elastic_jobs(cut_scene(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
-    earlier, workload = earlier_of(scene, facts), scene.workload
+    earlier, workload = earlier_of(scene, facts, None if learned is None else learned.past_), scene.workload
     origin_s = workload.origin_s
     at_s = question.at_s - origin_s
     if question.job == NEW:
@@ -108,20 +110,28 @@ def answer_jct(
         run.submit(len(one.workload))
         run.advance(at_s)
         told = _standing(run, origin_s, job, question)
-        ends = _ends(run, job, earlier, question)
+        ends = _ends(run, job, earlier, question, learned)
         known = question.job != NEW or question.size_s is not None
         point = _point(run, job) if known else np.nan
         answers.append(Answer(gpus, point + origin_s, ends + origin_s))
     return told | {
         "policy": policy,
         "sizes": question.sizes,
-        "answers": [tell(one, question) for one in answers],
+        "answers": [tell(one, question, learned) for one in answers],
     }, answers
 
 
-def tell(answer: Answer, question: Question) -> dict[str, Any]:
-    """One answer as figures: instants as ISO-8601, times from the question on in hours."""
+def tell(answer: Answer, question: Question, learned: CompletionTime | None = None) -> dict[str, Any]:
+    """One answer as figures: instants as ISO-8601, times from the question on in hours.
+
+    `learned`: whose intervals are told; None: the quantiles of the futures.
+    """
     quantiles = np.quantile(answer.ends_s, list(QUANTILES.values()))
+    if learned is not None:
+        left_s = np.maximum(answer.ends_s - question.at_s, 1.0)
+        half, most = learned.tracker().intervals(left_s)
+        told_s = (most.low_s, half.low_s, float(np.median(left_s)), half.high_s, most.high_s)
+        quantiles = question.at_s + np.array(told_s)
     figures: dict[str, Any] = {"gpus": answer.gpus}
     if np.isfinite(answer.point_s):
         figures |= {"point": iso(answer.point_s), "point_h": (answer.point_s - question.at_s) / HOUR_S}
@@ -199,11 +209,11 @@ def _standing(run: ElasticReplay, origin_s: float, job: int, question: Question)
     }
 
 
-def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question) -> Floats:
+def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question, learned: CompletionTime | None) -> Floats:
     sizes = None
     if question.sizes == FORECAST:
         try:
-            sizes = fit_sizes_at(run, earlier)
+            sizes = fit_sizes_at(run, earlier) if learned is None else learned.settings_
         except ValueError as error:
             raise TraceError(
                 f"--sizes forecast at {iso(question.at_s)}: {error}; ask later, or pass --sizes declared"

@@ -18,7 +18,8 @@ from jobcast.domain.errors import ConfigError, OverlapError, TraceError
 from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, pick_profiles, slowest_s
 from jobcast.pipelines.energy.scene import EnergyScene
 from jobcast.pipelines.forecast_specs import EPOCH_TIME, ForecastSpec
-from jobcast.pipelines.sources import registered, seen_by
+from jobcast.pipelines.overlap import seen_by
+from jobcast.pipelines.sources import registered
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 CHOICES = "oracle, registry, conservative or noisy:P"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.law import SPEEDUP
+from jobcast.domain.law import GOODPUT, SPEEDUP
 from jobcast.pipelines.explain.mentions import MOST, finite
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.explain.telling_words import Told, gpus_of, instant, length
@@ -28,6 +28,10 @@ WORDS: Mapping[str, str] = {
 }
 
 
+DECLARED: Mapping[str, str] = {SPEEDUP: "declared sizes", GOODPUT: "goodput as measured"}
+"""What the oracle tells of jobs that declare it, by law."""
+
+
 def answers_of(table: RunTable, job: int) -> dict[str, Any]:
     """What the policy asks of forecasts, None where no record tells; who answers; what was answered of the job."""
     record = table.record
@@ -41,7 +45,7 @@ def answers_of(table: RunTable, job: int) -> dict[str, Any]:
 def _source(told: Mapping[str, Any]) -> str | None:
     label = told.get("forecasts")
     if label == "oracle":
-        return "declared sizes" if told["law"] == SPEEDUP else "the oracle: the future itself, which nobody has"
+        return DECLARED.get(told["law"], "the oracle: the future itself, which nobody has")
     return None if label is None else forecasts_in_words(label)
 
 

@@ -1,6 +1,4 @@
-"""`jobcast train accuracy-curve`: from a file of curves to a registered version.
-
-How AccuracyCurve learns, by the algorithm's name.
+"""How AccuracyCurve learns, by the algorithm's name.
 
 Which curves a version was trained on, kept among its files: scoring it on one of them would flatter it.
 
@@ -14,38 +12,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobcast.domain.errors import ConfigError, RegistryError, TrainingError
+from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled
-from jobcast.models.registry import open_registry
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.finished_jobs import of_file
-from jobcast.pipelines.model_tables import card_of_table, made_from, of_training, saved
-from jobcast.traces.learning_curves import CurveTable, LearningCurve
+from jobcast.traces.learning_curves import LearningCurve
 
 Curves = Sequence[LearningCurve]
-Fit = Callable[[Curves, int, Step | None], AccuracyCurve]
+Fit = Callable[[type[AccuracyCurve], Curves, int, Step | None], AccuracyCurve]
 
 
-def _combination(curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
+def _combination(kind: type[AccuracyCurve], curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
     """Priors of the families by penalised least squares."""
-    return AccuracyCurve(seed).fit(curves)
+    return kind().fit(curves)
 
 
-def _bayes(curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
+def _bayes(kind: type[AccuracyCurve], curves: Curves, seed: int, progress: Step | None) -> AccuracyCurve:
     """Priors of the families by PyMC, which takes a minute and more; ConfigError where that is not installed."""
     from jobcast.models.curves.learning import learn_prior
 
-    return AccuracyCurve(seed, learn_prior(curves, seed, progress=progress)).fit(curves)
+    return kind(learn_prior(curves, seed, progress=progress)).fit(curves)
 
 
 ALGORITHMS: Mapping[str, Fit] = {"combination": _combination, "bayes": _bayes}
-"""Algorithm -> (curves, seed, progress) -> a fitted predictor; the default first."""
+"""Algorithm -> (class, curves, seed, progress) -> a fitted predictor; the default first."""
 
 
-def fitted(algorithm: str, curves: Curves, seed: int, progress: Step | None = None) -> AccuracyCurve:
+def fitted(
+    algorithm: str,
+    curves: Curves,
+    seed: int,
+    progress: Step | None = None,
+    kind: type[AccuracyCurve] = AccuracyCurve,
+) -> AccuracyCurve:
     """A predictor trained on finished runs. Raises TrainingError where they tell nothing."""
-    return ALGORITHMS[algorithm](curves, seed, progress)
+    return ALGORITHMS[algorithm](kind, curves, seed, progress)
 
 
 FILE = "trained_curves.json"
@@ -169,47 +170,6 @@ def _folds(curves: Curves) -> tuple[str, list[set[int]]]:
     if parts < 2:
         return NOTHING, []
     return CURVE, [set(range(part, len(curves), parts)) for part in range(parts)]
-
-
-def train_and_register_curves(
-    table: CurveTable,
-    algorithm: str | None = None,
-    seed: int = 0,
-    *,
-    home: Path,
-    progress: Step | None = None,
-) -> dict[str, Any]:
-    """Learn from a file's curves and register a new version; what to tell the user.
-
-    Raises ConfigError for an algorithm that is not known, TrainingError for curves that nothing can be learned from,
-    RegistryError for a store that cannot be used.
-    """
-    chosen = algorithm or next(iter(ALGORITHMS))
-    if chosen not in ALGORITHMS:
-        raise ConfigError(f"--algorithm {chosen}: {AccuracyCurve.name} knows {', '.join(ALGORITHMS)}")
-    with of_file(table.path):
-        model = fitted(chosen, table.curves, seed, part_of(progress, 0, 2))
-        model.trained_from_s_, model.trained_until_s_ = table.from_s, table.until_s
-    twins = held_out(table.curves, lambda curves, step: fitted(chosen, curves, seed, step), part_of(progress, 1, 2))
-    apps, told, name = ", ".join(apps_of(table.curves)), counts(table.curves), Path(table.path).stem
-    card = card_of_table(
-        table,
-        model,
-        seed,
-        algorithm=chosen,
-        parameters={**told, "apps": apps, "twins": twins.left_out},
-        metrics={"validation": {f"prefix_{share}": figures for share, figures in twins.figures.items()}},
-        description=f"{chosen}, trained on {told['curves']} curves of {name} ({apps}); metrics are {twins.said}",
-    )
-    with saved(model) as folder:
-        write_trained(folder, table.curves)
-        version = open_registry(home).register(folder, card)
-    return {
-        **of_training(version, home, seed),
-        "training": {**counts(table.curves), "apps": apps_of(table.curves)},
-        "validation": {"left_out": twins.left_out, "prefixes": twins.figures},
-        **made_from(table, (*table.notes, *twins.notes)),
-    }
 
 
 def apps_of(curves: Sequence[LearningCurve]) -> list[str]:

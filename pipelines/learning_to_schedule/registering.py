@@ -1,21 +1,10 @@
-"""A trained scheduler becomes a registered version.
+"""What a training of a scheduler found, for the registry and for a person."""
 
-What a training of a scheduler found, for a person.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from jobcast import __version__
-from jobcast.domain.tasks import AccuracyForecast
 from jobcast.models.registry.cards import ModelCard
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.learning_to_schedule.kinds import SchedulerSettings
-from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler, train_scheduler
-from jobcast.pipelines.model_tables import of_training, save_and_register
-from jobcast.pipelines.tasks.scene import TaskScene
+from jobcast.pipelines.learning_to_schedule.training import TrainedScheduler
 from jobcast.traces.table import Source
 
 
@@ -63,41 +52,3 @@ def scheduler_card(trained: TrainedScheduler, trace_name: str, source: Source) -
         },
         description=f"{policy.algorithm}, trained on {training.jobs} jobs of {trace_name}; {verdict} MLF-H",
     )
-
-
-def train_and_register_scheduler(
-    name: str,
-    scene: TaskScene,
-    *,
-    home: Path,
-    folder: Path,
-    seed: int = 0,
-    settings: SchedulerSettings | None = None,
-    forecast: AccuracyForecast | None = None,
-    progress: Step | None = None,
-    note: Callable[[str], None] | None = None,
-) -> dict[str, Any]:
-    """Train `mlf-policy` or `device-rl` on a window of jobs of tasks and register it; what to tell the user.
-
-    Parameters
-    ----------
-    folder : for checkpoints; a training that was interrupted there goes on
-    settings, forecast, progress, note : as of `train_scheduler`
-
-    Raises ConfigError and TrainingError as `train_scheduler`, RegistryError for a store that cannot be used.
-    """
-    trained = train_scheduler(
-        name, scene.workload, folder, seed=seed, settings=settings, forecast=forecast, progress=progress, note=note
-    )
-    policy = trained.predictor
-    version = save_and_register(home, policy, scheduler_card(trained, scene.trace.name, scene.trace.source))
-    return {
-        **of_training(version, home, seed),
-        "training": asdict(policy.training_),
-        "tried": [dict(each) for each in trained.tried],
-        "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
-        "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
-        "better": policy.better_,
-        "inputs": scene.provenance(),
-        "jobcast": __version__,
-    }

@@ -3,7 +3,8 @@
 When a version is worse than the one whose place it would take.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,32 +80,57 @@ def _mean_interval(drawn: Sequence[tuple[DayDraws, Floats]]) -> Interval:
 CANDIDATE, CHAMPION = "candidate", "champion"
 UNTOLD_SHARE = 0.05
 """Where too few days were seen for an interval, a main figure worse by this share of the champion's counts."""
-SLOWED_TOLERANCE_PCT = 0.5
-"""Percentage points of the jobs that may be slowed more than under the champion."""
-SPEEDUP_TOLERANCE_SHARE = 0.05
-"""Share of the champion's geometric-mean speedup that may be lost."""
 
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much worse a figure of a replay may be with a candidate than with the champion.
+
+    Attributes
+    ----------
+    figure : as `simulate --json` names it
+    label : of a line of a table
+    said : what is wrong beyond it, {} for each version's figure
+    points, share : what may be lost: in the figure's unit, and of the champion's
+    more_is_worse : whether more of it is a loss
+    show : the figure in words
+    """
+
+    figure: str
+    label: str
+    said: str
+    points: float = 0.0
+    share: float = 0.0
+    more_is_worse: bool = True
+    show: Callable[[float | None], str] = number
+
+    def broken(self, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+        """What to say of a candidate that loses more, with both figures; nothing where either is not known."""
+        mine, other = ours.get(self.figure), theirs.get(self.figure)
+        if mine is None or other is None:
+            return []
+        lost = mine - other if self.more_is_worse else other - mine
+        worse = lost > self.points + self.share * abs(other)
+        return [self.said.format(self.show(mine), self.show(other))] if worse else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """For results."""
+        return {"label": self.label, "points": self.points, "share": self.share, "more_is_worse": self.more_is_worse}
+
+
+SLOWED = Bound("slowed_pct", "jobs slowed (%)", "slows {} of the jobs against {}", points=0.5, show=percent)
+SPEEDUP = Bound("speedup_gmean", "speedup (geometric mean)", "speedup {} against {}", share=0.05, more_is_worse=False)
 RULES = {
     "figure": "the main figure's mean over horizons is worse and its paired interval leaves no doubt",
     "figure_without_interval_share": UNTOLD_SHARE,
-    "slowed_pct_more": SLOWED_TOLERANCE_PCT,
-    "speedup_less_share": SPEEDUP_TOLERANCE_SHARE,
+    "slowed_pct_more": SLOWED.points,
+    "speedup_less_share": SPEEDUP.share,
 }
-"""What counts as worse, for results."""
+"""What counts as worse, for results; what else does under other policies than `sia`, `lives.LIVES` says."""
 
 
-def why_worse(figures: Mapping[str, Any], backtest: Mapping[str, Any] | None) -> list[str]:
-    """Each way in which the candidate is worse, with its figures; empty where it may be promoted.
-
-    Parameters
-    ----------
-    figures : `comparison.compare_rows` of the candidate and the champion
-    backtest : figures of `sia` with each, by the same names; None where none was run
-    """
-    return [*_figure(figures), *([] if backtest is None else why_slower(backtest[CANDIDATE], backtest[CHAMPION]))]
-
-
-def _figure(figures: Mapping[str, Any]) -> list[str]:
+def why_worse(figures: Mapping[str, Any]) -> list[str]:
+    """In which way a candidate's main figure is worse, of `compare_rows`; empty where that is not beyond doubt."""
     difference, interval = figures["difference"], figures["interval"]
     if difference is None:
         return []
@@ -120,11 +146,8 @@ def _figure(figures: Mapping[str, Any]) -> list[str]:
     return [f"{figures['figure']} {ours} against {number(theirs)} ({signed(difference)}, {told})"] if worse else []
 
 
-def why_slower(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Each way in which jobs fare worse, of figures of `sia` with two sets of versions."""
-    found = []
-    if ours["slowed_pct"] > theirs["slowed_pct"] + SLOWED_TOLERANCE_PCT:
-        found.append(f"slows {percent(ours['slowed_pct'])} of the jobs against {percent(theirs['slowed_pct'])}")
-    if ours["speedup_gmean"] < theirs["speedup_gmean"] * (1 - SPEEDUP_TOLERANCE_SHARE):
-        found.append(f"speedup {number(ours['speedup_gmean'])} against {number(theirs['speedup_gmean'])}")
-    return found
+def why_slower(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], bounds: Sequence[Bound] = (SLOWED, SPEEDUP)
+) -> list[str]:
+    """Each way in which jobs fare worse, of figures of one policy with two sets of versions."""
+    return [reason for bound in bounds for reason in bound.broken(ours, theirs)]

@@ -1,40 +1,51 @@
 """Drift: week by week, does a version still fit what comes?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.switches import Switch
-from jobcast.models.new_load import NewLoad
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools, stretch_of
-from jobcast.pipelines.forecast_specs import check_known
 from jobcast.pipelines.lifecycle import drift_rules as rules
-from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
-from jobcast.pipelines.model_tables import made_from, of_version
-from jobcast.pipelines.sources import refuse_overlap
+from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
+from jobcast.pipelines.lifecycle.lives import Standards, standards_of
+from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
+from jobcast.pipelines.lifecycle.replays import Window, replay_one, unseen_from_s
+from jobcast.pipelines.lifecycle.rows import Blocks, Sample, joined
+from jobcast.pipelines.model_tables import has_calendar, made_from, of_version
+from jobcast.pipelines.overlap import refuse_overlap
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
 
-WEEK_S = 7 * 86400.0
+WEEK_S = 7 * DAY_S
+BATCH = 20
+"""Curves or applications of a file without a calendar that stand in for a week."""
 TOP_INPUTS = 12
 """Inputs whose shift is drawn, the most moved of any week."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """[from_s, until_s) of a trace in weeks from `from_s` on; a last one that is cut short is not complete."""
+    """[from_s, until_s) in weeks from `from_s` on; a last one that is cut short is not complete.
+
+    Attributes
+    ----------
+    from_s, until_s : seconds from the epoch
+    week_s : length of a week, or of what stands in for one
+    """
 
     from_s: float
     until_s: float
+    week_s: float = WEEK_S
 
     def weeks(self) -> list[tuple[float, float]]:
         """Begin and end of each, the last one cut at the end of the span.
@@ -42,12 +53,16 @@ class Span:
         >>> [round((end - begin) / 86400) for begin, end in Span(0.0, 10 * 86400.0).weeks()]
         [7, 3]
         """
-        begins = np.arange(self.from_s, self.until_s, WEEK_S).tolist()
-        return [(begin, min(begin + WEEK_S, self.until_s)) for begin in begins]
+        begins = np.arange(self.from_s, self.until_s, self.week_s).tolist()
+        return [(begin, min(begin + self.week_s, self.until_s)) for begin in begins]
+
+    def complete(self, week: tuple[float, float]) -> bool:
+        """Whether a week was not cut short."""
+        return week[1] - week[0] >= self.week_s
 
     def completed_s(self) -> list[float]:
         """Ends of the completed weeks."""
-        return [end for begin, end in self.weeks() if end - begin >= WEEK_S]
+        return [week[1] for week in self.weeks() if self.complete(week)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,74 @@ class Drift:
     """What was found: figures as `jobcast drift --json` tells them, and the switches that follow."""
 
     result: dict[str, Any]
-    switches: tuple[Switch, ...]
+    switches: tuple[Switch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watch:
+    """A version, and what it is watched by."""
+
+    life: Standards
+    version: ModelVersion
+    model: Any
+    nominal: Mapping[str, float]
+    pools: Sequence[str]
+    span: Span
+    says: Callable[[float], str] = field(default=lambda instant_s: str(iso(instant_s)))
+
+    @classmethod
+    def of(cls, life: Standards, registry: Registry, version: ModelVersion, **rest: Any) -> "_Watch":
+        """With its model and what that promises."""
+        model = registry.load(version)
+        nominal = life.nominal(model, registry.metrics(version))
+        return cls(life=life, version=version, model=model, nominal=nominal, **rest)
+
+    def week(self, week: tuple[float, float], rows: Blocks, jobs: int | None, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Figures of a week and their verdict; `jobs`: None for rows."""
+        blocks, counts = {}, []
+        for name, of_all in rows.items():
+            mine = of_all.between(*week)
+            by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in self.pools}
+            blocks[name] = {**mine.figures(), "by_pool": by_pool}
+            counts.append(len(mine))
+        verdict, reasons = rules.judge(self.life.limits, blocks, self.nominal, inputs)
+        return {
+            "from": self.says(week[0]),
+            "until": self.says(week[1]),
+            "complete": self.span.complete(week),
+            "jobs": max(counts) if jobs is None else jobs,
+            "verdict": verdict,
+            "reasons": reasons,
+            "blocks": blocks,
+            "inputs": inputs,
+        }
+
+    def told(self, weeks: list[dict[str, Any]], overlap: bool, source: Mapping[str, Any]) -> dict[str, Any]:
+        """The report."""
+        version, span = self.version, self.span
+        known = has_calendar(version)
+        return {
+            **of_version(version),
+            "algorithm": version.algorithm,
+            "trained": {
+                "from": iso(version.train_from_s) if known else None,
+                "until": iso(version.train_until_s) if known else None,
+            },
+            "window": {"from": self.says(span.from_s), "until": self.says(span.until_s)},
+            "verdict": weeks[-1]["verdict"],
+            "weeks": weeks,
+            "nominal": dict(self.nominal),
+            "limits": {
+                "psi": rules.PSI_LIMIT,
+                **{one.figure: {"watch": one.watch, "drifted": one.drifted} for one in self.life.limits},
+            },
+            "switches": [],
+            "switch_rule": None,
+            "pools": list(self.pools),
+            "overlap_allowed": overlap,
+            "simulated": self.life.rows is None,
+            **source,
+        }
 
 
 def drift(
@@ -68,12 +150,16 @@ def drift(
     rule: rules.SwitchRule | None = None,
     allow_overlap: bool = False,
     progress: Step | None = None,
+    facts: Any = None,
+    window: Window | None = None,
 ) -> Drift:
     """A version week by week on [from, until); by default from where its training ended to the end of the trace.
 
     Parameters
     ----------
     rule : of the switches; None = the default one
+    facts : table of the trace's jobs, for a predictor that learns from one
+    window : GPUs and tables of replays; None = defaults
 
     Raises
     ------
@@ -82,52 +168,83 @@ def drift(
     ConfigError, TrainingError
         The window is empty.
     """
-    check_known("drift", reference[0], rules.LIMITS)
-    registry = open_registry(home)
+    life, registry = standards_of("drift", reference[0]), open_registry(home)
     version, trace = registry.resolve(*reference), gpu_jobs(trace)
     why = f"{version} was trained until {iso(version.train_until_s)}, --from must lie before --until"
-    span = Span(*stretch_of(trace, from_s, until_s, version.train_until_s, "look at", why))
-    overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap)
+    span = Span(*stretch_of(trace, from_s, until_s, unseen_from_s(version, trace), "look at", why))
+    overlap = refuse_overlap(version, span.from_s, span.until_s, allow_overlap, trace.source.sha256)
     check_tests(trace, span.from_s, span.until_s)
     known = trace.between(None, span.until_s)
-    pools = scored_pools(known, version.train_from_s, version.train_until_s)
-    model = registry.load(version)
-    rows, columns = _observed(model, known, span, pools, progress)
-    usual, before = _training(model, known, version, pools)
-    nominal = _nominal(registry, version, model)
+    trained = version.train_from_s, version.train_until_s
+    pools = scored_pools(known, *trained) if life.by_pools else tuple(known.pools)
+    watch = _Watch.of(life, registry, version, pools=pools, span=span)
+    where = window or Window(trace)
+    whole = Sample(
+        trace=known, from_s=trained[0], until_s=trained[1], known_s=trained[1], pools=pools, facts=facts,
+        given=where.given,
+    )  # fmt: skip
+    rows, columns = _observed(watch, whole, where, home, allow_overlap, progress)
+    usual, before = _training(watch, whole)
     weeks = []
     for week, columns_then in zip(span.weeks(), columns, strict=True):
-        weeks.append(_week(version.name, known, week, rows, nominal, _inputs(before, columns_then, usual), pools))
-    switches = tuple(_switches(model, rows, span, rule or rules.SwitchRule(), pools))
-    return Drift(
-        _told(version, trace, span, weeks, nominal, switches, rule or rules.SwitchRule(), pools, overlap), switches
+        jobs = known.between(*week).jobs["pool"].is_in(list(pools)).sum()
+        weeks.append(watch.week(week, rows, int(jobs), _inputs(before, columns_then, usual)))
+    told = watch.told(weeks, overlap, made_from(trace.source, trace.notes, trace.dropped))
+    return _with_switches(Drift(told), watch, rows, rule or rules.SwitchRule())
+
+
+def drift_of_table(reference: tuple[str, Ref], table: Any, *, home: Path, allow_overlap: bool = False) -> Drift:
+    """A version batch by batch on a file without a calendar, in its order.
+
+    Raises RegistryError, OverlapError for a version that cannot be used, TrainingError where nothing can be scored.
+    """
+    life, registry = standards_of("drift", reference[0]), open_registry(home)
+    assert life.table is not None, "only who learns from tables is watched on them"
+    version, one = registry.resolve(*reference), life.table.one
+    overlap = refuse_seen(registry, version, table, allow_overlap)
+    rows = life.table.rows(registry.load(version), table)
+    check_rows(rows, table, life)
+    count = max(float(block.time_s[-1]) / DAY_S + 1.0 for block in rows.values() if len(block))
+    span = Span(0.0, DAY_S * count, DAY_S * BATCH)
+    pools = tuple(dict.fromkeys(name for block in rows.values() for name in block.pool.tolist()))
+    watch = _Watch.of(
+        life, registry, version, pools=pools, span=span, says=lambda at_s: f"{one} {int(at_s // DAY_S) + 1}"
     )
+    weeks = [watch.week(week, rows, None, _inputs({}, {}, {})) for week in span.weeks()]
+    return Drift(watch.told(weeks, overlap, made_from(table, table.notes)))
 
 
 def _observed(
-    model: Any, trace: Trace, span: Span, pools: Sequence[str], progress: Step | None
+    watch: _Watch, whole: Sample, where: Window, home: Path, allow_overlap: bool, progress: Step | None
 ) -> tuple[Blocks, list[rules.Columns]]:
     """Rows of all weeks, and the inputs of each, a week at a time: features of a year would fill the memory."""
     parts, columns = [], []
-    weeks = span.weeks()
+    weeks, span = watch.span.weeks(), watch.span
+    place = where.place(span.from_s, span.until_s) if watch.life.rows is None else None
     for number, (begin, end) in enumerate(weeks):
-        parts.append(forecast_rows(model, trace, begin, end, pools, span.until_s))
-        columns.append(rules.input_columns(model, trace, begin, end, pools))
+        sample = replace(whole, from_s=begin, until_s=end, known_s=span.until_s)
+        if place is None:
+            parts.append(watch.life.forecasts(watch.model, sample))
+        elif len(whole.trace.between(begin, end)):
+            experiment = where.experiment(begin, end, place)
+            how: dict[str, Any] = {"home": home, "allow_overlap": allow_overlap}
+            parts.append(gain_rows(replay_one(watch.life.judges[0], watch.version, experiment, **how)))
+        columns.append(watch.life.inputs(watch.model, sample) if watch.life.inputs else {})
         if progress:
             progress(number + 1, len(weeks) + 1)
     return joined(parts), columns
 
 
-def _training(
-    model: Any, trace: Trace, version: ModelVersion, pools: Sequence[str]
-) -> tuple[dict[str, float], rules.Columns]:
+def _training(watch: _Watch, whole: Sample) -> tuple[dict[str, float], rules.Columns]:
     """Largest shift of a training week against all of the training time, by input, and the inputs of that time."""
-    begin, end = version.train_from_s, version.train_until_s
-    if not len(trace.between(begin, end)):
+    begin, end, inputs = whole.from_s, whole.until_s, watch.life.inputs
+    if inputs is None or begin >= end or not len(whole.trace.between(begin, end)):
         return {}, {}
-    before = rules.input_columns(model, trace, begin, end, pools)
+    before = inputs(watch.model, whole)
     weeks = [week for week in Span(begin, end).weeks() if week[1] - week[0] >= WEEK_S]
-    moved = [rules.shifts(before, rules.input_columns(model, trace, *week, pools)) for week in weeks]
+    moved = [
+        rules.shifts(before, inputs(watch.model, replace(whole, from_s=week[0], until_s=week[1]))) for week in weeks
+    ]
     return {name: max(one.get(name, 0.0) for one in moved) for name, _ in before} if moved else {}, before
 
 
@@ -145,82 +262,14 @@ def _inputs(before: rules.Columns, then: rules.Columns, usual: Mapping[str, floa
     }
 
 
-def _nominal(registry: Registry, version: ModelVersion, model: Any) -> dict[str, float]:
-    """What a version promises: by its settings, or by its own validation."""
-    if isinstance(model, WillJobsArrive):
-        return {"miss_rate": model.miss_share}
-    if isinstance(model, NewLoad):
-        return {"coverage": model.coverage}
-    metrics = registry.metrics(version)
-    names = ("accuracy", "log_loss")
-    return {name: metrics[f"validation/{name}"] for name in names if f"validation/{name}" in metrics}
-
-
-def _week(
-    predictor: str,
-    trace: Trace,
-    week: tuple[float, float],
-    rows: Blocks,
-    nominal: Mapping[str, float],
-    inputs: dict[str, Any],
-    pools: Sequence[str],
-) -> dict[str, Any]:
-    blocks = {}
-    for name, of_all in rows.items():
-        mine = of_all.between(*week)
-        by_pool = {pool: mine.of(mine.pool == pool).figures() for pool in pools}
-        blocks[name] = {**mine.figures(), "by_pool": by_pool}
-    verdict, reasons = rules.judge(predictor, blocks, nominal, inputs)
-    jobs = trace.between(*week).jobs["pool"].is_in(list(pools)).sum()
-    return {
-        "from": iso(week[0]),
-        "until": iso(week[1]),
-        "complete": week[1] - week[0] >= WEEK_S,
-        "jobs": int(jobs),
-        "verdict": verdict,
-        "reasons": reasons,
-        "blocks": blocks,
-        "inputs": inputs,
-    }
-
-
-def _switches(model: Any, rows: Blocks, span: Span, rule: rules.SwitchRule, pools: Sequence[str]) -> list[Switch]:
-    if not isinstance(model, WillJobsArrive):
-        return []
-    by_horizon: dict[float, Any] = dict(zip(model.horizons_min_, rows.values(), strict=True))
-    return rules.switches_of(by_horizon, span.completed_s(), rule, pools)
-
-
-def _told(
-    version: ModelVersion,
-    trace: Trace,
-    span: Span,
-    weeks: list[dict[str, Any]],
-    nominal: Mapping[str, float],
-    switches: Sequence[Switch],
-    rule: rules.SwitchRule,
-    pools: Sequence[str],
-    overlap: bool,
-) -> dict[str, Any]:
-    return {
-        **of_version(version),
-        "algorithm": version.algorithm,
-        "trained": {"from": iso(version.train_from_s), "until": iso(version.train_until_s)},
-        "window": {"from": iso(span.from_s), "until": iso(span.until_s)},
-        "verdict": weeks[-1]["verdict"],
-        "weeks": weeks,
-        "nominal": dict(nominal),
-        "limits": {
-            "psi": rules.PSI_LIMIT,
-            **{one.figure: {"watch": one.watch, "drifted": one.drifted} for one in rules.LIMITS[version.name]},
-        },
-        "switches": [
-            {"pool": one.pool, "horizon_min": one.horizon_min, "from": iso(one.from_s), "sharing": one.sharing}
-            for one in switches
-        ],
-        "switch_rule": rule.to_dict() if version.name == WillJobsArrive.name else None,
-        "pools": list(pools),
-        "overlap_allowed": overlap,
-        "simulated": False,
-        **made_from(trace.source, trace.notes, trace.dropped),
-    }
+def _with_switches(found: Drift, watch: _Watch, rows: Blocks, rule: rules.SwitchRule) -> Drift:
+    """The report with switches of sharing, where the version has a gate to switch by."""
+    if not isinstance(watch.model, WillJobsArrive):
+        return found
+    by_horizon: dict[float, Any] = dict(zip(watch.model.horizons_min_, rows.values(), strict=True))
+    switches = tuple(rules.switches_of(by_horizon, watch.span.completed_s(), rule, watch.pools))
+    listed = [
+        {"pool": one.pool, "horizon_min": one.horizon_min, "from": iso(one.from_s), "sharing": one.sharing}
+        for one in switches
+    ]
+    return Drift({**found.result, "switches": listed, "switch_rule": rule.to_dict()}, switches)

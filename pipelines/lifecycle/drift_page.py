@@ -12,6 +12,7 @@ import numpy as np
 from jobcast.pipelines.files import write_text
 from jobcast.pipelines.headline import Finding
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
+from jobcast.pipelines.lifecycle.lives import judged
 from jobcast.pipelines.page import Drawing, Table, in_terminal, render
 from jobcast.pipelines.plots import INK, NARROW, WIDE, draw, legend_beside, percent_ticks, styles, wrapped
 from jobcast.pipelines.wording import UNKNOWN, brief, counted, listed, number, share
@@ -27,30 +28,21 @@ HEATMAP = "cividis"
 DARK = 0.55
 """Share of the colour scale up to which a cell's number is written in white."""
 
-SHOWN: Mapping[str, Mapping[str, str]] = {
-    "will-jobs-arrive": {
-        "base_rate": "Share of windows with arrivals by week",
-        "bias": "Mean forecast less share with arrivals by week",
-        "ece": "Calibration error by week",
-        "miss_rate": "Windows with arrivals that the gate missed by week",
-    },
-    "new-load": {
-        "coverage": "Windows whose load the estimate reached by week",
-        "coverage_nonzero": "The same where load came, by week",
-        "mean_load": "Mean load of a window by week",
-        "over": "Estimates over loads by week",
-    },
-    "job-duration": {
-        "accuracy": "Jobs whose likeliest bin was right by week",
-        "log_loss": "Log loss by week",
-        "ece": "Calibration error by week",
-        "chosen_under": "Jobs told a bin that is too short by week",
-    },
+SHARES = frozenset(
+    {
+        *("base_rate", "miss_rate", "coverage", "coverage_nonzero", "accuracy", "chosen_under", "bias"),
+        *("coverage_90", "skill", "mae", "mape", "crps", "slowed"),
+    }
+)
+UNITS = {
+    "mean_load": "GPUs",
+    "over": "times the load",
+    "log_loss": "nats",
+    "ece": "mean |forecast − share|",
+    "regime_error": "% of the epochs",
+    "speedup": "times as fast",
 }
-"""Figures that are drawn of each predictor, and their titles."""
-SHARES = frozenset({"base_rate", "miss_rate", "coverage", "coverage_nonzero", "accuracy", "chosen_under", "bias"})
-UNITS = {"mean_load": "GPUs", "over": "times the load", "log_loss": "nats", "ece": "mean |forecast − share|"}
-SIGNS = {"coverage": -1.0, "accuracy": -1.0}
+SIGNS = dict.fromkeys(("coverage", "accuracy", "coverage_90", "skill", "speedup"), -1.0)
 """Figures that are off where they are low."""
 
 
@@ -58,7 +50,7 @@ def drift_plots(result: Mapping[str, Any]) -> dict[str, str]:
     """All plots of `drift.drift`'s result, by name: figures by week, then shifts of inputs and misses by pool."""
     weeks = [week["from"][:10] for week in result["weeks"]]
     plots = {}
-    for figure, title in SHOWN[result["predictor"]].items():
+    for figure, title in judged(result["predictor"]).drawn.items():
         blocks = result["weeks"][0]["blocks"]
         series = {block: [week["blocks"][block].get(figure) for week in result["weeks"]] for block in blocks}
         plots[figure] = by_week(title, weeks, series, figure, _lines(result, figure))
@@ -149,7 +141,8 @@ def _inputs(result: Mapping[str, Any]) -> dict[str, list[float | None]]:
 
 def _misses(result: Mapping[str, Any]) -> dict[str, dict[str, list[float | None]]]:
     """Miss rates in percent by horizon, pool and week."""
-    if result["predictor"] != "will-jobs-arrive":
+    blocks = result["weeks"][0]["blocks"]
+    if not any("miss_rate" in block for block in blocks.values()):
         return {}
 
     def percent(week: Mapping[str, Any], block: str, pool: str) -> float | None:
@@ -158,7 +151,7 @@ def _misses(result: Mapping[str, Any]) -> dict[str, dict[str, list[float | None]
 
     return {
         block: {pool: [percent(week, block, pool) for week in result["weeks"]] for pool in result["pools"]}
-        for block in result["weeks"][0]["blocks"]
+        for block in blocks
     }
 
 
@@ -171,6 +164,14 @@ CAPTIONS = {
     "coverage": "Dashed: limits of watch and drifted, below what the version was made for.",
     "accuracy": "Dashed: limits of watch and drifted, below the version's own validation.",
     "log_loss": "Dashed: limits of watch and drifted, above the version's own validation.",
+    "coverage_90": "Dashed: limits of watch and drifted, below the 90 % that intervals promise.",
+    "skill": "Below 0 the rule that learns nothing is better. Dashed: limits of watch and drifted.",
+    "crps": "Mean score of the distribution of the time left, as a share of a job's run time; less is better.",
+    "regime_error": "Dashed: limits of watch and drifted, above the version's own validation.",
+    "mae": "Shares of a curve's range. Dashed: limits of watch and drifted, above the version's own validation.",
+    "mape": "Dashed: limits of watch and drifted, above the version's own validation.",
+    "speedup": "Geometric mean over jobs, each week replayed from an empty cluster. Dashed: limits, below 1.",
+    "slowed": "Jobs that end later with what was learned than under the heuristic.",
     "inputs": "0 = distributed as in training; from 0.25 on a shift is large (Siddiqi, 2006).",
 }
 MISSES = "Misses of the gate; empty where no window of the pool had arrivals."
@@ -225,7 +226,13 @@ def drift_table(result: Mapping[str, Any]) -> str:
 
 
 def _columns(result: Mapping[str, Any]) -> list[str]:
-    return ["week from", "jobs", "horizon", *(name.replace("_", " ") for name in SHOWN[result["predictor"]]), "verdict"]
+    return [
+        "week from",
+        "jobs",
+        "horizon",
+        *(name.replace("_", " ") for name in judged(result["predictor"]).drawn),
+        "verdict",
+    ]
 
 
 def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
@@ -238,7 +245,7 @@ def _rows(result: Mapping[str, Any], page: bool = False) -> list[list[str]]:
             lead.insert(1, week["verdict"])
             last = [number(len(inputs["moved"])), inputs["feature"] or UNKNOWN, number(inputs["psi"])]
         for block, figures in week["blocks"].items():
-            shown = [brief(figures.get(name)) for name in SHOWN[result["predictor"]]]
+            shown = [brief(figures.get(name)) for name in judged(result["predictor"]).drawn]
             rows.append([*lead, block, *shown, *last])
             lead, last = [""] * len(lead), [""] * len(last)
     return rows
@@ -272,7 +279,7 @@ def _facts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     trace, window, trained = result["inputs"]["trace"], result["window"], result["trained"]
     facts = [
         ("model", f"{result['predictor']} version {result['version']} ({result['algorithm']})"),
-        ("trained", f"{trained['from']} to {trained['until']}"),
+        ("trained", f"{trained['from']} to {trained['until']}" if trained["from"] else ""),
         ("looked at", f"{window['from']} to {window['until']}"),
         ("pools", number(len(result["pools"]))),
         ("nominal", "; ".join(f"{name} {number(value)}" for name, value in result["nominal"].items())),

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jobcast.domain import switches
+from jobcast.domain.history import PoolHistory
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch
 from jobcast.features.corpus import active_grid, build_corpus
@@ -17,10 +19,9 @@ from jobcast.features.targets import load_within
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.rows import ArrivalRows
+from jobcast.pipelines.lifecycle.rows import ArrivalRows, Sample
 from jobcast.pipelines.wording import counted, number, share
 from jobcast.traces.history import pool_histories
-from jobcast.traces.table import Trace
 
 BINS = 10
 """Bins of equal share in the reference. Siddiqi, Credit Risk Scorecards (2006), chapter 8, where the index is from."""
@@ -81,16 +82,9 @@ def shifts(reference: Columns, current: Columns) -> dict[str, float]:
     return dict(sorted(found.items()))
 
 
-def input_columns(model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Columns:
-    """What a predictor looked at in [from_s, until_s): features, or the loads of past windows, by name and horizon."""
-    return _COLUMNS[model.name](model, trace, from_s, until_s, pools)
-
-
-def _arrival_columns(
-    model: WillJobsArrive, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]
-) -> Columns:
-    histories = {name: history for name, history in pool_histories(trace).items() if name in pools}
-    corpus = build_corpus(histories, from_s, until_s, model.horizons_min_, STEP_S)
+def arrival_inputs(model: WillJobsArrive, sample: Sample) -> Columns:
+    """Features, by horizon."""
+    corpus = build_corpus(_histories(sample), sample.from_s, sample.until_s, model.horizons_min_, STEP_S)
     return {
         (name, horizon_label(k)): corpus.X[:, h, column]
         for h, k in enumerate(model.horizons_min_)
@@ -98,10 +92,11 @@ def _arrival_columns(
     }
 
 
-def _load_columns(model: NewLoad, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Columns:
-    known = {name: history for name, history in pool_histories(trace).items() if name in pools}
+def load_inputs(model: NewLoad, sample: Sample) -> Columns:
+    """Loads of past windows, by horizon."""
+    known = _histories(sample)
     histories = list(known.values())
-    ticks_s = active_grid(known, from_s, until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
+    ticks_s = active_grid(known, sample.from_s, sample.until_s, STEP_S, MINUTE_S * max(model.horizons_min_))
     return {
         ("load", horizon_label(k)): np.concatenate(
             [np.empty(0), *(load_within(one, ticks_s - MINUTE_S * k, [MINUTE_S * k])[:, 0] for one in histories)]
@@ -110,18 +105,25 @@ def _load_columns(model: NewLoad, trace: Trace, from_s: float, until_s: float, p
     }
 
 
-def _duration_columns(model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Columns:
-    names = trace.jobs["pool"].to_numpy().astype(str)
-    wanted = (trace.submit_s >= from_s) & (trace.submit_s < until_s) & np.isin(names, list(pools))
-    rows = model.rows(trace, wanted) if wanted.any() else np.empty((0, len(model.columns)))
+def duration_inputs(model: JobDuration, sample: Sample) -> Columns:
+    """Features of jobs."""
+    wanted = sample.submitted
+    rows = model.rows(sample.trace, wanted) if wanted.any() else np.empty((0, len(model.columns)))
     return {(name, ""): rows[:, column] for column, name in enumerate(model.columns)}
 
 
-_COLUMNS: Mapping[str, Callable[..., Columns]] = {
-    WillJobsArrive.name: _arrival_columns,
-    NewLoad.name: _load_columns,
-    JobDuration.name: _duration_columns,
-}
+def job_inputs(*names: str) -> Callable[[Any, Sample], Columns]:
+    """Columns of the trace, of its jobs that were over; NaN where a job tells nothing."""
+
+    def columns(model: Any, sample: Sample) -> Columns:
+        over = sample.over
+        return {(name, ""): over.numbers(name, np.nan) for name in names}
+
+    return columns
+
+
+def _histories(sample: Sample) -> dict[str, PoolHistory]:
+    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}
 
 
 STEADY, WATCH, DRIFTED = "steady", "watch", "drifted"
@@ -154,15 +156,17 @@ class Limit:
         return WATCH if off <= self.drifted else DRIFTED
 
 
-def _plain(figure: str) -> Callable[..., float | None]:
+def plain(figure: str) -> Callable[..., float | None]:
+    """The figure itself."""
     return lambda figures, nominal: figures.get(figure)
 
 
-def _size(figure: str) -> Callable[..., float | None]:
+def size(figure: str) -> Callable[..., float | None]:
+    """How far a figure lies from 0."""
     return lambda figures, nominal: None if figures.get(figure) is None else abs(figures[figure])
 
 
-def _above(figure: str, sign: float = 1.0) -> Callable[..., float | None]:
+def above(figure: str, sign: float = 1.0) -> Callable[..., float | None]:
     """How far a figure lies above what is nominal (below, with sign -1)."""
 
     def excess(figures: Mapping[str, Any], nominal: Mapping[str, float]) -> float | None:
@@ -173,36 +177,24 @@ def _above(figure: str, sign: float = 1.0) -> Callable[..., float | None]:
     return excess
 
 
-LIMITS: Mapping[str, tuple[Limit, ...]] = {
-    "will-jobs-arrive": (
-        Limit("ece", _plain("ece"), 0.06, 0.12),
-        Limit("bias", _size("bias"), 0.05, 0.10),
-        Limit("miss_rate", _above("miss_rate"), 0.025, 0.05),
-    ),
-    "new-load": (Limit("coverage", _above("coverage", -1.0), 0.02, 0.05),),
-    "job-duration": (
-        Limit("accuracy", _above("accuracy", -1.0), 0.05, 0.10),
-        Limit("log_loss", _above("log_loss"), 0.10, 0.25),
-    ),
-}
-"""Of calibration error, of |mean forecast - base rate|, and of the distance to what is nominal: the gate's miss share,
-the estimate's coverage, the accuracy and log loss of the version's own validation."""
-
-
 def judge(
-    predictor: str, blocks: Mapping[str, Mapping[str, Any]], nominal: Mapping[str, float], inputs: Mapping[str, Any]
+    limits: Sequence[Limit],
+    blocks: Mapping[str, Mapping[str, Any]],
+    nominal: Mapping[str, float],
+    inputs: Mapping[str, Any],
 ) -> tuple[str, list[str]]:
     """Verdict of a week and what it rests on.
 
     Parameters
     ----------
+    limits : of the predictor
     blocks : figures by horizon
     nominal : figure -> what the version promises
     inputs : `feature`, `psi` of the column that moved most beyond what its training weeks did, if any
     """
     found: list[tuple[str, str]] = []
     for block, figures in blocks.items():
-        for limit in LIMITS[predictor]:
+        for limit in limits:
             verdict = limit.verdict(figures, nominal)
             if verdict != STEADY:
                 beside = f" (nominal {number(nominal[limit.figure])})" if limit.figure in nominal else ""
@@ -221,27 +213,13 @@ def moved_inputs(psi: Mapping[str, float], usual: Mapping[str, float]) -> list[s
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchRule:
-    """Sharing of a pool and horizon is off from the end of a week on where the gate missed too much until then.
-
-    Attributes
-    ----------
-    most_missed : share of the windows with arrivals that the gate may have missed in the last `days`
-    days : how far back it looks
-    least_arrivals : windows with arrivals that it needs; with fewer there is no telling, and sharing is on
-    """
-
-    most_missed: float = 0.5
-    days: float = 14.0
-    least_arrivals: int = LEAST_ARRIVALS
+class SwitchRule(switches.SwitchRule):
+    """The rule at the end of each week, by all windows of a grid."""
 
     def sharing(self, rows: ArrivalRows, at_s: float) -> bool:
         """What holds from an instant on, by windows that had ended by then; rows of one pool and horizon."""
         seen = (rows.known_s <= at_s) & (rows.time_s >= at_s - DAY_S * self.days) & rows.arrives
-        count = int(seen.sum())
-        if count < self.least_arrivals:
-            return True
-        return float((~rows.passed[seen]).mean()) <= self.most_missed
+        return self.shares(int((~rows.passed[seen]).sum()), int(seen.sum()))
 
     def to_dict(self) -> dict[str, Any]:
         """For results."""

@@ -59,6 +59,14 @@ def outcome(told: Mapping[str, Any]) -> Outcome:
     return Outcome(False, f"{state}: the new trio ({trio}) was not promoted", told["reasons"], REMEDIES, commands)
 
 
+def verdict(promotion: Mapping[str, Any]) -> Outcome:
+    """Of what stage promote decided, whatever a registry makes of it: no versions, no champions."""
+    tries, trio = promotion["tries"], ", ".join(f"{name} {how}" for name, how in promotion["trio"].items())
+    if promotion["passed"]:
+        return Outcome(True, f"the trio passed the gate: {trio}", _passed(tries[-1], len(tries)))
+    return Outcome(False, f"the trio did not pass the gate: {trio}", tries[0]["reasons"], REMEDIES)
+
+
 def _passed(figures: Mapping[str, Any], tries: int) -> list[str]:
     """What a trio that passed did, and that it was chosen on the test window where it was."""
     told = f"{100 * figures['confidence']:g} % interval"

@@ -1,188 +1,159 @@
-"""Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves.
-
-What a candidate is worth to `sia` beside the champion: the same jobs, replayed with each.
-"""
+"""Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
-
 from jobcast import __version__
-from jobcast.domain.errors import PromotionError, RegistryError
-from jobcast.domain.hardware import pools_cluster
+from jobcast.domain.errors import ConfigError, PromotionError, RegistryError, TrainingError
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
-from jobcast.pipelines.backtest import Cell, CellResult, run_matrix
-from jobcast.pipelines.backtest_results import gains_between
-from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools, stretch_of
-from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import to_json, write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
-from jobcast.pipelines.gains import DRAWS
+from jobcast.pipelines.learning_curves.evaluating import refuse_trained
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
-from jobcast.pipelines.lifecycle.rows import forecast_rows
+from jobcast.pipelines.lifecycle.job_rows import gain_rows
+from jobcast.pipelines.lifecycle.lives import Standards, standards_of
+from jobcast.pipelines.lifecycle.replays import Contest, Judge, Replayed, Window, replay_both
+from jobcast.pipelines.lifecycle.rows import Blocks, Sample
 from jobcast.pipelines.model_tables import made_from
-from jobcast.pipelines.sources import refuse_overlap
+from jobcast.pipelines.overlap import refuse_overlap
 from jobcast.pipelines.times import iso
-from jobcast.schedulers.policies import POOLS
+from jobcast.traces.learning_curves import CurveTable
 from jobcast.traces.owners import scratch_room
-from jobcast.traces.pools import DEFAULT_LOAD, derive_pools
+from jobcast.traces.profiles import ProfileTable
 from jobcast.traces.splits import check_tests, gpu_jobs
 from jobcast.traces.table import Trace
-
-POLICY = "sia"
-BASELINE = "fcfs"
-KEPT = ("jobs", "speedup_gmean", "speedup_p5", "slowed_pct", "slowdown_total_min", "slowdown_max_min", "mean_jct_s")
-"""Figures that are told of each."""
-
-
-def replay_both(
-    contest: "Contest", window: "Window", begin_s: float, end_s: float, *, home: Path, progress: Step | None
-) -> tuple[dict[str, Any] | None, bool]:
-    """Figures of `sia` with each version, gains between them, and whether a model had seen the window.
-
-    None where a predictor that `sia` asks is not registered. Jobs of pools without capacity, or wider than their pool,
-    are dropped and counted. Raises OverlapError for a champion of another predictor that has seen the window.
-    """
-    if contest.missing:
-        return None, False
-    experiment = _experiment(window, begin_s, end_s)
-    place = experiment.place()
-    cells = [
-        Cell(POLICY, _pinned(contest, version), label)
-        for label, version in ((CANDIDATE, contest.candidate), (CHAMPION, contest.champion))
-    ]
-    results = run_matrix(
-        [experiment],
-        cells,
-        home=home,
-        jobs=min(len(cells), joblib.cpu_count()),
-        allow_overlap=window.allow_overlap,
-        progress=progress,
-    )
-    told = {
-        "policy": POLICY,
-        "baseline": BASELINE,
-        **{one.cell.label: _figures(one) for one in results},
-        "gains": gains_between(results, [CHAMPION], draws=DRAWS)[0],
-        "others": {version.name: version.version for version in contest.others},
-        "quotas": place.origin,
-        "pools": {pool.name: pool.quota for pool in place.pools},
-        "dropped": dict(experiment.scene(POOLS).dropped),
-    }
-    return told, any(one.run.overlap for one in results)
-
-
-def _experiment(window: "Window", begin_s: float, end_s: float) -> Experiment:
-    """The jobs of the window; without a pools file, with quotas that it keeps busy."""
-    if window.pools is not None:
-        place = cluster_of(window.trace, pools=window.pools, from_s=begin_s)
-    else:
-        derived = derive_pools(window.trace.between(begin_s, end_s), span_s=end_s - begin_s)
-        origin = f"derived: max(widest job, ceil(GPU-time / window / {DEFAULT_LOAD:g})) GPUs a pool"
-        place = pools_cluster(derived, origin)
-    return Experiment(trace=window.trace, cluster=place, from_s=begin_s, until_s=end_s, drop_wide=True, only_pools=True)
-
-
-def _pinned(contest: "Contest", version: ModelVersion) -> ForecastSpec:
-    versions = tuple((one.name, one.version) for one in (version, *contest.others))
-    return ForecastSpec("registry", versions=versions)
-
-
-def _figures(result: CellResult) -> dict[str, Any]:
-    return {key: result.figures[key] for key in KEPT}
-
 
 KIND = "promotion"
 TAG = "promotion"
 """Tag of a version: what its comparison came to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What the versions are compared on: a trace, [from_s, until_s) of it, quotas; None = defaults."""
-
-    trace: Trace
-    from_s: float | None = None
-    until_s: float | None = None
-    pools: Path | None = None
-    allow_overlap: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """The versions that take part.
-
-    Attributes
-    ----------
-    candidate, champion : what is compared
-    others : champions of the other predictors, which both are replayed with
-    """
-
-    candidate: ModelVersion
-    champion: ModelVersion
-    others: tuple[ModelVersion, ...]
-
-    @classmethod
-    def of(cls, registry: Registry, candidate: ModelVersion, champion: ModelVersion) -> "Contest":
-        """Two versions beside the champions of the other predictors."""
-        names = {version.name for version in registry.list()}
-        others = (registry.resolve(name) for name in PREDICTORS if name != candidate.name and name in names)
-        return cls(candidate, champion, tuple(others))
-
-    @property
-    def missing(self) -> list[str]:
-        """Predictors that a backtest needs and that nobody has trained."""
-        have = {self.candidate.name, *(version.name for version in self.others)}
-        return [name for name in PREDICTORS if name not in have]
-
-    @property
-    def unseen_from_s(self) -> float:
-        """The latest end of a training."""
-        return max(version.train_until_s for version in (self.candidate, self.champion, *self.others))
-
-
 def compare(
-    registry: Registry, candidate: ModelVersion, champion: ModelVersion, window: Window, progress: Step | None = None
+    registry: Registry,
+    candidate: ModelVersion,
+    champion: ModelVersion,
+    window: Window,
+    facts: Any = None,
+    progress: Step | None = None,
 ) -> dict[str, Any]:
-    """Figures of both versions, and a backtest of `sia` with each.
+    """Figures of both versions, and replays of the policies that judge their predictor with each.
+
+    Parameters
+    ----------
+    facts : table of the trace's jobs, for a predictor that learns from one
 
     Raises ConfigError, OverlapError, TrainingError for a window that cannot be used, RegistryError for versions
     that cannot be compared.
     """
-    trace, contest = gpu_jobs(window.trace), Contest.of(registry, candidate, champion)
+    life, trace = standards_of("models promote --trace", candidate.name), gpu_jobs(window.trace)
+    if life.no_gate:
+        raise ConfigError(f"{candidate.name} has no gate: {life.no_gate}; promote without --trace")
+    contest = Contest.of(registry, candidate, champion, life.judges)
     why = "--from (the latest end of a training, where it is not given) must lie before --until (the end of the trace)"
-    begin, end = stretch_of(trace, window.from_s, window.until_s, contest.unseen_from_s, "compare on", why)
-    overlap = [refuse_overlap(version, begin, end, window.allow_overlap) for version in (candidate, champion)]
+    begin, end = stretch_of(trace, window.from_s, window.until_s, contest.unseen_from_s(trace), "compare on", why)
+    sha256, allowed = trace.source.sha256, window.allow_overlap
+    overlap = [refuse_overlap(version, begin, end, allowed, sha256) for version in (candidate, champion)]
     check_tests(trace, begin, end)
     known = trace.between(None, end)
-    pools = _pools(known, candidate, champion)
-    rows = [forecast_rows(registry.load(one), known, begin, end, pools, end) for one in (candidate, champion)]
-    if not set(rows[0]) & set(rows[1]):
+    pools = _pools(known, candidate, champion) if life.by_pools else tuple(known.pools)
+    sample = Sample(trace=known, from_s=begin, until_s=end, known_s=end, pools=pools, facts=facts, given=window.given)
+    models = [registry.load(one) for one in (candidate, champion)]
+    forecast = [] if life.rows is None else [life.forecasts(model, sample) for model in models]
+    if forecast and not set(forecast[0]) & set(forecast[1]):
+        ours, theirs = (", ".join(rows) for rows in forecast)
         raise RegistryError(
-            f"{candidate} forecasts {', '.join(rows[0])} ahead, {champion} {', '.join(rows[1])}: they share no horizon "
-            "to compare; train with the same --horizons or promote without --trace"
+            f"{candidate} forecasts {ours} ahead, {champion} {theirs}: they share no horizon to compare; train with "
+            "the same --horizons or promote without --trace"
         )
+    replays = _replays(life, contest, window, (begin, end), registry, progress)
+    rows = forecast or _gained(life.judges[0], contest, replays)
     figures = compare_rows(rows[0], rows[1], (CANDIDATE, CHAMPION))
-    backtest, overlaps = replay_both(contest, window, begin, end, home=registry.home, progress=progress)
     return {
         "window": {"from": iso(begin), "until": iso(end)},
         "pools": list(pools),
         "figures": figures,
-        "backtest": backtest,
+        "backtests": {policy: one.told for policy, one in replays.items()},
         "rules": RULES,
-        "reasons": why_worse(figures, backtest),
-        "overlap_allowed": any([*overlap, overlaps]),
-        "simulated": backtest is not None,
-        **made_from(trace.source, (*trace.notes, *_left_out(contest)), trace.dropped),
+        "reasons": [*why_worse(figures), *_worse_replays(replays)],
+        "overlap_allowed": any([*overlap, *(one.overlap for one in replays.values())]),
+        "simulated": bool(replays),
+        **made_from(trace.source, (*trace.notes, *_left_out(contest, life)), trace.dropped),
     }
+
+
+def compare_tables(
+    registry: Registry, candidate: ModelVersion, champion: ModelVersion, table: Any, allow_overlap: bool = False
+) -> dict[str, Any]:
+    """Figures of both versions on a table without a calendar; nothing is replayed, for it has no jobs.
+
+    Raises OverlapError where a version was trained on curves of the file, TrainingError where nothing can be scored.
+    """
+    life, versions = standards_of("models promote --trace", candidate.name), (candidate, champion)
+    assert life.table is not None, "only who learns from tables is compared on them"
+    overlap = [refuse_seen(registry, version, table, allow_overlap) for version in versions]
+    rows = [life.table.rows(registry.load(version), table) for version in versions]
+    check_rows(rows[0], table, life)
+    figures = compare_rows(rows[0], rows[1], (CANDIDATE, CHAMPION))
+    return {
+        "figures": figures,
+        "backtests": {},
+        "rules": RULES,
+        "reasons": why_worse(figures),
+        "overlap_allowed": any(overlap),
+        "simulated": False,
+        **made_from(table, (*table.notes, f"no backtest: a file of {life.table.name} has no jobs to replay")),
+    }
+
+
+def refuse_seen(registry: Registry, version: ModelVersion, table: CurveTable | ProfileTable, allowed: bool) -> bool:
+    """`refuse_trained` of curves; applications of profiles that were seen are forecast by twins that did not."""
+    return isinstance(table, CurveTable) and refuse_trained(registry, version, table, allowed)
+
+
+def check_rows(rows: Blocks, table: Any, life: Standards) -> None:
+    """Raise a TrainingError where nothing of a file could be scored."""
+    if life.table is not None and not any(len(block) for block in rows.values()):
+        raise TrainingError(f"{table.path}: no {life.table.one} can be scored; give longer ones")
+
+
+def _replays(
+    life: Standards,
+    contest: Contest,
+    window: Window,
+    span: tuple[float, float],
+    registry: Registry,
+    progress: Step | None,
+) -> dict[str, Replayed]:
+    """By judge, of those that can run."""
+    able = [judge for judge in life.judges if not contest.missing(judge)]
+    if not able:
+        return {}
+    experiment = window.experiment(*span, window.place(*span))
+    how: dict[str, Any] = {"home": registry.home, "allow_overlap": window.allow_overlap, "progress": progress}
+    return {judge.policy: replay_both(judge, contest, experiment, **how) for judge in able}
+
+
+def _gained(judge: Judge, contest: Contest, replays: Mapping[str, Replayed]) -> list[Blocks]:
+    """What a learned policy gained with each version."""
+    if judge.policy not in replays:
+        raise RegistryError(
+            f"{contest.candidate}: {judge.policy} cannot be replayed, {', '.join(contest.missing(judge))} not trained "
+            "yet; train it, or promote without --trace"
+        )
+    return [gain_rows(replays[judge.policy].runs[label]) for label in (CANDIDATE, CHAMPION)]
+
+
+def _worse_replays(replays: Mapping[str, Replayed]) -> list[str]:
+    """Each way in which a judge fares worse, with its name where there are several."""
+    several = len(replays) > 1
+    return [
+        f"{policy} {reason}" if several else reason for policy, one in replays.items() for reason in one.told["reasons"]
+    ]
 
 
 def promote(
@@ -235,8 +206,12 @@ def _pools(trace: Trace, candidate: ModelVersion, champion: ModelVersion) -> tup
     return tuple(pool for pool in ours if pool in theirs) or ours
 
 
-def _left_out(contest: Contest) -> list[str]:
-    return [f"no backtest: {', '.join(contest.missing)} not trained yet"] if contest.missing else []
+def _left_out(contest: Contest, life: Standards) -> list[str]:
+    return [
+        f"no backtest of {judge.policy}: {', '.join(missing)} not trained yet"
+        for judge in life.judges
+        if (missing := contest.missing(judge))
+    ]
 
 
 def _record(registry: Registry, candidate: ModelVersion, told: Mapping[str, Any]) -> None:

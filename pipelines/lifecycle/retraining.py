@@ -18,7 +18,8 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.rows import Blocks, forecast_rows, joined
+from jobcast.pipelines.lifecycle.lives import forecast_rows
+from jobcast.pipelines.lifecycle.rows import Blocks, joined
 from jobcast.pipelines.model_tables import made_from, saved
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
 from jobcast.pipelines.times import iso
@@ -212,7 +213,7 @@ def _rows(walk: Walk, model: Any, stretch: Stretch, pools: Sequence[str]) -> Blo
     """Nothing where the walk ends with the training."""
     if stretch.next_s <= stretch.until_s:
         return {}
-    return forecast_rows(model, walk.trace, stretch.until_s, stretch.next_s, pools, walk.end_s)
+    return forecast_rows(walk.predictor, model, walk.trace, stretch.until_s, stretch.next_s, pools, walk.end_s)
 
 
 def _pooled(weeks: Sequence[dict[str, Blocks]]) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Forecasts beside what came, row by row: sliced by week, pool and day, and joined where versions take turns."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,7 +53,7 @@ class Rows:
 
     def of(self, mask: NDArray[Any]) -> Self:
         """The rows of a mask (n_rows,)."""
-        return replace(self, **{field.name: getattr(self, field.name)[mask] for field in fields(self)})
+        return replace(self, **{one.name: getattr(self, one.name)[mask] for one in fields(self)})
 
     def between(self, from_s: float, until_s: float) -> Self:
         """Rows whose forecast was made in [from_s, until_s)."""
@@ -62,7 +62,7 @@ class Rows:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Rows of several stretches of time, one after the other."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
     def figures(self) -> dict[str, Figure]:
         """Figures of all rows; None where undefined."""
@@ -165,29 +165,51 @@ def joined(parts: Sequence[Blocks]) -> Blocks:
     return {name: type(rows).joined([part[name] for part in parts]) for name, rows in first.items()}
 
 
-def forecast_rows(
-    model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
-) -> Blocks:
-    """Forecasts of a version made in [from_s, until_s) whose truth was known at an instant.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """What a version forecasts, to be held against what came.
 
-    Parameters
+    Attributes
     ----------
-    model : a fitted predictor
     trace : jobs, from long before `from_s` on
-    pools : those that count
+    from_s, until_s : when the forecasts are made, seconds from the epoch
     known_s : no truth of later than that is in the rows
-
-    Raises
-    ------
-    RegistryError
-        The model reads other features than this code builds.
+    pools : those that count
+    facts : table of the jobs, for a predictor that learns from one
+    given : what `--set` told
     """
-    blocks = _MAKERS[model.name](model, trace, from_s, until_s, pools)
-    return {name: rows.of(rows.known_s <= known_s) for name, rows in blocks.items()}
+
+    trace: Trace
+    from_s: float
+    until_s: float
+    known_s: float
+    pools: Sequence[str]
+    facts: Any = None
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def submitted(self) -> NDArray[np.bool_]:
+        """(n_jobs,) which jobs of the trace were submitted meanwhile, to pools that count."""
+        names, submit_s = self.trace.jobs["pool"].to_numpy().astype(str), self.trace.submit_s
+        mask: NDArray[np.bool_] = (submit_s >= self.from_s) & (submit_s < self.until_s) & np.isin(names, self.pools)
+        return mask
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """(n_jobs,) which of the jobs of `submitted` were over when truth ends."""
+        mask: NDArray[np.bool_] = self.submitted & self.trace.ended & (self.trace.known_s <= self.known_s)
+        return mask
+
+    @property
+    def over(self) -> Trace:
+        """These jobs."""
+        return replace(self.trace, jobs=self.trace.jobs.filter(self.done))
 
 
-def _arrival_rows(model: WillJobsArrive, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
-    corpus = build_corpus(_histories(trace, pools), from_s, until_s, model.horizons_min_)
+def arrival_rows(model: WillJobsArrive, sample: Sample) -> Blocks:
+    """Windows of each horizon. Raises RegistryError where the model reads other features than this code builds."""
+    histories = _histories(sample)
+    corpus = build_corpus(histories, sample.from_s, sample.until_s, model.horizons_min_)
     model.check_features(corpus.feature_names)
     probability = model.predict_proba(corpus.X) if len(corpus) else np.empty((0, len(model.horizons_min_)))
     names = np.array(corpus.pools, dtype=str)[corpus.pool_index]
@@ -205,10 +227,11 @@ def _arrival_rows(model: WillJobsArrive, trace: Trace, from_s: float, until_s: f
     }
 
 
-def _load_rows(model: NewLoad, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
-    histories = _histories(trace, pools)
+def load_rows(model: NewLoad, sample: Sample) -> Blocks:
+    """Windows of each horizon."""
+    histories = _histories(sample)
     horizons_s = MINUTE_S * np.asarray(model.horizons_min_, np.float64)
-    ticks_s = active_grid(histories, from_s, until_s, horizon_s=horizons_s.max())
+    ticks_s = active_grid(histories, sample.from_s, sample.until_s, horizon_s=horizons_s.max())
     none = np.empty((0, len(horizons_s)))
     loads = np.concatenate([none, *(load_within(one, ticks_s, horizons_s) for one in histories.values())])
     estimates = np.concatenate([none, *(model.predict(one, ticks_s) for one in histories.values())])
@@ -220,17 +243,17 @@ def _load_rows(model: NewLoad, trace: Trace, from_s: float, until_s: float, pool
     }
 
 
-def _duration_rows(model: JobDuration, trace: Trace, from_s: float, until_s: float, pools: Sequence[str]) -> Blocks:
-    names = trace.jobs["pool"].to_numpy().astype(str)
-    wanted = (trace.submit_s >= from_s) & (trace.submit_s < until_s) & np.isin(names, list(pools))
+def duration_rows(model: JobDuration, sample: Sample) -> Blocks:
+    """Jobs."""
+    trace, wanted = sample.trace, sample.submitted
     if not wanted.any():
         return {ALL_JOBS: _no_jobs(len(model.horizons_min) + 1)}
     features = model.rows(trace, wanted)
     return {
         ALL_JOBS: DurationRows(
             trace.submit_s[wanted],
-            trace.end_s[wanted],
-            names[wanted],
+            trace.known_s[wanted],
+            trace.jobs["pool"].to_numpy().astype(str)[wanted],
             bins_of(trace.duration_s[wanted], model.horizons_min),
             model.predict(features),
             model.choose(features),
@@ -244,12 +267,5 @@ def _no_jobs(bins: int) -> DurationRows:
     return DurationRows(times, times, np.empty(0, "U1"), whole, whole, whole, np.empty((0, bins)))
 
 
-def _histories(trace: Trace, pools: Sequence[str]) -> dict[str, PoolHistory]:
-    return {name: history for name, history in pool_histories(trace).items() if name in pools}
-
-
-_MAKERS: Mapping[str, Callable[..., Blocks]] = {
-    WillJobsArrive.name: _arrival_rows,
-    NewLoad.name: _load_rows,
-    JobDuration.name: _duration_rows,
-}
+def _histories(sample: Sample) -> dict[str, PoolHistory]:
+    return {name: history for name, history in pool_histories(sample.trace).items() if name in sample.pools}

@@ -8,24 +8,18 @@ A comparison of two versions as a table for a terminal.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcast.pipelines.forecast_specs import CURVES
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION
+from jobcast.pipelines.lifecycle.lives import judged
 from jobcast.pipelines.lifecycle.retraining import NAMES
 from jobcast.pipelines.page import in_terminal
 from jobcast.pipelines.wording import UNKNOWN, between, brief, number, signed
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "will-jobs-arrive": ("pr_auc", "f1", "ece", "miss_rate"),
-    "new-load": ("coverage", "coverage_nonzero", "over", "pinball"),
-    "job-duration": ("accuracy", "macro_f1", "log_loss", "ece"),
-}
-"""Figures that are shown of each predictor."""
 SHORT_BELOW = 10.0
 
 
 def retraining_table(result: Mapping[str, Any]) -> str:
     """What `train --retrain` says to a person: each figure of the retrained version, then of the first one."""
-    names, rows = COLUMNS[result["predictor"]], []
+    names, rows = judged(result["predictor"]).columns, []
     for week in result["weeks"]:
         when = week["scored"]["from"][:10]
         for block in week[NAMES[0]] or (UNKNOWN,):
@@ -70,11 +64,7 @@ BACKTEST_ROWS: Mapping[str, str] = {
 
 def promotion_table(told: Mapping[str, Any]) -> str:
     """What `models promote` says to a person; the last line says where the alias points."""
-    from jobcast.pipelines.learning_curves.promoting import comparison_lines
-
-    lines = []
-    if told["compared"]:
-        lines = comparison_lines(told) if told["model"] == CURVES else _compared(told)
+    lines = _compared(told) if told["compared"] else []
     if told["forced"]:
         lines.append(f"worse, promoted by --force: {'; '.join(told['reasons'])}")
     if told["promoted"]:
@@ -83,28 +73,31 @@ def promotion_table(told: Mapping[str, Any]) -> str:
 
 
 def _compared(told: Mapping[str, Any]) -> list[str]:
-    figures, window = told["figures"], told["window"]
-    lines = [f"{told['model']}, {window['from']} to {window['until']}, which neither saw"]
+    figures, window = told["figures"], told.get("window")
+    where = f"{window['from']} to {window['until']}" if window else told["inputs"]["trace"]["path"]
+    lines = [f"{told['model']}, {where}, which neither saw"]
     if told["overlap_allowed"]:
         lines[0] = lines[0].replace("which neither saw", "WHICH A MODEL HAS SEEN (--allow-overlap)")
     lines.append(_row("", f"version {told['version']}", f"{told['alias']} {told['against']}", "difference"))
     for block, both in figures["blocks"].items():
-        for name in COLUMNS[told["model"]]:
+        for name in judged(told["model"]).columns:
             ours, theirs = both[CANDIDATE].get(name), both[CHAMPION].get(name)
             extra = _interval(both["interval"]) if name == figures["figure"] else ""
             lines.append(_row(f"{block} {name}", brief(ours), brief(theirs), _change(ours, theirs) + extra))
     mean = signed(figures["difference"]) + _interval(figures["interval"])
     lines.append(_row(f"mean {figures['figure']}", "", "", mean))
-    return [*lines, *_backtest(told["backtest"]), *told["notes"]]
+    replays = [line for backtest in told["backtests"].values() for line in _backtest(backtest)]
+    return [*lines, *replays, *told["notes"]]
 
 
-def _backtest(backtest: Mapping[str, Any] | None) -> list[str]:
-    if backtest is None:
-        return []
+def _backtest(backtest: Mapping[str, Any]) -> list[str]:
     ours, theirs, gains = backtest[CANDIDATE], backtest[CHAMPION], backtest["gains"]
     lines = [f"backtest of {backtest['policy']} on {ours['jobs']:,} jobs; quotas {backtest['quotas']}"]
-    for key, label in BACKTEST_ROWS.items():
-        lines.append(_row(label, number(ours[key]), number(theirs[key]), _change(ours[key], theirs[key])))
+    bounded = {figure: bound["label"] for figure, bound in backtest["bounds"].items()}
+    for key, label in {**bounded, **BACKTEST_ROWS}.items():
+        lines.append(
+            _row(label, number(ours.get(key)), number(theirs.get(key)), _change(ours.get(key), theirs.get(key)))
+        )
     paired = f"{number(gains['ratio'])} ({between(gains['low'], gains['high'])})"
     lines.append(_row("times as fast, job by job", "", "", paired))
     lines += [f"dropped {count:,}: {why}" for why, count in backtest["dropped"].items() if count]

@@ -1,64 +1,17 @@
-"""The predictor `epoch-time` from the command line: trained on tables of profiles, scored on others, asked for more.
-
-`jobcast train epoch-time`: from a table of profiles to a registered version.
-
-`jobcast evaluate epoch-time`: a version on tables of profiles, of which it is told a few points.
-
-`jobcast predict epoch-time`: a table of few points, completed by forecasts.
-"""
+"""What is asked of `epoch-time` beside a table of profiles, and what it says to a person."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.models.epoch_time.epoch_time import EpochTime
-from jobcast.models.epoch_time.jobs import HALF, MOST, MOST_POINTS, ONE, PLANS, jobs_of
-from jobcast.models.evaluation.epoch_times import score_epoch_times
-from jobcast.models.registry import open_registry
-from jobcast.models.registry.references import Ref
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.finished_jobs import of_file
-from jobcast.pipelines.model_tables import card_of_table, made_from, of_training, of_version, save_and_register
-from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, write_profiles
+from jobcast.models.epoch_time.jobs import HALF, MOST, MOST_POINTS, ONE
+from jobcast.traces.profiles import KEY, PROFILE_SCHEMA, ProfileTable
 
 GPUS = {ONE: "the fewest GPUs", HALF: "the middle number of GPUs", MOST: "the most GPUs"}
 """What a plan's words mean."""
-
-
-def train_and_register_epoch_time(
-    table: ProfileTable, seed: int = 0, *, home: Path, progress: Step | None = None
-) -> dict[str, Any]:
-    """Learn from a table of profiles and register a new version; what to tell the user.
-
-    A table of a window's jobs says so in what is registered: a run of jobs before its end is refused.
-
-    Raises TrainingError for profiles of one model only, RegistryError for a store that cannot be used.
-    """
-    model = EpochTime(seed).fit(table, tick=progress or (lambda done, total: None))
-    card = card_of_table(
-        table,
-        model,
-        seed,
-        algorithm=model.algorithm,
-        parameters={"models": ", ".join(table.models), "gpu_types": ", ".join(table.gpu_types), "plan": model.plan_},
-        metrics={"validation": {plan: {"mape": share} for plan, share in model.validation_.items()}},
-        description=f"{model.algorithm}, trained on {len(table)} profiles of {Path(table.path).stem}; metrics are of "
-        "models left out",
-    )
-    version = save_and_register(home, model, card)
-    return {
-        **of_training(version, home, seed),
-        "training": {"rows": len(table), "models": list(table.models), "gpu_types": list(table.gpu_types)},
-        "plan": model.plan_,
-        "points": [f"{size} batch size on {GPUS[gpus]}" for size, gpus in PLANS[model.plan_]],
-        "batch_sizes": dict(model.counts_),
-        "validation": {"left_out": "application", "mape_by_plan": dict(model.validation_)},
-        **made_from(table, table.notes),
-    }
 
 
 def training_table(result: Mapping[str, Any]) -> str:
@@ -115,45 +68,6 @@ class ScoreSettings:
             raise ConfigError(f"--set draws={draws}: must be a whole number of 0 or more")
         known = MOST_POINTS if points is None else points
         return cls(known, settings.get("plan"), settings.get("batch"), job, int(draws), seed)
-
-
-def score_version(
-    reference: tuple[str, Ref], table: ProfileTable, settings: ScoreSettings, *, home: Path, allow_overlap: bool = False
-) -> dict[str, Any]:
-    """Figures of a version that knows a few points of each job; see `models.evaluation.epoch_times`.
-
-    An application that the version was trained on is forecast by a twin that is trained anew without it, unless that
-    overlap is allowed.
-
-    Raises RegistryError for a version that is not there, TrainingError where nothing is left to score.
-    """
-    registry = open_registry(home)
-    version = registry.resolve(*reference)
-    model = registry.load(version)
-    seen = [name for name in table.models if name in model.models_]
-    with of_file(table.path):
-        figures = score_epoch_times(
-            jobs_of(table, settings.job != JOBS[0]),
-            (lambda name: model) if allow_overlap else model.twin_without,
-            settings.points,
-            settings.plan,
-            settings.batch,
-            settings.draws,
-            settings.seed,
-        )
-    twins = f"trained on {', '.join(seen)}; each was forecast by a twin that was trained without it"
-    return {
-        **of_version(version),
-        "known": settings.points,
-        "job": settings.job,
-        **figures,
-        "algorithm": version.algorithm,
-        "trained": {"trace": version.trace_name, "sha256": version.trace_sha256},
-        "left_out": [] if allow_overlap else seen,
-        "overlap_allowed": bool(seen and allow_overlap),
-        "simulated": False,
-        **made_from(table, (*table.notes, *([twins] if seen and not allow_overlap else []))),
-    }
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
@@ -222,34 +136,6 @@ class Question:
         return pl.DataFrame(rows, schema={name: PROFILE_SCHEMA[name] for name in KEY}, orient="row").unique(
             maintain_order=True
         )
-
-
-def complete_table(
-    reference: tuple[str, Ref], table: ProfileTable, question: Question, out: Path | None, *, home: Path
-) -> dict[str, Any]:
-    """Forecasts of all that is asked for, with 90 % intervals; `out` is written with the known points and these.
-
-    Raises TraceError for a model without a point, RegistryError for a version that is not there.
-    """
-    registry = open_registry(home)
-    version = registry.resolve(*reference)
-    model = registry.load(version)
-    asked = question.keys(table)
-    forecast = model.forecast(table, asked, question.batch)
-    known = asked.join(table.frame, on=KEY, how="left", nulls_equal=True, maintain_order="left")["epoch_s"]
-    rows = asked.with_columns(
-        pl.Series("epoch_s", forecast.epoch_s), pl.Series("low_s", forecast.low_s), pl.Series("high_s", forecast.high_s)
-    ).with_columns(known.alias("profiled_s"))
-    if out is not None:
-        made = rows.filter(known.is_null()).select(PROFILE_COLUMNS)
-        write_profiles(pl.concat([table.frame, made]), out)
-    return {
-        **of_version(version),
-        "profiles": rows.to_dicts(),
-        "overlap": any(name in model.models_ for name in rows["model"].unique().to_list()),
-        "out": None if out is None else str(out),
-        **made_from(table, table.notes),
-    }
 
 
 def prediction_table(result: Mapping[str, Any]) -> str:

@@ -1,57 +1,71 @@
-"""How each predictor is trained, by its name."""
+"""How the models of a trace's jobs are trained, by the question that they answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.questions import Question
+from jobcast.models.algorithms import PAPER
+from jobcast.models.completion.completion_time import CompletionTime
+from jobcast.models.completion.job_size import JobSize
 from jobcast.models.duration_booster import RULES
-from jobcast.models.job_duration import JobDuration
 from jobcast.models.load_sliding import SlidingMax
-from jobcast.models.new_load import NewLoad
-from jobcast.models.regimes import RegimePrior
-from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.forecast_specs import CURVES
-from jobcast.pipelines.recipes import arrivals, durations, loads, regimes
-from jobcast.pipelines.recipes.common import Recipe, Trained, TrainingData, TrainSettings, parse_horizons
+from jobcast.models.predictor import Model
+from jobcast.models.predictors import PREDICTORS, answers_of
+from jobcast.pipelines.recipes import arrivals, durations, loads, regimes, sizes
+from jobcast.pipelines.recipes.common import (
+    AUTO,
+    Recipe,
+    Trained,
+    TrainingData,
+    TrainSettings,
+    card_of,
+    parse_horizons,
+    told_parameters,
+)
 
 __all__ = [
-    "DATA",
+    "AUTO",
     "RECIPES",
+    "UNTUNED",
     "Recipe",
     "TrainSettings",
     "Trained",
     "TrainingData",
-    "check_tune",
+    "algorithms_of",
+    "card_of",
     "parse_horizons",
     "recipe_of",
+    "told_parameters",
 ]
 
-RECIPES: Mapping[str, tuple[tuple[str, ...], Recipe]] = {
-    WillJobsArrive.name: (arrivals.ALGORITHMS, arrivals.train_arrivals),
-    NewLoad.name: (loads.ALGORITHMS, loads.train_loads),
-    JobDuration.name: (durations.ALGORITHMS, durations.train_durations),
-    RegimePrior.name: (regimes.ALGORITHMS, regimes.train_regimes),
+RECIPES: Mapping[Question, Recipe] = {
+    Question.ARRIVALS: arrivals.train_arrivals,
+    Question.LOADS: loads.train_loads,
+    Question.DURATIONS: durations.train_durations,
+    Question.REGIMES: regimes.train_regimes,
+    Question.SIZES: sizes.train_sizes,
+    Question.COMPLETIONS: sizes.train_completions,
 }
-"""Predictor -> its algorithms, the default first, and how it is trained."""
-DATA: Mapping[str, Callable[..., TrainingData]] = {RegimePrior.name: regimes.regime_data}
-"""Predictor -> (trace, from, until, least jobs of a pool) -> its training data, where not `TrainingData.of`."""
-
-
-UNTUNED = frozenset({*regimes.ALGORITHMS, SlidingMax.algorithm, *RULES})
+UNTUNED = frozenset(
+    {*regimes.ALGORITHMS, JobSize.algorithm, CompletionTime.algorithm, SlidingMax.algorithm, *RULES, PAPER}
+)
 """Algorithms without settings to search."""
 
 
-def check_tune(predictor: str, algorithm: str | None, tune: int) -> None:
-    """Raise a ConfigError for a search of what has no settings."""
-    name, _ = recipe_of(predictor, algorithm)
-    if tune and name in UNTUNED:
-        raise ConfigError(f"--tune {tune}: {name} of {predictor} has no settings to search; leave it out")
+def algorithms_of(model: type[Model]) -> tuple[str, ...]:
+    """The default first: whichever did best on the end of the training time, where there are several."""
+    own = tuple(model.algorithms)
+    return (AUTO, *own, PAPER) if len(own) > 1 else own
 
 
 def recipe_of(predictor: str, algorithm: str | None) -> tuple[str, Recipe]:
-    """Algorithm and recipe; ConfigError lists what there is."""
-    if predictor not in RECIPES:
-        raise ConfigError(f"{predictor!r} is no predictor; choose from {', '.join((*RECIPES, CURVES))}")
-    algorithms, recipe = RECIPES[predictor]
+    """Algorithm and recipe of a predictor of a trace's jobs; ConfigError lists what there is."""
+    if predictor not in PREDICTORS or answers_of(predictor) not in RECIPES:
+        known = (name for name in PREDICTORS if answers_of(name) in RECIPES)
+        raise ConfigError(f"{predictor!r} is no predictor of a trace's jobs; choose from {', '.join(known)}")
+    model = PREDICTORS[predictor]
+    algorithms = algorithms_of(model)
     if algorithm is not None and algorithm not in algorithms:
         raise ConfigError(f"--algorithm {algorithm}: {predictor} knows {', '.join(algorithms)}")
-    return algorithm or algorithms[0], recipe
+    return algorithm or algorithms[0], partial(RECIPES[model.answers], kind=model)

@@ -5,32 +5,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcast.features.corpus import Corpus, build_corpus
+from jobcast.features.feature_sets import TABLE_9
 from jobcast.models.algorithms import ALGORITHMS as MODELS
-from jobcast.models.algorithms import Settings
+from jobcast.models.algorithms import PAPER, Settings
 from jobcast.models.arrival_folds import FOLDS, cuts
 from jobcast.models.arrival_selection import Selection, Tuned, averages_the_others, flat, select, tune_arrivals
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.console import Step
 from jobcast.pipelines.curves import CurvePoints, by_kind
-from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.traces.history import pool_histories
 
-AUTO = "auto"
-ALGORITHMS = (AUTO, *MODELS)
-"""The default first: whichever forecasts later weeks best, by relative log loss over folds in order of time."""
+HOW: Mapping[str, Mapping[str, Any]] = {PAPER: {"columns": TABLE_9, "threshold": 0.5}}
+"""What an algorithm is given beside its settings."""
 LEARNT_ALONE = len(MODELS) - 1
 """Algorithms that `auto` trains; the average comes of them."""
 SECOND = 1.0
 
 
-def train_arrivals(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
+def train_arrivals(
+    data: TrainingData,
+    algorithm: str,
+    settings: TrainSettings,
+    progress: Step | None,
+    kind: type[WillJobsArrive] = WillJobsArrive,
+) -> Trained:
     """WillJobsArrive. SIA, section 5.4.1.
 
     A twin learns and chooses everything on what lies before the last part of the training time and is scored on that
     part. With `auto` its algorithm is the winner of the folds before; with `tune` settings are searched there too.
     """
-    plan = _Plan(_corpus(data, settings, progress), data, settings, progress)
+    plan = _Plan(_corpus(data, settings, progress), data, settings, progress, kind)
     early, tuned = plan.tuned(algorithm)
     chosen = {} if tuned is None else {early: tuned.settings}
     selection = plan.selection(chosen) if algorithm == AUTO else None
@@ -53,6 +59,7 @@ class _Plan:
     data: TrainingData
     settings: TrainSettings
     progress: Step | None
+    kind: type[WillJobsArrive]
 
     def tuned(self, algorithm: str) -> tuple[str, Tuned | None]:
         """The algorithm whose settings are searched before the twin's window, and what was found, if at all."""
@@ -80,7 +87,8 @@ class _Plan:
         self, name: str, until_s: float, chosen: Mapping[str, Settings], selection: Selection | None = None
     ) -> WillJobsArrive:
         """A model; its forecasts out of fold are the selection's where there are any."""
-        model = WillJobsArrive(name, self.settings.miss_share, self.settings.seed, chosen.get(name))
+        own: Mapping[str, Any] = HOW.get(name, {})
+        model = self.kind(name, self.settings.miss_share, self.settings.seed, chosen.get(name), **own)
         return model.fit(self.corpus, until_s, None if selection is None else selection.forecasts[name])
 
     def validated(self, name: str, chosen: Mapping[str, Settings]) -> tuple[Mapping[str, Any], CurvePoints]:

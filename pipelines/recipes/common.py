@@ -12,12 +12,15 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.features.corpus import STEP_S, Corpus
 from jobcast.models.duration_booster import UNDER_COST
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
-from jobcast.models.predictors import Predictor
-from jobcast.pipelines.console import Step
+from jobcast.models.predictor import Model
+from jobcast.models.registry.cards import ModelCard
 from jobcast.pipelines.curves import CurvePoints
+from jobcast.pipelines.times import iso
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 
+AUTO = "auto"
+"""Whichever algorithm forecasts the end of the training time best, having learnt from what came before."""
 VALIDATION_SHARE = 0.2
 """Last part of the training time; a twin that has not seen it is scored on it, for the run's figures in MLflow."""
 
@@ -33,7 +36,7 @@ class TrainSettings:
     miss_share : of the windows with arrivals that the gate may miss
     coverage : of the windows whose load the estimate shall reach
     lending_coverage : of the load windows that a scheduler's reservation shall reach
-    under_cost : what a duration bin too short costs a scheduler, in bins too long, a GPU of the job
+    under_cost : what an hour of overstaying on all lenders' GPUs costs a scheduler, in duration bins too long
     seed : of all draws
     min_train_jobs : that a pool needs to count
     tune : trials of a search for the model's settings; 0 takes the defaults
@@ -72,7 +75,7 @@ class TrainingData:
     pools: tuple[str, ...]
     corpus: Corpus | None = None
     validation_share: float = VALIDATION_SHARE
-    twin: Predictor | None = None
+    twin: Model | None = None
 
     @classmethod
     def of(
@@ -107,7 +110,7 @@ class Trained:
     series : metric -> values by step, for MLflow's history: the value of each trial
     """
 
-    predictor: Predictor
+    predictor: Model
     algorithm: str
     validation: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -129,8 +132,43 @@ def kept(selection: Sequence[Mapping[str, Any]], trials: Sequence[Mapping[str, A
     }
 
 
-Recipe = Callable[[TrainingData, str, TrainSettings, Step | None], Trained]
-"""Trains: (data, algorithm, settings, progress)."""
+def card_of(trained: Trained, data: TrainingData, settings: TrainSettings) -> ModelCard:
+    """What the registry is told of a fitted predictor; its metrics are the twin's on the end of the training time."""
+    model, trace = trained.predictor, data.trace
+    reads = getattr(model, "feature_names_", None) or getattr(model, "columns", None) or ()
+    return ModelCard(
+        name=model.name,
+        algorithm=trained.algorithm,
+        seed=settings.seed,
+        trace_name=trace.name,
+        trace_sha256=trace.source.sha256,
+        trace_rows=trace.source.rows,
+        train_from_s=data.from_s,
+        train_until_s=data.until_s,
+        feature_names=tuple(reads),
+        parameters=told_parameters(trained, settings, data),
+        metrics={"validation": trained.validation},
+        series=trained.series,
+        description=(
+            f"{trained.algorithm}, trained on {trace.name} from {iso(data.from_s)} to {iso(data.until_s)}; metrics "
+            f"are of a twin that did not see the last {VALIDATION_SHARE:.0%} of that time, scored on it"
+        ),
+    )
+
+
+def told_parameters(trained: Trained, settings: TrainSettings, data: TrainingData) -> dict[str, Any]:
+    """What it was trained with, for the registry and the user."""
+    return {
+        "horizons_min": ",".join(f"{k:g}" for k in settings.horizons_min),
+        "train_from": iso(data.from_s),
+        "train_until": iso(data.until_s),
+        "pools": len(data.pools),
+        **trained.parameters,
+    }
+
+
+Recipe = Callable[..., Trained]
+"""Trains: (data, algorithm, settings, progress, kind=the class that is trained)."""
 
 
 def parse_horizons(text: str | None) -> tuple[float, ...]:

@@ -1,29 +1,37 @@
 """How NewLoad is trained."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.history import PoolHistory
+from jobcast.models.algorithms import PAPER
 from jobcast.models.evaluation import evaluate_loads
 from jobcast.models.load_data import Demands, LoadData
 from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
-from jobcast.models.new_load import ALGORITHMS as KNOWN
+from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
 from jobcast.pipelines.console import Step
-from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
 from jobcast.traces.history import pool_histories
 
-AUTO = "auto"
-ALGORITHMS = (AUTO, *KNOWN)
-"""The default first: whichever reserves least on the end of the training time while it covers what is demanded."""
 Table = Sequence[Mapping[str, Any]]
 Histories = Mapping[str, PoolHistory]
 
 
-def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, progress: Step | None) -> Trained:
+def train_loads(
+    data: TrainingData,
+    algorithm: str,
+    settings: TrainSettings,
+    progress: Step | None,
+    kind: type[NewLoad] = NewLoad,
+) -> Trained:
     """NewLoad. SIA, section 5.4.1."""
+    asked = algorithm
+    if asked == PAPER:
+        algorithm, settings = SlidingMax.algorithm, replace(settings, lending_coverage=settings.coverage)
     histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
     tuned, trials = None, list[Mapping[str, Any]]()
     if settings.tune and algorithm in (AUTO, QuantileLoad.algorithm):
@@ -35,20 +43,22 @@ def train_loads(data: TrainingData, algorithm: str, settings: TrainSettings, pro
         known = data.twin
         try:
             twin = known if isinstance(known, NewLoad) else None
-            twin = twin or _fitted(histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)[0]
+            twin = twin or _fitted(kind, histories, data.from_s, data.validation_from_s, algorithm, settings, tuned)[0]
         except TrainingError:
             twin = None  # too short to leave a part out: the model itself is trained all the same
         if twin is not None:
             validation = evaluate_loads(twin, histories, data.validation_from_s, data.until_s, settings.step_s)
     if progress is not None:
         progress(1, 2)
-    model, table = _fitted(histories, data.from_s, data.until_s, algorithm, settings, tuned)
+    model, table = _fitted(kind, histories, data.from_s, data.until_s, algorithm, settings, tuned)
     if progress is not None:
         progress(2, 2)
-    return Trained(model, model.algorithm, validation, _parameters(model), **kept(table, trials))
+    concrete = asked if asked == PAPER else model.algorithm
+    return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
 
 
 def _fitted(
+    kind: type[NewLoad],
     histories: Histories,
     from_s: float,
     until_s: float,
@@ -61,7 +71,7 @@ def _fitted(
     table: Table = []
     if algorithm == AUTO:
         algorithm, table = select(data, Demands.of(settings.coverage), settings.seed, tuned)
-    model = NewLoad(
+    model = kind(
         algorithm,
         settings.coverage,
         lending_coverage=settings.lending_coverage,
@@ -79,7 +89,7 @@ def _parameters(model: NewLoad) -> dict[str, Any]:
     if isinstance(rule, QuantileLoad):
         told |= {"levels": ",".join(f"{level:.4f}" for level in rule.levels_)}
         told |= {"trees": rule.settings.trees, "leaves": rule.settings.leaves}
-    else:
+    elif isinstance(rule, SlidingMax):
         told |= {"windows": ",".join(map(str, rule.windows_))}
     covered = ["" if share is None else f"{share:.4f}" for share in rule.coverages_]
     return told | {"coverages": ",".join(covered), "demands": ",".join(f"{share:.4f}" for share in rule.demands_)}

@@ -5,33 +5,24 @@ from typing import Any
 
 import joblib
 
-from jobcast.domain.errors import RegistryError
 from jobcast.domain.hardware import Cluster
-from jobcast.models.registry import Registry, open_registry
-from jobcast.models.registry.cards import ModelVersion, content_sha256
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines import backtest
-from jobcast.pipelines.backtest_results import results_of, speedup_table, write_results
+from jobcast.pipelines.backtest_results import RESULTS, results_of, speedup_table, write_results
 from jobcast.pipelines.config import Cells
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.lifecycle.gate import evidence, gate_cells
-from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.model_files import register_files
+from jobcast.pipelines.model_tables import log_on_versions, version_row
 from jobcast.pipelines.policy_settings import check_settings
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.summaries import summaries
 from jobcast.traces.pools import read_pools
 
-HEADLINE = (
-    "speedup_gmean",
-    "speedup_p5",
-    "speedup_p95",
-    "slowed_pct",
-    "slowdown_total_min",
-    "mean_jct_s",
-    "utilization",
-)
-"""Figures that `dvc metrics show` lists; the rest lies in processed/backtest/results.json."""
+HEADLINE = ("speedup_gmean", "slowed_pct")
+"""Figures that `dvc metrics diff` compares, of each policy with the versions in use; the rest lies in results.json."""
 
 
 def work(context: Context, item: str = "") -> None:
@@ -63,7 +54,14 @@ def work(context: Context, item: str = "") -> None:
                 for one in results
             ],
         },
+        beside=f"processed/backtest/{RESULTS}",
     )
+    rows = [one.full_row() for one in results]
+    replayed_s = (windows[0].from_s, windows[-1].until_s)
+    logged = log_on_versions(
+        context.home, {**told, "rows": rows}, windows[0].trace.name, context.input_hash()["sha256"], replayed_s
+    )
+    context.console.note(f"backtest: {logged or 'no version took part'}")
     context.console.note(f"backtest: {len(cells)} simulations of {sum(len(one.window) for one in windows):,} jobs")
 
 
@@ -104,11 +102,10 @@ def firsts(versions: dict[str, dict[str, ModelVersion]]) -> dict[str, ModelVersi
 
 
 def registered(context: Context) -> dict[str, dict[str, ModelVersion]]:
-    """Versions of the trained models, by predictor and algorithm, found by content."""
-    registry = open_registry(context.home)
+    """Versions of the trained models, by predictor and algorithm; those that were pulled are registered now."""
     return {
         name: {
-            algorithm: _version_of(registry, name, content_sha256(context.model(name, algorithm)))
+            algorithm: register_files(context.root, context.home, name, algorithm)
             for algorithm in context.params.train.algorithms(name)
         }
         for name in PREDICTORS
@@ -160,14 +157,9 @@ def _told(versions: dict[str, dict[str, ModelVersion]], name: str, algorithm: st
 
 
 def _headlines(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {one.label: {key: one.get(key) for key in HEADLINE if one.get(key) is not None} for one in summaries(rows)}
-
-
-def _version_of(registry: Registry, name: str, sha256: str) -> ModelVersion:
-    """The registered version of a trained folder; RegistryError when the registry does not hold it."""
-    version = registry.find_by_content(name, sha256)
-    if version is None:
-        raise RegistryError(
-            f"the registry under {registry.home} does not hold the trained {name}; run the stage train {name} again"
-        )
-    return version
+    """By policy, of its first configuration with registered forecasts."""
+    found: dict[str, Any] = {}
+    for one in summaries(rows):
+        if one.source == "registry":
+            found.setdefault(one.policy, {key: one.get(key) for key in HEADLINE if one.get(key) is not None})
+    return found

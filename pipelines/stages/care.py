@@ -3,12 +3,12 @@
 The test window decides nothing here: it is kept for the gate (stage promote).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from jobcast.domain.errors import TraceError, TrainingError
-from jobcast.models.care import LADDER
+from jobcast.models.care import LADDER, RESPECTS, Care
 from jobcast.pipelines.careful_replay import Rehearsal, Trio, in_order, rehearsed
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
@@ -31,7 +31,7 @@ MOST_CARES = 6
 def work(context: Context, item: str = "") -> None:
     """Rehearse the end of the training time; write the care that was chosen, what was tried, and the twins."""
     rehearsals, why_few = _rehearsals(context)
-    most, allowed = context.params.train.miss_share, context.params.care.slowed_pct
+    most, allowed = context.params.train.will_jobs_arrive.miss_share, context.params.care.slowed_pct
     ladder = [replace(care, miss_share=min(care.miss_share, most)) for care in LADDER]
     with context.console.progress("care") as step:
         tried = rehearsed(rehearsals, ladder, allowed, step)
@@ -52,6 +52,8 @@ def work(context: Context, item: str = "") -> None:
         "notes": why_few,
     }
     write_json(context.root / "interim/care.json", told)
+    for name in PREDICTORS:
+        write_json(context.root / f"interim/care/{name}.json", _own(name, cares))
     context.write_receipt("care", {"input": context.input_hash()})
     context.console.note(f"care: {_sentence(told)}")
 
@@ -85,8 +87,13 @@ def _twins(context: Context, data: TrainingData, until_s: float) -> Trio:
     for name in PREDICTORS:
         algorithm, recipe = recipe_of(name, context.params.train.algorithms(name)[0])
         with context.console.progress(f"care: twin of {name}") as step:
-            found.append(recipe(earlier, algorithm, settings_of(context), step).predictor)
+            found.append(recipe(earlier, algorithm, settings_of(context, name), step).predictor)
     return found[0], found[1], found[2]
+
+
+def _own(predictor: str, cares: Sequence[Care]) -> dict[str, Any]:
+    """What one predictor needs to know: how careful to be, the choice first. Others' care changes nothing of it."""
+    return {"respect": RESPECTS[predictor], "values": list(dict.fromkeys(care.of(predictor) for care in cares))}
 
 
 def _sentence(told: dict[str, Any]) -> str:

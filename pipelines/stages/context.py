@@ -9,9 +9,22 @@ from jobcast import __version__
 from jobcast.pipelines.config import Params
 from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import read_json, sha256_of, write_json
+from jobcast.traces.facts import JOBS as ENRICHED_JOBS
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split
 from jobcast.traces.table import Trace
+
+RECEIPTS = "processed/receipts"
+"""Git and DVC leave them alone, and no stage depends on one."""
+
+
+def read_receipt(root: Path, name: str) -> dict[str, Any]:
+    """A receipt, where the file is still there that it was written with; else nothing."""
+    path = root / RECEIPTS / f"{name}.json"
+    told = read_json(path) if path.is_file() else {}
+    of = told.get("written_with", {"file": "", "sha256": ""})
+    file = root / of["file"]
+    return told if file.is_file() and sha256_of(file) == of["sha256"] else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +51,35 @@ class Context:
         """The feature corpus."""
         return self.root / "interim/corpus.parquet"
 
-    def model(self, predictor: str, algorithm: str) -> Path:
-        """The plain folder of a trained model."""
-        return self.root / "processed/models" / predictor / algorithm
+    @property
+    def enriched(self) -> Path:
+        """The jobs around the split, with facts in tables beside them."""
+        return self.root / "interim/enriched" / ENRICHED_JOBS
+
+    @property
+    def nodes(self) -> Path:
+        """The nodes and quotas that the enriched jobs run on."""
+        return self.root / "interim/nodes.yaml"
 
     def trace(self) -> Trace:
         """Read the trace of the run, under the name that it came with."""
-        name = read_json(self.root / "interim/split.json")["name"]
-        return replace(read_trace(self.jobs, format="canonical"), name=name)
+        return replace(read_trace(self.jobs, format="canonical"), name=self.split()[1]["name"])
 
     def split(self) -> tuple[Split, dict[str, Any]]:
         """The split in time, and all that prepare wrote beside it (names, origins, notes)."""
         told = read_json(self.root / "interim/split.json")
         return Split(told["train_from_s"], told["train_until_s"], told["test_until_s"]), told
 
-    def write_receipt(self, name: str, figures: Mapping[str, Any]) -> None:
-        """What differs from run to run: times, run ids, versions, paths."""
+    def write_receipt(self, name: str, figures: Mapping[str, Any], beside: str = "") -> None:
+        """What differs from run to run: times, run ids, versions, paths.
+
+        Parameters
+        ----------
+        beside : the stage's own file, below the root, without which the receipt says nothing
+        """
         base = {"stage": name, "jobcast": __version__, "home": str(self.home), "root": str(self.root)}
-        write_json(self.root / f"processed/receipts/{name}.json", {**base, **figures})
+        of = {"written_with": {"file": beside, "sha256": sha256_of(self.root / beside)}} if beside else {}
+        write_json(self.root / RECEIPTS / f"{name}.json", {**base, **of, **figures})
 
     def input_hash(self) -> dict[str, Any]:
         """The trace of the run, by content."""

@@ -1,7 +1,7 @@
 """Stage promote: the trained trio becomes champion, all three or none, if it passes the gate on the test window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from jobcast.domain.errors import OverlapError
@@ -17,14 +17,12 @@ from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, why_slower
 from jobcast.pipelines.lifecycle.comparison import CHAMPION as INCUMBENT
 from jobcast.pipelines.lifecycle.gate import NOTHING, POLICY, gate_cells, outcome, paired, trio_spec, why_not
+from jobcast.pipelines.model_files import PROMOTION, model_folder, trio_of, variant_folder
 from jobcast.pipelines.model_tables import version_row
-from jobcast.pipelines.recipes import Trained
 from jobcast.pipelines.simulation import warmup_end
 from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_windows
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.stages.train import cares, settings_of, training_data
 from jobcast.pipelines.summaries import summaries
-from jobcast.pipelines.training import register_once
 from jobcast.schedulers.policies import POOLS
 from jobcast.simulator.metrics import after_warmup
 
@@ -40,10 +38,16 @@ def work(context: Context, item: str = "") -> None:
     tries = _tries(context, firsts(versions))
     passed = not tries[-1]["reasons"]
     write_json(
-        context.root / "processed/promotion.json",
-        {"passed": passed, "policy": POLICY, "wanted": context.params.promote.model_dump(), "tries": tries},
+        context.root / PROMOTION,
+        {
+            "passed": passed,
+            "policy": POLICY,
+            "wanted": context.params.promote.model_dump(),
+            "trio": {name: context.params.train.algorithms(name)[0] for name in PREDICTORS},
+            "tries": tries,
+        },
     )
-    trio = _chosen(context, firsts(versions), tries[-1]["number"]) if passed else firsts(versions)
+    trio = trio_of(context.root, context.home)
     worse, figures = _beside(context, trio, held) if passed else ([], None)
     promoted = passed and not worse
     if promoted:
@@ -58,7 +62,7 @@ def work(context: Context, item: str = "") -> None:
         "beside": figures,
         "models": [version_row(registry.resolve(one.name, one.version)) for one in _all(versions, trio)],
     }
-    context.write_receipt("promote", told)
+    context.write_receipt("promote", told, beside=PROMOTION)
     context.console.note(f"promote: {outcome(told).lead}")
 
 
@@ -68,7 +72,7 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
     `care`, `number` in the order of stage care, the figures of `gate.evidence`, `reasons`.
     The first comes from stage backtest; whoever does not pass costs a replay of the next.
     """
-    wanted, first, *others = context.params.promote, *cares(context)
+    wanted, first, *others = context.params.promote, *_cares(context)
     gains = read_json(context.root / "processed/gate.json")
     reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
     tries = [{"care": asdict(first), "number": 0, **gains, "reasons": reasons}]
@@ -83,7 +87,7 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
         if any(one["slowed_pct"] <= wanted.slowed_pct and care.covers(Care(**one["care"])) for one in tries):
             continue  # what slows few but gains too little gains no more with more care
         with context.console.progress(f"promote: care {number + 1} of {len(others) + 1}"):
-            logs = [replay_trio(_variants(context, number), scene) for scene in scenes]
+            logs = [replay_trio(_variants(context, care), scene) for scene in scenes]
         gains = paired(list(zip(logs, nothing, counted, strict=True)), context.params.backtest.draws)
         reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
         tries.append({"care": asdict(care), "number": number, **gains, "reasons": reasons})
@@ -92,26 +96,23 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
     return tries
 
 
-def _variants(context: Context, number: int) -> Any:
-    """The trained predictors with another care, by its number in the order of stage care."""
-    return tuple(load_predictor(name, context.root / "interim/careful" / name / str(number)) for name in PREDICTORS)
+def _cares(context: Context) -> list[Care]:
+    """What stage care found: the one that models were trained with, then those that may be tried instead."""
+    return [Care(**care) for care in read_json(context.root / "interim/care.json")["cares"]]
 
 
-def _chosen(context: Context, trio: Trio, number: int) -> Trio:
-    """Versions of the care that passed: the trio itself, else its variants, registered unless they are already."""
-    if number == 0:
-        return trio
-    care, registry = asdict(cares(context)[number]), open_registry(context.home)
-    data, settings = training_data(context), replace(settings_of(context), **care)
-    found = {}
-    for predictor, version in zip(_variants(context, number), trio.values(), strict=True):
-        folder = context.root / "interim/careful" / version.name
-        parameters = {**registry.parameters(version), **care, "order_of_care": number + 1}
-        trained = Trained(predictor, version.algorithm, read_json(folder / "validation.json"), parameters)
-        found[version.name], _ = register_once(
-            context.home, folder / str(number), trained, data, settings, first_is_champion=False
+def _variants(context: Context, care: Care) -> Any:
+    """The trained predictors with another care."""
+    first, root = _cares(context)[0], context.root
+    return tuple(
+        load_predictor(
+            name,
+            model_folder(context.root, name, context.params.train.algorithms(name)[0])
+            if care.of(name) == first.of(name)
+            else variant_folder(root, name, care.of(name)),
         )
-    return found
+        for name in PREDICTORS
+    )
 
 
 def _champions(registry: Registry) -> dict[str, ModelVersion]:

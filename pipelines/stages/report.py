@@ -1,6 +1,7 @@
 """Stage report: the page of a run, or of a backtest, from the files that lie in its folder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest_results import RESULTS, read_results, read_tables
 from jobcast.pipelines.files import read_json, write_text
-from jobcast.pipelines.lifecycle.gate import outcome
+from jobcast.pipelines.lifecycle.gate import outcome, verdict
+from jobcast.pipelines.model_files import PROMOTION
 from jobcast.pipelines.report import ReportInput, render_report
-from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.stages.context import Context, read_receipt
 from jobcast.traces.pools import read_pools
 
 RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json", f"processed/backtest/{RESULTS}")
@@ -19,8 +21,8 @@ REPORT = "report.html"
 
 
 def work(context: Context, item: str = "") -> None:
-    """Write processed/report.html."""
-    page = report_run(context.root)
+    """Write processed/report.html of what is the same in every checkout; `report_folder` adds what receipts tell."""
+    page = report_run(context.root, Receipts())
     context.write_receipt("report", {"page": str(page), "bytes": page.stat().st_size})
     context.console.note(f"report: {page}")
 
@@ -28,26 +30,39 @@ def work(context: Context, item: str = "") -> None:
 def report_folder(folder: Path) -> Path:
     """Write the page of the run or backtest in a folder; ConfigError when it holds neither."""
     if all((folder / part).is_file() for part in RUN_PARTS):
-        return report_run(folder)
+        return report_run(folder, Receipts.of(folder))
     if (folder / RESULTS).is_file() and (folder / "inputs.json").is_file():
         return report_backtest(folder)
     raise ConfigError(f"{folder}: holds no finished run or backtest; name the --out folder of one")
 
 
-def report_run(root: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """What differs from run to run: versions and times of the backtest's simulations, and what became of the trio.
+
+    Only receipts that were written with the files beside them count: a checkout or a pull brings other files.
+    """
+
+    backtest: Mapping[str, Any] = field(default_factory=dict)
+    promote: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, root: Path) -> "Receipts":
+        """Of a run's folder."""
+        return cls(read_receipt(root, "backtest"), read_receipt(root, "promote"))
+
+
+def report_run(root: Path, receipts: Receipts) -> Path:
     """The page of a run of the main job."""
     split = read_json(root / "interim/split.json")
     evaluation = read_json(root / "processed/evaluation.json")
-    receipt = root / "processed/receipts/backtest.json"
-    promotion = root / "processed/receipts/promote.json"
-    models = read_json(promotion if promotion.is_file() else receipt)["models"] if receipt.is_file() else []
     pools = read_pools(root / "raw/pools.csv").at(split["train_until_s"])
     page = root / "processed" / REPORT
     name = split["name"]
     folder = root / "processed/backtest"
     told = read_results(folder)
-    if receipt.is_file():
-        told["rows"] = _timed(told["rows"], read_json(receipt)["runs"])
+    if receipts.backtest:
+        told["rows"] = _timed(told["rows"], receipts.backtest["runs"])
     results = _input(
         folder,
         told,
@@ -68,8 +83,8 @@ def report_run(root: Path) -> Path:
         # The report compares a predictor's algorithms with its baselines; the first algorithm is the one in use.
         evaluation={predictor: next(iter(figures.values())) for predictor, figures in evaluation["figures"].items()},
         curves=evaluation["curves"],
-        models=models,
-        outcome=outcome(read_json(promotion)) if promotion.is_file() else None,
+        models=(receipts.promote or receipts.backtest or {"models": []})["models"],
+        outcome=outcome(receipts.promote) if receipts.promote else verdict(read_json(root / PROMOTION)),
         commands=[f"jobcast run --trace {name}", "dvc repro    # the same stages, where dvc.yaml lies"],
     )
     write_text(page, render_report(results))
@@ -101,10 +116,8 @@ def _timed(rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]])
     kept = {(run["label"], run["window"], run["seed"]): run for run in runs}
     found = []
     for row in map(dict, rows):
-        run = kept.get((row["label"], row["window"], row["seed"]))
-        if run is not None:  # no receipt of another run, which a checkout of the results alone leaves behind
-            row |= {"versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}}
-        found.append(row)
+        run = kept[row["label"], row["window"], row["seed"]]
+        found.append(row | {"versions": run["models"], "figures": {**row["figures"], "cpu_s": run["cpu_s"]}})
     return found
 
 

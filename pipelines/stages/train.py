@@ -1,33 +1,30 @@
-"""Stage train: every algorithm of a predictor, saved as a plain folder and registered."""
+"""Stage train: every algorithm of a predictor, saved as a plain folder with its card beside it, and registered."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from jobcast.features.corpus import Corpus
 from jobcast.models.care import Care
 from jobcast.models.predictors import load_predictor
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.files import read_json, write_json
+from jobcast.pipelines.files import read_json
+from jobcast.pipelines.model_files import CARDS, MODELS, VARIANTS, drawn_card, register_files, write_card
 from jobcast.pipelines.model_tables import version_row
-from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.recipes import TrainingData, TrainSettings, card_of, recipe_of
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.training import register_once
 from jobcast.traces.files import replacing
 
 
-def settings_of(context: Context) -> TrainSettings:
-    """What predictors are trained with, from the parameters: as bold as they may be."""
-    train, featurize = context.params.train, context.params.featurize
+def settings_of(context: Context, predictor: str) -> TrainSettings:
+    """What a predictor is trained with, from the parameters: as bold as it may be."""
+    featurize = context.params.featurize
     return TrainSettings(
         horizons_min=featurize.horizons_min,
         step_s=featurize.step_s,
-        miss_share=train.miss_share,
-        coverage=train.coverage,
-        seed=train.seed,
         min_train_jobs=featurize.min_train_jobs,
+        **context.params.train.of(predictor).model_dump(exclude={"algorithms"}),
     )
 
 
@@ -38,49 +35,43 @@ def training_data(context: Context) -> TrainingData:
     return TrainingData.of(context.trace(), split.train_from_s, split.train_until_s, least, corpus)
 
 
-def cares(context: Context) -> list[Care]:
-    """What stage care found: the one to be registered with, then those that the gate may try instead."""
-    return [Care(**care) for care in read_json(context.root / "interim/care.json")["cares"]]
-
-
 def work(context: Context, item: str) -> None:
     """Train a predictor as careful as stage care found. A model whose files are already registered keeps its version.
 
     None becomes champion here: that is for stage promote to say.
     """
-    first, *others = cares(context)
-    settings = replace(settings_of(context), **asdict(first))
-    data, told = training_data(context), context.split()[1]
-    metrics: dict[str, Any] = {}
-    receipts: dict[str, Any] = {}
-    careful = (context.root / "interim/careful" / item).resolve()
-    with replacing(context.model(item, "").resolve()) as folder, replacing(careful) as more:
-        folder.mkdir()
-        more.mkdir()
-        for number, algorithm in enumerate(context.params.train.algorithms(item)):
+    care = read_json(context.root / f"interim/care/{item}.json")
+    respect, (first, *others) = care["respect"], care["values"]
+    settings, data = replace(settings_of(context, item), **{respect: first}), training_data(context)
+    algorithms, seconds = context.params.train.algorithms(item), []
+    places = ((context.root / place / item).resolve() for place in (MODELS, CARDS, VARIANTS))
+    with replacing(next(places)) as models, replacing(next(places)) as cards, replacing(next(places)) as careful:
+        for folder in (models, cards, careful):
+            folder.mkdir()
+        for number, algorithm in enumerate(algorithms):
             began = time.perf_counter()
             name, recipe = recipe_of(item, algorithm)
             twin = _twin(context, item) if number == 0 else None
             with context.console.progress(f"train {item} {name}") as step:
                 trained = recipe(replace(data, twin=twin), name, settings, step)
-            trained.predictor.save(folder / name)
-            version, _ = register_once(context.home, folder / name, trained, data, settings, first_is_champion=False)
+            trained.predictor.save(models / name)
+            with drawn_card(card_of(trained, data, settings), trained.curves, trained.tables) as card:
+                write_card(cards / name, card)
             if number == 0:
-                _save_others(trained, others, more)
-            metrics[name] = {"validation": trained.validation}
-            receipts[name] = {**version_row(version), "train_s": time.perf_counter() - began}
-            context.console.note(f"train: {_told(version)}")
-    write_json(context.root / f"processed/metrics/train-{item}.json", metrics)
-    context.write_receipt(f"train-{item}", {"versions": receipts, "trace": told["name"], "input": context.input_hash()})
+                _save_others(trained.predictor, [Care(**{respect: value}) for value in others], careful)
+            seconds.append(time.perf_counter() - began)
+    versions = [register_files(context.root, context.home, item, algorithm) for algorithm in algorithms]
+    told = [{**version_row(version), "train_s": took} for version, took in zip(versions, seconds, strict=True)]
+    context.write_receipt(f"train-{item}", {"versions": told, "input": context.input_hash()})
+    for version in versions:
+        context.console.note(f"train: {_told(version)}")
 
 
-def _save_others(trained: Trained, others: Sequence[Care], folder: Path) -> None:
-    """The predictor with each care that the gate may try, in folders by number from 1, and what its twin scored."""
-    write_json(folder / "validation.json", dict(trained.validation))
-    predictor: Any = trained.predictor
-    for number, care in enumerate(others, 1):
+def _save_others(predictor: Any, others: Sequence[Care], folder: Any) -> None:
+    """The predictor with each care that the gate may try, in folders by how careful it is."""
+    for care in others:
         predictor.take(care)
-        predictor.save(folder / str(number))
+        predictor.save(folder / f"{care.of(predictor.name):g}")
 
 
 def _twin(context: Context, item: str) -> Any:

@@ -60,8 +60,8 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
 
     rule = find_policy(policy)
     name, alone = rule.learned, rule.instead == policy
-    if not name:
-        return Learned()
+    if not name or (alone and spec.versions and name not in dict(spec.versions)):
+        return Learned()  # whoever pins versions means these alone
     registry = open_registry(home)
     if name not in {version.name for version in registry.list()}:
         if alone:
@@ -70,7 +70,7 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
             f"policy {policy}: no {name} is registered; train one: `jobcast train {name} --trace FILE --until TIME`, "
             "on jobs with --set tasks=FILE and curves=FILE or as `jobcast trace enrich --facts tasks` writes them"
         )
-    version = registry.resolve(name, dict(spec.versions).get(name, spec.alias))
+    version = registry.asked(*spec.pinned(name))
     model = loaded_version(home, name, version.version)
     if alone and not model.better_:  # it runs the heuristic until a learned policy is better. MLFS, section 3.4
         return Learned()

@@ -71,6 +71,7 @@ class Goodput(Separable):
     ----------
     works : (n_jobs,) the truth, in the workload's order
     restart_s : seconds that a job stands still when its GPUs change, its first start included
+    told : (n_jobs,) works whose goodputs the policy is shown, phase by phase; None: the true ones
 
     Attributes
     ----------
@@ -80,8 +81,13 @@ class Goodput(Separable):
     name = GOODPUT
     patience = PATIENCE
 
-    def __init__(self, works: Sequence[ScalableWork], restart_s: float = RESTART_S) -> None:
-        self.works, self.restart_s = works, restart_s
+    def __init__(
+        self,
+        works: Sequence[ScalableWork],
+        restart_s: float = RESTART_S,
+        told: Sequence[ScalableWork] | None = None,
+    ) -> None:
+        self.works, self.restart_s, self.shown = works, restart_s, told
         self.ran: dict[int, list[Stretch]] = {}
         self.phase: dict[int, int] = {}
 
@@ -147,7 +153,10 @@ class Goodput(Separable):
         """Goodputs of the active jobs."""
         if kind is not Goodputs:
             return super().facts(run, kind)
-        return Goodputs({seq: self._phase(run, job).goodput for seq, job in run.cluster.active.items()})
+        active = run.cluster.active.items()
+        if self.shown is None:
+            return Goodputs({seq: self._phase(run, job).goodput for seq, job in active})
+        return Goodputs({seq: self.shown[run.stream.row(job)].phases[self.phase[seq]].goodput for seq, job in active})
 
     def told(self, run: "Simulation") -> Mapping[str, Any]:
         """Changes of GPUs, and run times alone on the GPUs asked for."""
@@ -180,6 +189,7 @@ def replay_goodput(
     restart_s: float = RESTART_S,
     progress: Callable[[int, int], None] | None = None,
     meters: Sequence[Meter] = (),
+    told: Sequence[ScalableWork] | None = None,
 ) -> tuple[RunLog, list[list[Stretch]]]:
     """Run jobs that scale to completion in one pool; the log, and what each job ran. Raises as `engine.replay`.
 
@@ -190,12 +200,13 @@ def replay_goodput(
     pool : whose GPUs they are
     restart_s : seconds that a change costs
     progress, meters : see `engine.replay`
+    told : see `Goodput`
     """
     jobs = [
         Job(seq, f"{seq:09}", pool.name, work.submit_s, min(work.gpus, pool.quota), preemptible=True)
         for seq, work in enumerate(works)
     ]
-    law = Goodput(works, restart_s)
+    law = Goodput(works, restart_s, told)
     workload = Workload(jobs, [Outcome(work.exclusive_s()) for work in works], [pool])
     log = replay(workload, policy, progress=progress, law=law, meters=meters)
     asked = np.array([work.gpus for work in works], dtype=np.int64)

@@ -1,17 +1,25 @@
-"""For whoever writes a policy: what every policy must keep to, tried on small random worlds of every law."""
+"""For whoever writes a policy or a predictor: what every one must keep to, tried on small random worlds.
 
+`check_policy` replays worlds of every law, `check_predictor` trains and asks on traces whose futures differ.
+"""
+
+import json
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jobcast.domain import law as laws
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.energy import EnergyCluster, EpochTimes, Tariff
+from jobcast.domain.errors import RegistryError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
@@ -22,6 +30,12 @@ from jobcast.simulator.forecasts import Conservative, Oracle
 from jobcast.simulator.law import Law
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jobcast.models.predictor import Known
+    from jobcast.traces.table import Trace
 
 Make = Callable[[ForecastSource], Policy]
 """From a source of forecasts to a policy that asks it."""
@@ -318,3 +332,148 @@ _WORLDS = {
     laws.GOODPUT: _goodput,
     laws.TASKS: _tasks,
 }
+
+
+def check_predictor(make: Callable[[], Any], seeds: Iterable[int] = range(2)) -> None:
+    """Try a predictor on small traces with the tables beside them that it needs.
+
+    What it learned until an instant, to the last byte, and what it answers then, must not depend on what comes later:
+    jobs to come are removed, shifted and invented, and those that have not ended last longer. Two trainings on the
+    same data must give the same bytes; what is saved must answer as what was trained; and a folder without a model, of
+    another predictor or of another schema must be refused.
+
+    Parameters
+    ----------
+    make : makes a predictor, such as `lambda: find_predictor("her-durations")`, not trained yet
+    seeds : a trace each
+
+    Raises
+    ------
+    AssertionError
+        It does not; what it did is told, with the seed.
+    """
+    for seed in seeds:
+        with TemporaryDirectory() as folder:
+            room = Path(folder)
+            one = make()
+            where = f"{one.name}, seed {seed}"
+            known, later = predictor_world(one.needs, seed, room / "world")
+            model = _trained(one, known, room / "first")
+            assert _trained(make(), known, room / "again") == model, f"{where}: two trainings give different bytes"
+            answers = one.predict(known)
+            read = make().load(room / "first")
+            assert read.predict(known).equals(answers), f"{where}: what is saved answers other than what was trained"
+            assert _saved(read, room / "read") == model, f"{where}: what is read is saved as other bytes"
+            for what, trace in futures(known):
+                elsewhere, other = replace(known, trace=trace), make()
+                assert _trained(other, elsewhere, room / what) == model, f"{where}: learns from the future ({what})"
+                assert other.predict(elsewhere).equals(answers), f"{where}: answers by the future ({what})"
+            assert repr(one.evaluate(later)) == repr(read.evaluate(later)), (
+                f"{where}: what is saved is scored differently"
+            )
+            _check_refusals(make, room, where)
+
+
+def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Known, Known]":
+    """Two weeks of a small campus until an instant in the second, and all of it from there on.
+
+    Parameters
+    ----------
+    needs : tables beside the trace; see `models.predictor.Predictor`
+    seed : of the jobs and of the tables
+    folder : where tables are written on the way
+    """
+    from jobcast.models.predictor import Known
+    from jobcast.pipelines.training_jobs import read_tables
+    from jobcast.traces.enrich.config import EnrichConfig
+    from jobcast.traces.enrich.enrichment import enrich
+    from jobcast.traces.facts import FILES
+    from jobcast.traces.generators import generate
+    from jobcast.traces.goodput_tables import read_step_table
+    from jobcast.traces.job_curves import read_job_curves
+    from jobcast.traces.profiles import read_profiles
+
+    trace, _ = generate("campus", seed, {"weeks": 2, "pools": 2, "jobs": 700, "widest": 8})
+    tables: dict[str, Any] = {}
+    if set(needs) - {"trace"}:
+        facts = ("training", "epochs", "tasks", *(("goodput",) if "step_times" in needs else ()))
+        enriched = enrich(trace, facts, EnrichConfig(), seed)
+        trace = enriched.trace
+        folder.mkdir(parents=True)
+        files = {name: folder / FILES[name] for name in enriched.tables}
+        for name, write in enriched.tables.items():
+            write(files[name])
+        readers: dict[str, Callable[[], Any]] = {
+            "training": lambda: read_tables({name: str(path) for name, path in files.items()}),
+            "curves": lambda: read_job_curves(files["curves"]),
+            "profiles": lambda: read_profiles(files["profiles"]),
+            "step_times": lambda: read_step_table(files["step_times"]),
+        }
+        tables = {name: readers[name]() for name in needs if name in readers}
+    late = int(0.8 * len(trace))
+    gaps_s = np.diff(trace.submit_s)[late:]
+    between = late + int(np.argmax(gaps_s[: len(gaps_s) // 2]))
+    cut_s = float(trace.submit_s[between : between + 2].mean())  # no job comes just then
+    return Known(trace, tables, None, cut_s), Known(trace, tables, cut_s, None)
+
+
+def futures(known: "Known") -> "list[tuple[str, Trace]]":
+    """The same past until `known.until_s` with other futures, by what is other in them."""
+    import polars as pl
+
+    from jobcast.traces.table import Trace
+
+    trace, cut_s = known.jobs, known.until_s
+    assert cut_s is not None
+    frame, source = trace.jobs, trace.source
+    come = pl.Series(trace.submit_s >= cut_s)
+    open_ = pl.Series((trace.end_s > cut_s) & (trace.submit_s < cut_s))
+    waiting = pl.Series((trace.start_s > cut_s) & (trace.submit_s < cut_s))
+    times = [name for name in ("submit_time", "start_time", "end_time") if name in frame.columns]
+
+    def moved(rows: "pl.Series", names: Iterable[str], days: int) -> "list[pl.Expr]":
+        return [pl.when(rows).then(pl.col(name).dt.offset_by(f"{days}d")).otherwise(pl.col(name)) for name in names]
+
+    longer = [pl.when(open_).then(pl.col("duration") * LATER).otherwise(pl.col("duration"))]
+    invented = frame.filter(come).with_columns(
+        job_id=pl.concat_str(pl.lit("new-"), "job_id"), gpus=pl.lit(1).cast(frame["gpus"].dtype)
+    )
+    ends = [name for name in times if name == "end_time"]
+    open_longer = frame.with_columns(longer).with_columns(moved(open_, ends, 30))
+    starts = [name for name in times if name != "submit_time"]
+    made = {
+        "jobs to come are removed": frame.filter(~come),
+        "jobs to come are shifted": frame.with_columns(moved(come, times, 9)),
+        "jobs to come are invented": pl.concat([frame, invented]),
+        "what is open lasts longer": open_longer.with_columns(moved(waiting, starts, 31)),
+    }
+    return [(what, Trace.from_frame(one, name=trace.name, source=source)) for what, one in made.items()]
+
+
+def _trained(predictor: Any, known: "Known", folder: Path) -> dict[str, bytes]:
+    return _saved(predictor.fit(known), folder)
+
+
+def _saved(predictor: Any, folder: Path) -> dict[str, bytes]:
+    folder.mkdir()
+    predictor.save(folder)
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def _check_refusals(make: Callable[[], Any], room: Path, where: str) -> None:
+    """No folder but one of its own is read."""
+    nothing = room / "nothing"
+    nothing.mkdir()
+    folders = {"a folder without a model": nothing}
+    for what, key, value in (("another predictor", "predictor", "another"), ("another schema", "format", -1)):
+        folder = room / what
+        shutil.copytree(room / "first", folder)
+        told = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+        (folder / "metadata.json").write_text(json.dumps({**told, key: value}), encoding="utf-8")
+        folders[f"a folder of {what}"] = folder
+    for what, folder in folders.items():
+        try:
+            make().load(folder)
+        except RegistryError:
+            continue
+        raise AssertionError(f"{where}: reads {what}; refuse it with a RegistryError")

@@ -78,7 +78,7 @@ def test_what_has_not_ended_is_no_lesson(jobs, at_s):
     ended = int(dump.ended.sum())
     if not ended:
         return
-    learnt, then = (DurationData.of(one, HORIZONS_MIN).ended(at_s) for one in (dump, whole.between(None, at_s)))
+    learnt, then = (DurationData.of(one, HORIZONS_MIN).known(at_s) for one in (dump, whole.between(None, at_s)))
     assert len(learnt) == ended
     for name in ("rows", "bins", "submit_s", "end_s", "duration_s"):
         assert np.array_equal(getattr(learnt, name), getattr(then, name), equal_nan=True)

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
 from jobcast.features import duration_kernels
-from jobcast.features.durations import DEPTHS, GROUPS, duration_columns, duration_rows, group_counts
+from jobcast.features.durations import (
+    DEPTHS,
+    GROUPS,
+    START_DEPTHS,
+    STARTED,
+    duration_columns,
+    duration_rows,
+    group_counts,
+)
 from jobcast.features.finished import FIRST_GROUPS, DurationTracker
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
@@ -46,12 +54,14 @@ def counts(told, group, depth=50):
 
 def test_depths_are_those_of_the_kernels():
     assert DEPTHS == duration_kernels.DEPTHS
+    assert START_DEPTHS == duration_kernels.START_DEPTHS
+    assert tuple(GROUPS[kind] for kind in duration_kernels.STARTED_KINDS) == STARTED
 
 
 def test_columns_by_hand():
-    """Three bins: 6 groups x (3 depths x 3 bins + 3), the width, 2 x 3 of starts, 5 of arrivals."""
-    assert len(COLUMNS) == len(set(COLUMNS)) == 6 * 12 + 1 + 6 + 5
-    assert GROUPS == ("tag", "user", "user_width", "pool_width", "pool", "all")
+    """Three bins: 7 groups x (3 depths x 3 bins + 3), 4 x (2 depths x 2 x 3 bins + 2), what is asked, the pool."""
+    assert len(COLUMNS) == len(set(COLUMNS)) == 7 * 12 + 4 * (2 * 6 + 2) + 3 + 1 + 6 + 5
+    assert GROUPS == ("tag", "user", "user_width", "request", "pool_width", "pool", "all")
 
 
 def test_groups_by_hand():
@@ -128,6 +138,83 @@ def test_a_job_never_sees_itself():
     assert counts(known(rows, which=1), "all") == [1, 0, 0]
 
 
+@st.composite
+def runs(draw):
+    """Jobs that wait, run and end, in the trace's order; many ties; some never start."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(1, 70))
+    grain = draw(st.sampled_from([1.0, GRAIN_S, 1e-3]))
+    submit = np.sort(np.ceil(rng.uniform(0, 4000, n) / grain) * grain)
+    duration = np.ceil(rng.lognormal(4.5, 1.5, n) / grain) * grain
+    start = submit + np.where(rng.random(n) < 0.5, 0, rng.integers(0, 3, n) * grain)
+    names = [
+        (str(rng.choice(["a", "b"])), int(rng.choice([1, 2, 3])), *(str(rng.choice(["", "x", "y"])) for _ in range(2)))
+        for _ in range(n)
+    ]
+    return trace([(submit[i], duration[i], *names[i], start[i]) for i in range(n)])
+
+
+def started(told, group, depth, how):
+    return [told[f"{group} started {depth} {how} {label}"] for label in ("<=1min", "1-10min", ">10min")]
+
+
+def test_started_jobs_by_hand():
+    rows = [
+        row(0, 30, user="u"),  # ended, up to a minute
+        row(400, 5000, user="u", gpus=2),  # has run for 600 s
+        row(900, 90, user="v"),
+        row(970, 5000, user="u"),  # has run for 30 s
+        row(1000, 1, user="u"),
+    ]
+    told = known(rows)
+    assert started(told, "user", 5, "ended") == [1, 0, 0]
+    assert started(told, "user", 5, "running") == started(told, "user", 20, "running") == [1, 1, 0]
+    assert started(told, "request", 5, "running") == [1, 0, 0]
+    assert started(told, "pool_width", 5, "ended") == [1, 1, 0]
+    assert started(told, "tag", 20, "ended") == [0, 0, 0]
+    assert told["user log since start s"] == pytest.approx(math.log1p(30))
+    assert told["user log starts 5min"] == pytest.approx(math.log1p(1))
+    assert math.isnan(told["tag log since start s"])
+
+
+def test_what_a_job_asks_for():
+    rows = pl.DataFrame(
+        {
+            "job_id": ["0", "1", "2", "3"],
+            "submit_time": [0.0, 100.0, 200.0, 21_600.0],
+            "duration": [60.0, 60.0, 60.0, 60.0],
+            "pool": ["a"] * 4,
+            "gpus": [1] * 4,
+            "account": ["x"] * 4,
+            "time_limit_s": [3600.0, 7200.0, 3600.0, None],
+        }
+    )
+    made = Trace.from_frame(rows, name="limits")
+    told = [dict(zip(COLUMNS, one, strict=True)) for one in duration_rows(made, HORIZONS_MIN).tolist()]
+    assert [counts(one, "user")[0] for one in told] == [0, 1, 2, 3]
+    assert [counts(one, "request")[0] for one in told] == [0, 0, 1, 0]
+    assert told[2]["log limit s"] == pytest.approx(math.log(3600))
+    assert math.isnan(told[3]["log limit s"])
+    assert (told[3]["day sin"], told[3]["day cos"]) == pytest.approx((1.0, 0.0))
+    jobs, duration_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
+    history.advance(1e6)
+    tracker = DurationTracker(HORIZONS_MIN)
+    tracker.catch_up(history)
+    assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
+
+
+@settings(max_examples=50, deadline=None)
+@given(runs())
+def test_rows_may_be_asked_for_later(made):
+    jobs, duration_s = made.to_jobs()
+    history = RunHistory(made.pools, EarlierJobs(jobs, made.start_s, made.end_s, duration_s))
+    history.advance(float(made.submit_s[-1]) + 500.0)
+    tracker = DurationTracker(HORIZONS_MIN)
+    tracker.catch_up(history)
+    assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
+
+
 def test_depths_count_the_last_ones():
     """60 jobs end one after another: the newest 5 take over 10 minutes, the 15 before them up to one."""
     durations = [100.0] * 40 + [30.0] * 15 + [700.0] * 5
@@ -150,22 +237,6 @@ def test_some_rows_are_those_of_all():
 def test_counts_are_found_in_rows():
     rows = duration_rows(trace([row(0, 60), row(100, 600), row(5000, 1)]), HORIZONS_MIN)
     assert group_counts(rows, "pool_width", 20, 3)[2].tolist() == [1, 1, 0]
-
-
-@st.composite
-def runs(draw):
-    """Jobs that wait, run and end, in the trace's order; many ties; some never start."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n = draw(st.integers(1, 70))
-    grain = draw(st.sampled_from([1.0, GRAIN_S, 1e-3]))
-    submit = np.sort(np.ceil(rng.uniform(0, 4000, n) / grain) * grain)
-    duration = np.ceil(rng.lognormal(4.5, 1.5, n) / grain) * grain
-    start = submit + np.where(rng.random(n) < 0.5, 0, rng.integers(0, 3, n) * grain)
-    names = [
-        (str(rng.choice(["a", "b"])), int(rng.choice([1, 2, 3])), *(str(rng.choice(["", "x", "y"])) for _ in range(2)))
-        for _ in range(n)
-    ]
-    return trace([(submit[i], duration[i], *names[i], start[i]) for i in range(n)])
 
 
 @settings(max_examples=100, deadline=None)
@@ -216,6 +287,9 @@ def test_catches_up_with_a_run():
 
         def finished_since(self, count):
             return self.jobs[count:]
+
+        def started_since(self, count):
+            return ()
 
         def pool(self, name):
             return self.events.pool(name)

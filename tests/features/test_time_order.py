@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.arrivals import arrival_features, feature_names
+from jobcast.features.load_features import InstantFeatures, load_features
 from jobcast.features.loads import sliding_max, window_loads
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)
@@ -62,6 +63,21 @@ def test_training_rows_are_serving_rows(random_pool, known_at, pool, step_s):
         assert np.array_equal(arrival_features(live, [tick], HORIZONS_S)[0], batch[i])
         assert np.array_equal(window_loads(live, [tick], 3600.0, 10)[0], loads[i])
         assert sliding_max(live, [tick], 43200.0, 8)[0] == largest[i]
+
+
+@settings(max_examples=60, deadline=None)
+@given(pool=pools, step_s=st.sampled_from([3600.0, 7300.5]))
+def test_rows_that_are_kept_up_are_training_rows(random_pool, known_at, pool, step_s):
+    """Instants that ascend, stay, and go back; a history that grows, and a whole one; pools at different instants."""
+    history = random_pool(*pool)
+    ticks = ticks_over(history, step_s)
+    batch = load_features(history, ticks, HORIZONS_S)
+    kept = InstantFeatures(HORIZONS_S)
+    for i in [*range(ticks.size), *range(ticks.size // 2, ticks.size, 3)]:
+        live, other = known_at(history, ticks[i]), min(i + 1, ticks.size - 1)
+        rows = kept.rows(["live", "whole"], [live, history], [ticks[i], ticks[other]])
+        assert np.array_equal(rows[0], batch[i])
+        assert np.array_equal(rows[1], batch[other])
 
 
 @settings(max_examples=150, deadline=None)

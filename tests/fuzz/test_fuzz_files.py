@@ -39,7 +39,7 @@ TEXTS = {
     "cluster.yaml": "# nodes of two kinds\nnodes:\n- {count: 2, gpus: 4, gpu_type: v100, cpus: 32, memory_gb: 244}\n"
     "- count: 1\n  gpus: 4\n  gpu_type: t4\npools: {a: 4, b: {gpus: 8, cells: 2x4}}\n",
     "params.yaml": "prepare: {train_share: 0.6, load: 0.8, settings: {weeks: 1}}\nfeaturize:\n  horizons_min: [5, 60]\n"
-    "train: {new_load: [quantile]}\nbacktest:\n  cells:\n"
+    "train: {new_load: {algorithms: [quantile]}}\nbacktest:\n  cells:\n"
     "  - {policy: sia, forecasts: [oracle], settings: {slack: '0'}}\n",
     "wfq.json": json.dumps({"num_classes": 2, "class_thresholds": [100.0, "inf"],
         "class_rates": [{"frac": "19/20"}, 0.05], "clip_demand_factor": 0.5, "delta": 0.1, "_comment": "x"}),

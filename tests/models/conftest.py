@@ -1,5 +1,6 @@
 """Small predictors that are really fitted, and a store that holds them: made once, copied for each test."""
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -62,6 +63,19 @@ def saved(predictors: Mapping[str, object], tmp_path_factory: pytest.TempPathFac
     for name, predictor in predictors.items():
         predictor.save(root / name)
     return {name: root / name for name in predictors}
+
+
+@pytest.fixture
+def variant(saved: Mapping[str, Path], tmp_path: Path) -> Callable[[str, int], Path]:
+    """A fitted predictor's folder with a number in it, so that its files are no other's."""
+
+    def make(name: str, number: int) -> Path:
+        folder = shutil.copytree(saved[name], tmp_path / f"variant-{number}" / name, dirs_exist_ok=True)
+        file = folder / "metadata.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "note": number}))
+        return folder
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -64,3 +64,20 @@ def test_the_same_window_yesterday_by_hand():
     # A window longer than a day is clipped at t: the whole day before.
     assert baselines.same_window_yesterday(history, [7 * DAY_S], 48 * HOUR_S).tolist() == [42.0]
     assert baselines.max_of_recent(history, [7 * DAY_S], 2 * HOUR_S).tolist() == [32.0]
+
+
+def test_an_exponentially_weighted_mean_forgets_by_half_a_day_and_knows_no_future():
+    times = np.array([0.0, DAY_S, 3 * DAY_S])
+    history, known = pool(times, [2.0, 4.0, 8.0]), pool(times[:2], [2.0, 4.0])
+    ticks = [0.0, DAY_S, 2 * DAY_S]
+    a_day = np.log(2.0)
+    assert baselines.ewma_rate(history, ticks) * DAY_S == pytest.approx([a_day, 1.5 * a_day, 0.75 * a_day])
+    assert np.array_equal(baselines.ewma_rate(history, ticks), baselines.ewma_rate(known, ticks))
+    assert baselines.ewma_arrivals(history, [DAY_S], DAY_S) == pytest.approx([1.0 - np.exp(-1.5 * a_day)])
+    mean, variance = 5.0 * a_day, 18.0 * a_day  # of 2 / 2 + 4 GPUs, and of 4 / 2 + 16
+    assert baselines.ewma_load(history, [DAY_S], DAY_S).tolist() == [np.floor(mean + 1.6448536 * np.sqrt(variance))]
+
+
+def test_an_exponentially_weighted_mean_of_nothing():
+    assert baselines.ewma_rate(pool(np.empty(0)), [0.0, 5.0]).tolist() == [0.0, 0.0]
+    assert baselines.ewma_load(pool(np.array([9.0])), [5.0], 60.0).tolist() == [0.0]

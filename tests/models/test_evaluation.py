@@ -226,7 +226,19 @@ def test_total_new_load_by_hand():
     assert (total["n"], total["coverage"], total["coverage_nonzero"]) == (4, 0.25, 0.0)
     assert (total["over"], total["missed"], total["base_rate"]) == (0.5, 1.0, 0.75)
     assert total["reserved"]["over"] == 0.5  # of the sliding maximum with the same n
+    assert alone["lent"]["gated"] == {"n": 1, "coverage": 1.0, "coverage_nonzero": None, "over": None, "missed": None}
     assert total["by_pool"]["a"]["coverage"] == 0.25
+
+
+def test_what_is_lent_is_scored_of_all_windows_and_where_the_gate_lets_pass(histories):
+    told = evaluate_loads(last_window(), histories, FROM_S, UNTIL_S, arrivals=Gate())["horizons"]["60min"]
+    alone = evaluate_loads(last_window(), histories, FROM_S, UNTIL_S)["horizons"]["60min"]
+    lent = told["lent"]
+    assert {name: lent[name] for name in ("coverage", "coverage_nonzero", "over", "missed")} == {
+        name: told[name] for name in ("coverage", "coverage_nonzero", "over", "missed")
+    }  # of the sliding maximum with the same n
+    assert 0 < lent["gated"]["n"] <= told["n"]
+    assert alone["lent"] == {name: figures for name, figures in lent.items() if name != "gated"}
 
 
 def test_total_new_load_needs_equal_horizons(histories):

@@ -11,6 +11,7 @@ from jobcast.domain.bad_answers import BadAnswerError
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.features.arrivals import arrival_features
+from jobcast.models.duration_booster import LENDERS_GPUS
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
@@ -174,9 +175,11 @@ def test_arrivals_are_told_by_the_gate(scene, monkeypatch, gate, expected):
 
 def test_durations_are_the_batch_forecasts_and_stay(scene, monkeypatch):
     durations = scene.predictors["job-duration"]
-    below_an_hour = np.median(durations.predict_proba(durations.rows(scene.trace))[:, :2].sum(axis=1))
-    monkeypatch.setattr(durations, "under_cost", below_an_hour / (1 - below_an_hour))  # so that bins differ
     rows = durations.rows(scene.trace)
+    proba, lenders = durations.predict_proba(rows), LENDERS_GPUS
+    # So dear that half of the 1-GPU jobs are told the second bin rather than the first.
+    gains = proba[:, 0] / np.maximum(proba @ (durations.overstay_h_[0] - durations.overstay_h_[1]), 1e-9)
+    monkeypatch.setattr(durations, "under_cost", float(np.median(gains)) * lenders)
     expected, likeliest_s = durations.choose(rows), durations.predict_duration_s(rows)
     history, source = scene.source()
     for job in scene.jobs:
@@ -274,7 +277,7 @@ def test_a_threshold_that_is_none_declares_nothing(scene, monkeypatch, gate):
 
 @pytest.mark.parametrize(("bins", "reason"), [([-1], "out of range"), ([1.5], "out of range"), ([], "wrong shape")])
 def test_a_bin_that_is_none_is_not_told(scene, monkeypatch, bins, reason):
-    monkeypatch.setattr(scene.predictors["job-duration"], "choose", lambda rows: np.array(bins), raising=False)
+    monkeypatch.setattr(scene.predictors["job-duration"], "choose", lambda *_: np.array(bins), raising=False)
     _, source = scene.source()
     with pytest.raises(BadAnswerError) as told:
         source.duration_bin(scene.jobs[0])

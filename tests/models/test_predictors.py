@@ -3,12 +3,14 @@ import pytest
 from jobcast.domain.errors import RegistryError
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
-from jobcast.models.predictors import PREDICTORS, load_predictor
+from jobcast.models.predictors import OURS, PREDICTORS, load_predictor
 
 
 def test_names():
-    assert list(PREDICTORS) == ["will-jobs-arrive", "new-load", "job-duration", "regime"]
-    assert all(predictor.name == name for name, predictor in PREDICTORS.items())
+    assert tuple(PREDICTORS) == tuple(OURS)
+    for name, model in PREDICTORS.items():
+        assert (model.name, model.answers) == (name, OURS[name].answers)
+        assert model.algorithms
 
 
 def test_unknown_name_lists_the_known_ones(tmp_path):

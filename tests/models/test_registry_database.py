@@ -19,8 +19,8 @@ print(sorted(name for name in sys.modules if name in ("mlflow", "sqlalchemy", "x
 """
 
 
-def test_the_answers_are_mlflows(registry, saved, card):
-    registry.register(saved["new-load"], card(seed=4, description="wider"))
+def test_the_answers_are_mlflows(registry, variant, card):
+    registry.register(variant("new-load", 4), card(seed=4, description="wider"))
     registry.promote("new-load", 2)
     uri = database_uri(database_file(registry.home))
     client = MlflowClient(tracking_uri=uri, registry_uri=uri)
@@ -36,13 +36,15 @@ def test_the_answers_are_mlflows(registry, saved, card):
             assert version.created_s == their.creation_timestamp / 1000
             assert version.location == client.get_model_version_download_uri(name, str(version.version))
             run = client.get_run(version.run_id)
-            assert registry.metrics(version) == run.data.metrics
-            assert registry.parameters(version) == run.data.params
+            ours_of_run = registry.store.run(version.run_id)
+            assert ours_of_run.metrics == run.data.metrics
+            assert ours_of_run.parameters == registry.parameters(version) == run.data.params
+            assert ours_of_run.tags == run.data.tags
             assert run.info.status == "FINISHED"
 
 
-def test_a_deleted_version_is_gone(registry, saved, card):
-    registry.register(saved["new-load"], card(seed=4))
+def test_a_deleted_version_is_gone(registry, variant, card):
+    registry.register(variant("new-load", 4), card(seed=4))
     uri = database_uri(database_file(registry.home))
     MlflowClient(tracking_uri=uri, registry_uri=uri).delete_model_version("new-load", "1")
     assert [str(version) for version in registry.list() if version.name == "new-load"] == ["new-load:2"]

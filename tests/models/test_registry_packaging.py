@@ -11,10 +11,13 @@ import pandas as pd
 import pytest
 
 import jobcast
-from jobcast.domain.errors import RegistryError
+from jobcast.domain.errors import RegistryError, TraceError
+from jobcast.features.arrivals import arrival_features
 from jobcast.models.pyfunc import served
 from jobcast.models.registry.artifacts import register_scheme
 from jobcast.models.registry.home import database_file, database_uri
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.traces.history import pool_histories
 
 REGISTER = """
 import sys
@@ -93,39 +96,110 @@ def test_no_pickle_and_no_code(registry):
         assert {f"numpy=={np.__version__}", f"jobcast=={jobcast.__version__}"} <= set(pinned)
 
 
-def test_rows_of_several_horizons_in_any_order(saved, predictors):
-    arrivals = predictors["will-jobs-arrive"]
-    X = np.random.default_rng(1).uniform(0, 4, (6, 2, len(arrivals.feature_names_)))
-    expected = arrivals.predict_proba(X)
-    order = np.random.default_rng(2).permutation(12)
-    table = pd.DataFrame(X.reshape(12, -1), columns=arrivals.feature_names_).assign(horizon_min=[5.0, 60.0] * 6)
-    answers = served(saved["will-jobs-arrive"]).predict(table.iloc[order])
-    assert answers["probability"].to_numpy() == pytest.approx(expected.ravel()[order], abs=0)
-    gates = np.tile(arrivals.thresholds_gate_, 6)[order]
+def events_of(trace, at_s, columns=("user", "tag")):
+    """The table that a scheduler would show at an instant: nothing that comes later."""
+    known = trace.between(None, float(np.nextafter(at_s, np.inf)))
+    starts, ends = (
+        np.where(known.start_s <= at_s, known.start_s, np.nan),
+        np.where(known.end_s <= at_s, known.end_s, np.nan),
+    )
+    told = {
+        "job_id": known.jobs["job_id"].to_list(),
+        "pool": known.jobs["pool"].to_list(),
+        "submit_time": known.submit_s,
+    }
+    told |= {"gpus": known.gpus, "start_time": starts, "end_time": ends}
+    return pd.DataFrame(told | {name: known.jobs[name].to_list() for name in columns if name in known.jobs.columns})
+
+
+@pytest.fixture(scope="module")
+def at_s(small_trace):
+    return float(np.quantile(small_trace.submit_s, 0.9))
+
+
+def test_events_become_probabilities_of_pools(saved, predictors, small_trace, at_s):
+    arrivals, model = predictors["will-jobs-arrive"], served(saved["will-jobs-arrive"])
+    answers = model.predict(events_of(small_trace, at_s), {"at": at_s})
+    histories = pool_histories(small_trace)  # with its future, which changes nothing
+    rows = np.concatenate([arrival_features(one, [at_s], [300.0, 3600.0]) for one in histories.values()])
+    assert answers["probability"].tolist() == arrivals.predict_proba(rows).ravel().tolist()
+    assert answers["pool"].tolist() == [pool for pool in histories for _ in range(2)]
+    assert answers["horizon_min"].tolist() == [5.0, 60.0] * len(histories)
+    gates = np.tile(arrivals.thresholds_gate_, len(histories))
     assert (answers["will_arrive"] == (answers["probability"] >= gates)).all()
-    assert list(answers.index) == list(order)
 
 
-def test_an_unknown_horizon_is_named(saved):
+def test_events_become_loads_of_pools(saved, predictors, small_trace, at_s):
+    loads, model = predictors["new-load"], served(saved["new-load"])
+    answers = model.predict(events_of(small_trace, at_s), {"at": at_s, "horizons": [60.0]})
+    histories = pool_histories(small_trace)
+    rows = np.concatenate([loads.rows(one, [at_s]) for one in histories.values()])
+    assert answers["load_gpus"].tolist() == loads.predict_rows(rows)[:, 1].tolist()
+    assert answers["lent_gpus"].tolist() == loads.lend_rows(rows)[:, 1].tolist()
+    assert set(answers["horizon_min"]) == {60.0}
+    assert (answers["load_gpus_q95"] >= answers["load_gpus_q50"]).all()
+
+
+def test_events_become_bins_of_active_jobs(saved, predictors, small_trace, at_s):
+    durations, model = predictors["job-duration"], served(saved["job-duration"])
+    answers = model.predict(events_of(small_trace, at_s), {"at": at_s})
+    known = small_trace.between(None, float(np.nextafter(at_s, np.inf)))
+    assert answers["job_id"].tolist() == known.jobs["job_id"].filter(known.end_s > at_s).to_list()
+    jobs, run_s = small_trace.to_jobs()
+    history = RunHistory(small_trace.pools, EarlierJobs(jobs, small_trace.start_s, small_trace.known_s, run_s))
+    history.advance(at_s)
+    tracker = durations.tracker()
+    tracker.catch_up(history)
+    rows = tracker.rows([job for job in jobs if job.job_id in set(answers["job_id"])])
+    assert answers[model.bins].to_numpy().tolist() == durations.predict_proba(rows).tolist()
+    assert answers["chosen"].tolist() == [model.bins[b] for b in durations.choose(rows)]
+    assert answers["duration_s"].tolist() == durations.predict_duration_s(rows).tolist()
+
+
+@pytest.mark.parametrize("name", ["will-jobs-arrive", "new-load", "job-duration"])
+def test_what_comes_after_the_instant_changes_nothing(saved, small_trace, at_s, name):
+    model, later_s = served(saved[name]), float(small_trace.submit_s[-1])
+    whole, then = events_of(small_trace, later_s), events_of(small_trace, at_s)
+    pd.testing.assert_frame_equal(model.predict(whole, {"at": at_s}), model.predict(then, {"at": at_s}))
+
+
+def test_the_last_event_is_the_instant_where_none_is_named(saved):
+    model = served(saved["will-jobs-arrive"])
+    pd.testing.assert_frame_equal(model.predict(model.example()), model.predict(model.example(), {"at": 7200.0}))
+
+
+def test_the_example_shows_what_is_known(saved):
+    model = served(saved["job-duration"])
+    assert model.predict(model.example())["job_id"].tolist() == ["2", "4"]
+    told = model.predict(model.example(), {"at": 6700.0})  # job 3 ended at 6660, and the accounting shows it at 6720
+    assert told["job_id"].tolist() == ["2", "3"]
+
+
+def test_users_and_tags_may_be_left_out(saved):
+    model = served(saved["job-duration"])
+    assert len(model.predict(model.example().drop(columns=["user", "tag", "known_time"]))) == 2
+
+
+def test_bad_events_are_named(saved):
     model = served(saved["new-load"])
     with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 30min"):
-        model.predict(model.example().assign(horizon_min=30.0))
+        model.predict(model.example(), {"horizons": [30.0]})
+    with pytest.raises(TraceError, match="events: columns gpus missing"):
+        model.predict(model.example().drop(columns="gpus"))
+    with pytest.raises(TraceError, match="events: no jobs"):
+        model.predict(model.example().iloc[:0])
+    with pytest.raises(TraceError, match="no job on GPUs was submitted by -1 s; choose a later `at`"):
+        model.predict(model.example(), {"at": -1.0})
 
 
-def test_loads_beyond_the_models_windows_do_not_count(saved, predictors):
-    model, windows = served(saved["new-load"]), predictors["new-load"].rule_.windows_
-    table = model.example().iloc[[0, 0]].assign(horizon_min=[5.0, 60.0])
-    loads = np.arange(1.0, len(model.columns) + 1)  # rises with age
-    table[model.columns] = loads
-    assert model.predict(table)["load_gpus"].tolist() == [float(windows[0]), float(windows[1])]
+def test_mlflow_takes_the_instant_and_tables_without_what_is_optional(registry, monkeypatch):
+    import mlflow.pyfunc
 
-
-def test_rows_of_jobs_become_probabilities(saved, predictors, small_trace):
-    model, durations = served(saved["job-duration"]), predictors["job-duration"]
-    rows = durations.rows(small_trace)[-40:]
-    answers = model.predict(pd.DataFrame(rows, columns=durations.columns)[::-1])
-    assert answers[model.bins].to_numpy() == pytest.approx(durations.predict_proba(rows)[::-1], abs=0)
-    assert answers["bin"].tolist() == [model.bins[b] for b in durations.predict(rows)[::-1]]
-    assert answers["chosen"].tolist() == [model.bins[b] for b in durations.choose(rows)[::-1]]
-    assert answers["duration_s"].tolist() == durations.predict_duration_s(rows)[::-1].tolist()
-    assert len(np.unique(answers[model.bins].to_numpy())) > 40
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", database_uri(database_file(registry.home)))
+    register_scheme()
+    model = mlflow.pyfunc.load_model("models:/will-jobs-arrive@champion")
+    direct = served(registry.folder(registry.resolve("will-jobs-arrive")) / "data" / "will-jobs-arrive")
+    table = direct.example().drop(columns=["user", "tag", "known_time"])
+    answers = model.predict(table, params={"at": 5000.0, "horizons": [60.0]})
+    expected = direct.predict(table, {"at": 5000.0, "horizons": [60.0]})
+    pd.testing.assert_frame_equal(answers, expected)

@@ -8,18 +8,19 @@ from mlflow import MlflowClient
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import content_sha256, load_exported, open_registry
+from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file, database_uri
 
 
-def test_a_first_version_that_must_pass_a_gate_is_challenger_alone(registry, saved, card):
+def test_a_first_version_that_must_pass_a_gate_is_challenger_alone(registry, saved, card, variant):
     name = "new-load"
     registry_of = type(registry)(registry.home.parent / "gated")
     first, made = registry_of.register_once(saved[name], card(), first_is_champion=False)
     assert (first.aliases, made) == (("challenger",), True)
     with pytest.raises(RegistryError, match=r"new-load has no champion: none of its 1 versions .* promote new-load:V"):
         registry_of.resolve(name)
-    second = registry_of.register(saved[name], card(seed=4))  # by hand, but not the first: still nobody's champion
+    second = registry_of.register(variant(name, 4), card(seed=4))  # by hand, but not the first: still nobody's champion
     assert (second.version, second.aliases) == (2, ("challenger",))
     assert registry_of.promote(name, 1).aliases == ("champion",)
 
@@ -43,8 +44,8 @@ def test_a_version_carries_what_it_was_trained_on(registry, saved):
     }
 
 
-def test_a_later_version_is_challenger_only(registry, saved, card):
-    second = registry.register(saved["new-load"], card(seed=4))
+def test_a_later_version_is_challenger_only(registry, variant, card):
+    second = registry.register(variant("new-load", 4), card(seed=4))
     assert (second.version, second.aliases) == (2, ("challenger",))
     assert registry.resolve("new-load").version == 1
     assert [str(version) for version in registry.list()] == [
@@ -55,9 +56,9 @@ def test_a_later_version_is_challenger_only(registry, saved, card):
     ]
 
 
-def test_promotions_are_taken_back_one_by_one(registry, saved, card):
+def test_promotions_are_taken_back_one_by_one(registry, variant, card):
     for seed in (4, 5):
-        registry.register(saved["new-load"], card(seed=seed))
+        registry.register(variant("new-load", seed), card(seed=seed))
     registry.promote("new-load", 2)
     registry.promote("new-load", "challenger")
     assert registry.promote("new-load", 3).version == 3  # again: nothing to remember
@@ -68,9 +69,9 @@ def test_promotions_are_taken_back_one_by_one(registry, saved, card):
         registry.rollback("new-load")
 
 
-def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry, saved, card, monkeypatch):
-    registry.register(saved["new-load"], card(seed=4))
-    registry.register(saved["new-load"], card(seed=5))
+def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry, variant, card, monkeypatch):
+    registry.register(variant("new-load", 4), card(seed=4))
+    registry.register(variant("new-load", 5), card(seed=5))
     registry.promote("new-load", 2)
     from mlflow import MlflowClient
 
@@ -82,9 +83,9 @@ def test_a_rollback_after_an_interrupted_promotion_finds_the_one_before(registry
     assert registry.rollback("new-load").version == 1
 
 
-def test_a_rollback_passes_over_a_version_that_was_deleted(registry, saved, card):
+def test_a_rollback_passes_over_a_version_that_was_deleted(registry, variant, card):
     for seed in (4, 5):
-        registry.register(saved["new-load"], card(seed=seed))
+        registry.register(variant("new-load", seed), card(seed=seed))
     registry.promote("new-load", 2)
     registry.promote("new-load", 3)
     uri = database_uri(database_file(registry.home))
@@ -93,19 +94,74 @@ def test_a_rollback_passes_over_a_version_that_was_deleted(registry, saved, card
     assert registry.resolve("new-load").version == 1
 
 
-def test_any_alias_can_be_set(registry, saved, card):
-    registry.register(saved["new-load"], card(seed=4))
+def test_any_alias_can_be_set(registry, variant, card):
+    registry.register(variant("new-load", 4), card(seed=4))
     assert registry.set_alias("new-load", "shadow", 2).aliases == ("challenger", "shadow")
     assert registry.resolve("new-load", "shadow").version == 2
 
 
-def test_equal_content_is_found_again(registry, saved, card):
+def test_equal_files_are_one_version(registry, saved, card, variant):
     sha256 = content_sha256(saved["new-load"])
+    assert registry.register(variant("new-load", 4), card(seed=4)).is_new
+    again = registry.register(saved["new-load"], card(seed=4))
+    assert (again.version, again.is_new, again.aliases) == (1, False, ("champion",))
+    assert registry.register_once(saved["new-load"], card(seed=4)) == (again, False)
+    assert len(registry.show("new-load").versions) == 2
     assert registry.find_by_content("new-load", sha256).version == 1
-    registry.register(saved["new-load"], card(seed=4))
-    assert registry.find_by_content("new-load", sha256).version == 2  # the newest
     assert registry.find_by_content("new-load", "0" * 64) is None
     assert registry.find_by_content("nobody", sha256) is None
+
+
+def test_a_run_shows_headlines_and_a_table_holds_the_rest(registry, variant, card):
+    horizons = {f"{k}min": {"f1": 0.5, "n": k, "by_pool": {"busy": {"f1": 0.25}}} for k in range(40)}
+    version = registry.register(variant("new-load", 4), card(metrics={"horizons": horizons}))
+    shown = registry.store.run(version.run_id).metrics
+    assert len(shown) == 30
+    assert set(shown) == {f"horizons/{k}min/f1" for k in range(30)}
+    every = registry.metrics(version)
+    assert len(every) == 120
+    assert every["horizons/39min/by_pool/busy/f1"] == 0.25
+
+
+def test_a_version_has_a_card_for_people_and_says_where_it_comes_from(registry):
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    version = registry.resolve("new-load")
+    text = (registry.folder(version) / "model_card.md").read_text()
+    assert client.get_model_version("new-load", "1").description == text
+    for line in (
+        "# new-load: sliding-max",
+        "- trace: small, 360 rows",
+        "| horizons/5min/coverage | 0.97 |  |",
+        "None yet: `jobcast backtest --forecasts registry` adds them.",
+        "- horizons: 5, 60 minutes; no others",
+        "- pools that it has learnt from: busy, calm",
+    ):
+        assert line in text.splitlines(), text
+    assert registry.show("new-load").description in text
+    assert registry.show("new-load").description
+    tags = registry.store.run(version.run_id).tags
+    assert {"mlflow.user", "mlflow.source.name"} <= set(tags)
+    assert registry.origin(version).items() <= tags.items()
+
+
+def test_a_backtest_is_kept_beside_its_versions(registry):
+    version = registry.resolve("new-load")
+    gain = {"label": "sia registry", "policy": "sia", "against": "fcfs", "ratio": 2.5, "low": 2.0, "high": 3.0}
+    for day in range(1, 8):
+        record = BacktestRecord("week", "7" * 64, f"2024-01-0{day}", "2024-01-09", [(version, [gain])])
+        (run_id,) = log_backtest(registry.home, record).values()
+        version = registry.resolve("new-load")
+    last = last_backtests(version)
+    assert [one["from"] for one in last] == [f"2024-01-0{day}" for day in (7, 6, 5, 4, 3)]
+    assert (last[0]["run_id"], last[0]["trace_sha256"], last[0]["gains"]) == (run_id, "7" * 64, [gain])
+    run = registry.store.run(run_id)
+    assert run.metrics["sia registry/against fcfs/ratio"] == 2.5
+    assert (run.tags["mlflow.parentRunId"], run.tags["model_version"]) == (version.run_id, "1")
+    client = MlflowClient(tracking_uri=database_uri(database_file(registry.home)))
+    text = client.get_model_version("new-load", "1").description
+    assert text.count("| sia registry | fcfs | 2.5 | 2 to 3 | week |") == 5
+    assert text.index("## Gains") < text.index("## Limits")
+    assert registry.load(version).name == "new-load"
 
 
 def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):
@@ -117,13 +173,13 @@ def test_a_loaded_predictor_answers_as_the_fitted_one(registry, predictors):
     assert registry.load(registry.resolve("new-load")).rule_.windows_ == predictors["new-load"].rule_.windows_
 
 
-def test_a_moved_store_still_works(registry, saved, card, tmp_path):
+def test_a_moved_store_still_works(registry, variant, card, tmp_path):
     moved = tmp_path / "elsewhere" / "a home"
     moved.parent.mkdir()
     shutil.move(registry.home, moved)
     there = open_registry(moved)
     assert there.load(there.resolve("new-load")).name == "new-load"
-    assert there.register(saved["new-load"], card(seed=4)).version == 2
+    assert there.register(variant("new-load", 4), card(seed=4)).version == 2
     second = there.resolve("new-load", 2)
     assert there.folder(second).is_relative_to(moved)
     assert there.load(second).name == "new-load"
@@ -227,7 +283,7 @@ def test_other_features_than_the_code_builds(registry, saved, card, tmp_path):
         registry.load(version)
 
 
-def test_an_interrupt_leaves_the_versions_as_they_were(registry, saved, card, monkeypatch):
+def test_an_interrupt_leaves_the_versions_as_they_were(registry, variant, card, monkeypatch):
     from mlflow import MlflowClient
 
     before = registry.list()
@@ -235,9 +291,9 @@ def test_an_interrupt_leaves_the_versions_as_they_were(registry, saved, card, mo
         with monkeypatch.context() as patch:
             patch.setattr(MlflowClient, step, _interrupt)
             with pytest.raises(KeyboardInterrupt):
-                registry.register(saved["new-load"], card(seed=4))
+                registry.register(variant("new-load", 4), card(seed=4))
         assert registry.list() == before
-    assert registry.register(saved["new-load"], card(seed=4)).version == 2
+    assert registry.register(variant("new-load", 4), card(seed=4)).version == 2
 
 
 def test_an_interrupted_first_use_leaves_no_half_made_database(saved, card, tmp_path, monkeypatch):

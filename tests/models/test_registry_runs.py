@@ -14,10 +14,10 @@ import pytest
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.code_archive import code_file, code_folder
 from jobcast.models.registry.folders import CARD_FILE
 from jobcast.models.registry.home import database_file
-from jobcast.models.registry.runs import OWNER_TAG, Swept, sweep_store
+from jobcast.models.registry.runs import Swept, sweep_store
+from jobcast.models.registry.store import OWNER_TAG
 from jobcast.models.registry.store_lock import lock_file, locked
 from jobcast.traces.owners import Owner
 
@@ -86,11 +86,11 @@ def test_a_run_killed_after_its_version_gets_its_aliases(registry, other):
     assert statuses(registry) == ["FINISHED"] * 4
 
 
-def test_models_promoted_together_all_are_whatever_ends_it_half_way(registry, saved, card, monkeypatch):
+def test_models_promoted_together_all_are_whatever_ends_it_half_way(registry, variant, card, monkeypatch):
     from mlflow import MlflowClient
 
     for name in ("new-load", "job-duration"):
-        registry.register(saved[name], card(name=name, seed=8))
+        registry.register(variant(name, 8), card(name=name, seed=8))
     wanted = [registry.resolve(name, registry.show(name).versions[0].version) for name in ("new-load", "job-duration")]
     champions = [registry.resolve(version.name).version for version in wanted]
     set_alias, moved = MlflowClient.set_registered_model_alias, []
@@ -150,11 +150,11 @@ def test_a_lock_that_is_held_for_long_names_who_holds_it(registry, monkeypatch):
         pass
 
 
-def test_code_lies_once_beside_the_versions_and_is_covered_by_them(registry, saved, card, tmp_path):
-    registry.register(saved["new-load"], card(seed=4))
+def test_code_lies_once_beside_the_versions_and_is_covered_by_them(registry, variant, card, tmp_path):
+    registry.register(variant("new-load", 4), card(seed=4))
     versions = registry.list()
     (sha256,) = {version.tags["code_sha256"] for version in versions}
-    assert [path.name for path in code_folder(registry.home).iterdir()] == [f"{sha256}.zip"]
+    assert [path.name for path in registry.store.code("").parent.iterdir()] == [f"{sha256}.zip"]
     for version in versions:
         folder = registry.folder(version)
         assert json.loads((folder / CARD_FILE).read_text())["code_sha256"] == sha256
@@ -168,7 +168,7 @@ def test_code_lies_once_beside_the_versions_and_is_covered_by_them(registry, sav
 @pytest.mark.parametrize("damage", ["gone", "garbage", "changed", "added"])
 def test_code_that_differs_from_what_was_registered_leaves_the_store_by_no_door(registry, tmp_path, damage):
     version = registry.resolve("new-load")
-    archive = code_file(registry.home, version.tags["code_sha256"])
+    archive = registry.store.code(version.tags["code_sha256"])
     with zipfile.ZipFile(archive) as packed:
         files = {name: packed.read(name) for name in packed.namelist()}
     if damage == "gone":

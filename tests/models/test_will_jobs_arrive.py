@@ -141,7 +141,7 @@ def test_knows_what_it_was_trained_on(model, corpus):
 
 def test_knows_the_bot_and_a_threshold_without_it(model, corpus):
     assert model.bot_pools_ == ("bot",)
-    told = out_of_fold(model.learner, corpus, 0.0, UNTIL_S)
+    told = out_of_fold(model.trainer, corpus, 0.0, UNTIL_S)
     for horizon, told_of in enumerate(told):
         people = told_of.picked(corpus.pool_index[told_of.row] == corpus.pools.index("people"))
         assert model.thresholds_f1_others_[horizon] == best_f1_threshold(people.arrives, people.probability)

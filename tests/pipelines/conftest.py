@@ -13,6 +13,7 @@ import yaml
 
 from jobcast.models.registry import Registry, open_registry
 from jobcast.pipelines.cli import main
+from jobcast.pipelines.config import Learn, Schedule
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.traces.canonical import write_trace
@@ -26,17 +27,19 @@ PARAMS = {
     "prepare": {"min_pool_jobs": 50},
     "featurize": {"horizons_min": [5, 60], "step_s": 1800.0, "min_train_jobs": 50},
     "train": {
-        "will_jobs_arrive": ["lightgbm"],
-        "new_load": ["sliding-max"],
-        "job_duration": ["tag-pool-width"],
+        "will_jobs_arrive": {"algorithms": ["lightgbm"]},
+        "new_load": {"algorithms": ["sliding-max"]},
+        "job_duration": {"algorithms": ["tag-pool-width"]},
     },
+    "learn": {name: {"algorithms": []} for name in Learn.model_fields},
+    "schedule": {name: {"algorithms": []} for name in Schedule.model_fields},
     "backtest": {
         "cells": [{"policy": "fcfs"}, {"policy": "sia", "forecasts": ["oracle", "registry"]}],
         "seeds": 1,
         "draws": 100,
     },
 }
-"""A run of seconds: two horizons, one algorithm, three simulations."""
+"""A run of seconds: two horizons, one algorithm of three predictors, three simulations."""
 
 
 @dataclass(frozen=True)

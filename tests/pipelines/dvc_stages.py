@@ -15,7 +15,7 @@ DATA = "data/"
 
 @dataclass(frozen=True)
 class DvcStage:
-    """Paths below data/ lack that prefix; `${item}` stands for the item of a stage that has several."""
+    """Paths below data/ lack that prefix; `${key}` stands for the item of a stage that has several."""
 
     name: str
     items: tuple[str, ...]
@@ -34,9 +34,13 @@ class DvcStage:
         data = {part: tuple(path.removeprefix(DATA) for path in of if path not in code) for part, of in paths.items()}
         return cls(name, tuple(entry.get("foreach", ("",))), told["cmd"], code, **data)
 
+    def made_from(self) -> set[str]:
+        """Files and folders that the stage reads, of all items; code aside."""
+        return {path.replace("${key}", item) for path in self.deps for item in self.items}
+
     def made(self) -> set[str]:
         """Files and folders of all items, metrics among them."""
-        return {path.replace("${item}", item) for path in (*self.outs, *self.metrics) for item in self.items}
+        return {path.replace("${key}", item) for path in (*self.outs, *self.metrics) for item in self.items}
 
 
 def _paths(entries: Iterable[Any]) -> tuple[str, ...]:
@@ -44,7 +48,5 @@ def _paths(entries: Iterable[Any]) -> tuple[str, ...]:
     return tuple(entry if isinstance(entry, str) else next(iter(entry)) for entry in entries)
 
 
-DVC = [
-    DvcStage.of(name, entry)
-    for name, entry in yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].items()
-]
+ENTRIES: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+DVC = [DvcStage.of(name, entry) for name, entry in ENTRIES.items()]

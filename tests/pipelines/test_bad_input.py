@@ -460,10 +460,10 @@ WRONG_PARAMS = {
     "backtest: {warmup_days: 9}": "--warmup 9: leaves no job to count",
     "backtest: {windows: 9999}": "no job was submitted in [",
     "backtest: {seeds: many}": "backtest.seeds: ",
-    "train: {will_jobs_arrive: [guess]}": "--algorithm guess: will-jobs-arrive knows auto, lightgbm, xgboost, ",
-    "train: {new_load: []}": "train.new_load: names no algorithm",
+    "train: {will_jobs_arrive: {algorithms: [guess]}}": "--algorithm guess: will-jobs-arrive knows auto, lightgbm, ",
+    "train: {new_load: {algorithms: []}}": "train.new_load",
     "featurize: {min_train_jobs: 9999}": "too short to train on: no pool has 9999 jobs",
-    "brew: {}": "brew: Extra inputs are not permitted",
+    "brew: {}": "brew: no such parameter; there are prepare, featurize, care, train, ",
     "[": "not valid YAML",
 }
 

@@ -66,7 +66,9 @@ def test_policies_and_baselines_without_locality_are_refused_before_anything_is_
 def test_settings_of_cells_are_refused_where_nothing_is_placed_in_them(shell, csv):
     trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
     line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "apart=none")
-    assert line.startswith("policy sia: setting apart: not known; known: order, slack, switches, tick_s, windows_min")
+    assert line.startswith(
+        "policy sia: setting apart: not known; known: adapt, order, slack, switches, tick_s, windows_min"
+    )
     asked = ("--trace", trace, "--set", "locality=true")
     line = shell.refuses("simulate", *asked, "--policy", "mmfs", "--set", "apart=none")
     assert line == "policy mmfs with locality: setting apart: not known; known: strict"

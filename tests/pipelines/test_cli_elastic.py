@@ -128,8 +128,8 @@ def test_a_baseline_of_another_law_is_replayed_and_no_gains_are_told(shell, two)
         (("--policy", "elastic_fifo", "--set", "nose=1"), "setting nose: not known; did you mean noise"),
         (("--policy", "pcs", "--set", "config=none.json"), "config none.json: cannot be read"),
         (
-            ("--policy", "srsf", "--forecasts", "registry"),
-            "--forecasts registry: elastic policies go by declared",
+            ("--policy", "srsf", "--forecasts", "random"),
+            "--forecasts random: elastic policies go by declared",
         ),
         (("--policy", "elastic_fifo", "--baseline", "sai"), "--baseline sai: unknown policy sai; did you mean sia"),
         (

@@ -7,10 +7,11 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
-from jobcast.models.registry.mlflow_door import mlflow_errors, open_client
 from jobcast.pipelines.evaluating import evaluate_version, scored_pools
 from jobcast.pipelines.evaluation_files import IDLE_NOTE, evaluation_table
-from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
+from jobcast.pipelines.predictors import find_predictor
+from jobcast.pipelines.predictors.life import Wishes
+from jobcast.pipelines.scoring import Scoring
 from jobcast.pipelines.wording import number
 from jobcast.traces.readers import read_trace
 
@@ -135,7 +136,9 @@ def test_no_gate_no_total_and_why(shell, store, run, trace):
 
     def why(registry):
         data = Scoring(trace, load, FROM_S, end_s, tuple(trace.pools), Wishes(draws=0), registry=registry)
-        figures, _ = SCORERS["new-load"](store.load(load), data)
+        predictor = find_predictor("new-load")
+        predictor.model_ = store.load(load)
+        figures, _ = predictor.figures(data)
         assert "horizons" not in figures["total"]
         return figures["total"]["note"]
 
@@ -248,8 +251,8 @@ def test_an_ablation_stands_in_json_table_files_and_mlflow(shell, store, run, tm
     assert {"recall_per_pool_hour.svg", "recall_by_pool.svg", "precision_recall.svg", "ablation.svg"} <= files
     kept = json.loads((tmp_path / "kept/evaluation.json").read_text())
     assert {**kept, "run_id": told["run_id"]} == told
-    with mlflow_errors(store.home):
-        logged = open_client(store.home).get_run(told["run_id"])
+    with store.store.client() as client:
+        logged = client.get_run(told["run_id"])
     assert logged.data.metrics["horizons/60min/f1"] == told["horizons"]["60min"]["f1"]
     assert (logged.data.tags["model_version"], logged.data.tags["jobcast.kind"]) == ("1", "evaluation")
     assert logged.data.tags["mlflow.parentRunId"] == store.resolve("will-jobs-arrive").run_id

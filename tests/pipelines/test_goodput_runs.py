@@ -198,7 +198,7 @@ def test_the_command_line(shell, csv, tables):
     pairs = [part for name, value in tables.items() for part in ("--set", f"{name}={value}")]
     words = ("simulate", "--trace", trace, "--gpus", "8", *pairs, "--policy")
     told = shell.json(*words, "pollux")
-    assert (told["policy"], told["baseline"], told["forecasts"]) == ("pollux", None, None)
+    assert (told["policy"], told["baseline"], told["forecasts"]) == ("pollux", None, "oracle")
     assert {"worst_ftf", "rounds", "mean_jct_s", "batch_growth_mean", "metric_change_mean_pct"} <= set(told)
     assert shell.json(*words, "pollux", "--baseline", "srpt", "--forecasts", "oracle")["speedup_mean"] > 0
     assert shell.json(*words, "las", "--baseline", "pollux")["speedup_mean"] > 0

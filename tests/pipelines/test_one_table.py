@@ -99,7 +99,8 @@ def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, folder, enri
 def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(shell, enriched, monkeypatch):
     known = {name: find_policy(name) for name in ("fcfs", "energy_fifo")}
     few = {"exact": replace(find_policy("exact"), most_jobs=13)}
-    monkeypatch.setattr("jobcast.schedulers.registry.BUILT_IN", known | few)
+    monkeypatch.setattr(POLICIES, "_ours", known | few)
+    monkeypatch.setattr(POLICIES, "_own", (known | few).__getitem__)
     words = ("backtest", *enriched, "--forecasts", "oracle", "--jobs", 1, "--policies")
     told = shell.json(*words, "all")
     assert [row["policy"] for row in told["rows"]] == ["fcfs", "energy_fifo"]

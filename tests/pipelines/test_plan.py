@@ -1,18 +1,19 @@
 """dvc.yaml and `jobcast run` are the same list of stages."""
 
-import ast
-import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+import jobcast
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.config import Params, load_params
+from jobcast.models.predictors import OURS
+from jobcast.pipelines.config import Learn, Params, Schedule, Train, load_params
+from jobcast.pipelines.stages.code import FOLDER, file_of
 from jobcast.pipelines.stages.plan import STAGES, find_stage, steps
-from tests.pipelines.dvc_stages import DVC, ROOT, DvcStage
+from tests.pipelines.dvc_stages import DVC, ENTRIES, ROOT, DvcStage
 
-PER_ITEM = ' "${item}"'
+PER_ITEM = ' "${key}"'
 
 
 def test_dvc_names_the_same_stages_in_the_same_order():
@@ -20,25 +21,43 @@ def test_dvc_names_the_same_stages_in_the_same_order():
 
 
 @pytest.mark.parametrize("stage", DVC, ids=lambda stage: stage.name)
-def test_dvc_calls_the_stage_and_keeps_its_receipt(stage: DvcStage):
-    several = stage.items != ("",)
-    assert stage.cmd == f"python -m jobcast stage {stage.name}{PER_ITEM if several else ''}"
-    assert f"processed/receipts/{stage.name}{'-${item}' if several else ''}.json" in stage.outs
-    assert set(stage.params) <= set(Params.model_fields)
+def test_dvc_calls_the_stage(stage: DvcStage):
+    assert stage.cmd == f"python -m jobcast stage {stage.name}{PER_ITEM if stage.items != ('',) else ''}"
+    assert {name.partition(".")[0] for name in stage.params} <= set(Params.model_fields)
 
 
-def test_no_stage_depends_on_a_receipt_and_every_dependency_is_made_before():
+def test_a_predictor_is_trained_by_its_own_parameters_alone():
+    train = ENTRIES["train"]
+    sections = {f"train.{section}" for section in train["foreach"].values()}
+    assert sections == {f"train.{name}" for name in Train.model_fields}
+    assert train["do"]["params"] == ["featurize", "train.${item}"]
+
+
+@pytest.mark.parametrize(("name", "sections"), [("learn", Learn), ("judge", Learn), ("schedule", Schedule)])
+def test_each_predictor_of_enriched_traces_has_a_section_and_a_stage_of_its_own(name, sections):
+    entry = ENTRIES[name]
+    assert tuple(entry["foreach"].values()) == tuple(sections.model_fields)
+    own = [one for one in entry["do"]["params"] if "${item}" in one]
+    assert own == [f"{'schedule' if sections is Schedule else 'learn'}.${{item}}"]
+
+
+def test_every_predictor_of_ours_is_trained_by_a_stage():
+    trained = [item for stage in STAGES if stage.name in ("train", "learn", "schedule") for item in stage.items]
+    assert sorted(trained) == sorted(OURS)
+
+
+def test_outs_are_cached_and_hold_no_receipt():
+    for entry in ENTRIES.values():
+        told = entry.get("do", entry)
+        outs = [*told.get("outs", ()), *told.get("metrics", ())]
+        assert all(isinstance(path, str) and "receipts" not in path for path in outs)  # no {cache: false}
+
+
+def test_every_dependency_is_made_before():
     made: set[str] = set()
     for stage in DVC:
-        assert not any("receipts" in path for path in stage.deps)
-        assert set(stage.deps) <= made
+        assert all(path in made or path.startswith(tuple(f"{one}/" for one in made)) for path in stage.made_from())
         made |= stage.made()
-
-
-def test_code_dependencies_are_there():
-    for stage in DVC:
-        for path in stage.code:
-            assert (ROOT / path).exists(), path
 
 
 def test_params_file_holds_the_defaults():
@@ -47,7 +66,7 @@ def test_params_file_holds_the_defaults():
 
 
 def test_steps_and_find_stage():
-    assert [(stage.name, item) for stage, item in steps()][3:6] == [
+    assert [(stage.name, item) for stage, item in steps()][4:7] == [
         ("train", "will-jobs-arrive"),
         ("train", "new-load"),
         ("train", "job-duration"),
@@ -55,47 +74,16 @@ def test_steps_and_find_stage():
     assert find_stage("train", "new-load").name == "train"
     with pytest.raises(ConfigError, match=r"stage train: takes .*new-load.*, got none"):
         find_stage("train", "")
-    with pytest.raises(ConfigError, match="unknown; choose from prepare, featurize"):
+    with pytest.raises(ConfigError, match="unknown; choose from code, prepare, featurize"):
         find_stage("brew", "")
 
 
-PLUMBING = {"config", "console", "files", "times", "model_tables", "plots", "stages.context", "stages"}
-"""Files of pipelines that say how a stage is run or shown, not what it computes."""
-DRAWINGS = {"plots_predictors", "wording"}
-
-
-def file_of(module: str) -> Path:
-    """The file of a module of pipelines; a package's is its `__init__.py`."""
-    path = ROOT / "pipelines" / module.replace(".", "/")
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def pipelines_imports(module: str, seen: set[str]) -> set[str]:
-    """Modules of pipelines that a module imports, itself among them, those behind plumbing aside."""
-    if module in seen:
-        return seen
-    seen.add(module)
-    for node in ast.walk(ast.parse(file_of(module).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("jobcast.pipelines."):
-            names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]  # modules, too, are imported
-            for name in (name.removeprefix("jobcast.pipelines.") for name in names if name != "jobcast.pipelines"):
-                if name not in PLUMBING | DRAWINGS and file_of(name).is_file():
-                    pipelines_imports(name, seen)
-    return seen
-
-
-@pytest.mark.parametrize("stage", [stage for stage in DVC if stage.name != "report"], ids=lambda stage: stage.name)
-def test_code_dependencies_hold_all_that_a_stage_computes_with(stage: DvcStage):
-    needed = {file_of(name).relative_to(ROOT) for name in pipelines_imports(f"stages.{stage.name}", set())}
-    named = [ROOT / path for path in stage.code]
-    uncovered = [path for path in needed if not any((ROOT / path).is_relative_to(place) for place in named)]
-    assert not uncovered
-
-
-def test_rooms_of_a_stage_hold_what_its_rooms_import():
-    for stage in DVC:
-        rooms = {path for path in stage.code if "/" not in path} - {"pipelines"}
-        for room in rooms:
-            for path in (ROOT / room).rglob("*.py"):
-                found = set(re.findall(r"from jobcast\.(\w+)", path.read_text(encoding="utf-8")))
-                assert found <= rooms, f"{stage.name}: {path} imports {found - rooms}"
+@pytest.mark.parametrize("stage", DVC, ids=lambda stage: stage.name)
+def test_a_stage_depends_on_its_own_code_and_the_stage_code_on_all_rooms(stage: DvcStage):
+    if stage.name == "code":
+        rooms = {path.name for path in Path(jobcast.__file__).parent.iterdir() if path.is_dir()}
+        assert set(stage.code) == rooms - {"__pycache__"}
+    else:
+        assert stage.code == ()
+        name = file_of(stage.name, "${key}" if stage.items != ("",) else "")
+        assert [path for path in stage.deps if path.startswith(FOLDER)] == [f"{FOLDER}/{name}.json"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jobcast.pipelines.predicting import predict_at
+from jobcast.pipelines.predicting import predict_at, prediction_table
 from jobcast.traces.readers import read_trace
 
 AT_S = 1704531600.0  # 2024-01-06T09:00:00Z
@@ -69,6 +69,16 @@ def test_an_instant_within_the_training_time_is_answered_and_marked(shell, run):
     words = ("predict", "new-load", "--trace", run.trace, "--at", "2024-01-04")
     assert shell.json(*words)["overlap"] is True
     assert "trained on what comes after this instant" in shell.works(*words).out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_was_trained_on_another_cluster_says_so(run, trace, name):
+    assert "another_cluster" not in answer(run, trace, name)
+    other = replace(trace, jobs=trace.jobs.with_columns(pool="elsewhere " + trace.jobs["pool"]))
+    told = answer(run, other, name)
+    line = f"{name} 1 was trained on another cluster ("
+    assert [told["another_cluster"][0].startswith(line), len(told["another_cluster"])] == [True, 1]
+    assert f"warning: {line}" in prediction_table({"predictor": name, **told})
 
 
 def test_tables_have_a_line_a_pool_or_job(shell, run, trace):

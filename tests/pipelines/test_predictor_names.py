@@ -4,7 +4,8 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.forecast_specs import check_known
-from jobcast.pipelines.recipes import check_tune
+from jobcast.pipelines.predictors import find_predictor
+from jobcast.pipelines.recipes import TrainSettings
 
 
 def test_the_line_names_the_command_and_what_there_is():
@@ -25,16 +26,16 @@ def test_every_command_refuses_a_predictor_that_it_does_not_know(shell, run, wor
     assert line.startswith(f"'no-such' is no predictor of `jobcast {command}`; choose from will-jobs-arrive, new-load,")
 
 
-def test_promotion_compares_the_predictors_of_sia_alone(shell, run):
-    line = shell.refuses("models", "promote", "regime:1", "--trace", run.trace)
-    assert line.startswith("'regime' is no predictor of `jobcast models promote --trace`; choose from")
+def test_promotion_compares_predictors_alone(shell, run):
+    line = shell.refuses("models", "promote", "no-such:1", "--trace", run.trace)
+    assert line.startswith("'no-such' is no predictor of `jobcast models promote --trace`; choose from")
 
 
 def test_a_rule_has_nothing_to_tune(shell, run):
     for predictor, algorithm in (("new-load", "sliding-max"), ("job-duration", "last-n"), ("regime", None)):
-        check_tune(predictor, algorithm, 0)
+        find_predictor(predictor, algorithm).check_tune()
         with pytest.raises(ConfigError, match="has no settings to search; leave it out"):
-            check_tune(predictor, algorithm, 2)
-    check_tune("new-load", None, 2)
+            find_predictor(predictor, algorithm, TrainSettings(tune=2)).check_tune()
+    find_predictor("new-load", None, TrainSettings(tune=2)).check_tune()
     line = shell.refuses("train", "new-load", "--trace", run.trace, "--algorithm", "sliding-max", "--tune", 2)
     assert line == "--tune 2: sliding-max of new-load has no settings to search; leave it out"

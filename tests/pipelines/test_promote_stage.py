@@ -2,10 +2,11 @@
 
 import json
 import shutil
+from dataclasses import asdict
 
 import pytest
 
-from jobcast.models.registry.mlflow_door import open_client
+from jobcast.models.care import Care
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.stages import promote
 
@@ -25,8 +26,9 @@ def out(run, tmp_path):
 @pytest.fixture
 def fresh(store):
     """The registry of the finished run, as the run left it: without champions."""
-    for name in PREDICTORS:
-        open_client(store.home).delete_registered_model_alias(name, "champion")
+    with store.store.client() as client:
+        for name in PREDICTORS:
+            client.delete_registered_model_alias(name, "champion")
     return store
 
 
@@ -71,9 +73,9 @@ def test_other_care_is_tried_where_too_many_are_slowed(shell, run, fresh, out, m
     monkeypatch.setattr(promote, "paired", lambda windows, draws: GOOD)
     told = staged(shell, run, out, slowed_pct=9.0)
     assert (told["promoted"], told["tries"]) == (True, 2)
-    assert champions(fresh) == [1, 1, 2]  # the first two of the ladder differ in the cost of durations alone
+    assert champions(fresh) == [1, 1, 2]  # the first two cares differ in the cost of durations alone
     costs = [fresh.parameters(fresh.resolve("job-duration", number))["under_cost"] for number in (1, 2)]
-    assert costs == ["1.0", "1.5"]
+    assert costs == ["30.0", "100.0"]
     assert staged(shell, run, out, slowed_pct=9.0)["trio"] == told["trio"]
 
 
@@ -91,5 +93,11 @@ def test_champions_stay_where_the_trio_is_worse(shell, run, fresh, out, monkeypa
 
 def test_what_gains_too_little_is_not_tried_with_more_care(shell, run, fresh, out, monkeypatch):
     monkeypatch.setattr(promote, "replay_trio", lambda trio, scene: pytest.fail("was tried"))
+    path = out / "interim/care.json"
+    told = json.loads(path.read_text())
+    first, *others = (Care(**care) for care in told["cares"])
+    path.write_text(
+        json.dumps(told | {"cares": [asdict(first), *(asdict(one) for one in others if one.covers(first))]})
+    )
     told = staged(shell, run, out, speedup=1.1, speedup_low=1.05)
     assert (told["promoted"], told["tries"], champions(fresh)) == (False, 1, [None] * 3)

@@ -142,5 +142,6 @@ def test_progress_ends_at_its_total_whichever_algorithm_was_tuned(data, monkeypa
     steps = (arrivals.LEARNT_ALONE + more) * len(SETTINGS.horizons_min)
     monkeypatch.setattr(arrivals, "select", lambda *given: [given[5]() for _ in range(steps)])
     corpus = SimpleNamespace(horizons_min=SETTINGS.horizons_min)
-    arrivals._Plan(corpus, data, SETTINGS, lambda done, total: seen.append((done, total))).selection(tuned)
+    counted = arrivals._Plan(corpus, data, SETTINGS, lambda done, total: seen.append((done, total)), WillJobsArrive)
+    counted.selection(tuned)
     assert seen[-1] == (steps, steps)

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from jobcast.models.job_duration import ALGORITHMS
 from jobcast.pipelines.recipes import TrainingData, TrainSettings
-from jobcast.pipelines.recipes.durations import ALGORITHMS, train_durations
+from jobcast.pipelines.recipes.durations import train_durations
 from jobcast.traces.table import Trace
 
 DAY_S = 86400.0
@@ -26,12 +27,12 @@ def data():
     return TrainingData.of(Trace.from_frame(frame, name="two pools"), None, None, 100)
 
 
-def test_auto_takes_the_least_log_loss_and_tells_the_table(data):
+def test_auto_takes_the_blend_where_there_are_folds_and_tells_the_table(data):
     trained = train_durations(data, "auto", TrainSettings(), None)
     table = pl.read_csv(io.StringIO(trained.tables["selection.csv"]), schema_overrides={"fold": pl.String})
-    overall = table.filter(pl.col("fold") == "all").sort("log_loss")
-    assert set(overall["algorithm"]) == set(ALGORITHMS) - {"auto"}
-    assert trained.algorithm == trained.predictor.algorithm == overall["algorithm"][0]
+    overall = table.filter(pl.col("fold") == "all")
+    assert set(overall["algorithm"]) == set(ALGORITHMS)
+    assert trained.algorithm == trained.predictor.algorithm == "blended"
     assert {"accuracy", "log_loss", "choose", "baselines"} <= set(trained.validation)
     assert trained.predictor.trained_until_s_ == data.until_s
 

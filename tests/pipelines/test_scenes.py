@@ -67,7 +67,7 @@ def test_jobs_without_gpus_or_a_run_time_are_left_out_and_counted(csv):
     assert (ids(cut), cut.dropped) == (["4", "6"], {"no GPUs": 1})
     earlier = earlier_jobs(cut)
     assert [job.job_id for job in earlier.jobs] == ["1", "3"]
-    assert earlier.end_s.tolist() == [10.0, float("inf")]
+    assert earlier.known_s.tolist() == [10.0, float("inf")]
 
 
 def test_a_window_of_jobs_that_cannot_be_replayed_is_refused(csv):

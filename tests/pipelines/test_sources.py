@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,10 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.sources import Sources, earlier_jobs, refuse_overlap
+from jobcast.pipelines.overlap import another_cluster, refuse_overlap
+from jobcast.pipelines.simulation import parts_of
+from jobcast.pipelines.sources import Sources, earlier_jobs
+from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.forecasts import Oracle, Random
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
@@ -71,6 +75,28 @@ def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scene, m
     assert chosen.history is not None
 
 
+def test_who_was_trained_on_another_cluster_is_named(run, scene):
+    assert "another_cluster" not in Sources(scene, home=run.home).make(parse_forecasts("registry")).trust()
+    jobs = scene.trace.jobs.with_columns(pool="elsewhere " + scene.trace.jobs["pool"])
+    other = replace(scene, trace=replace(scene.trace, jobs=jobs))
+    told = Sources(other, home=run.home).make(parse_forecasts("registry")).trust()["another_cluster"]
+    assert [line.split(" was trained on another cluster (")[0] for line in told] == [
+        "will-jobs-arrive 1",
+        "new-load 1",
+        "job-duration 1",
+    ]
+
+
+def test_one_pool_that_it_knows_makes_it_the_same_cluster():
+    version = SimpleNamespace(name="job-duration", version=3, trace_name="philly")
+    model = SimpleNamespace(pools_=("a", "b"))
+    assert another_cluster(version, model, ["b", "c"]) == []
+    assert another_cluster(version, SimpleNamespace(), ["c"]) == []
+    assert another_cluster(version, model, ["c"]) == [
+        "job-duration 3 was trained on another cluster (philly): on none of these pools"
+    ]
+
+
 def test_what_is_not_pinned_is_of_the_alias(run, scene):
     sources = Sources(scene, home=run.home)
     assert sources.make(parse_forecasts("registry:challenger")).models["new-load"] == 1
@@ -101,7 +127,7 @@ def test_a_mixed_source_answers_each_part_as_its_source_does(run, scene):
     spec = parse_forecasts("mixed:arrivals=random,durations=registry")
     mixed = sources.make(spec)
     assert mixed.source.horizons_min == (5, 60)
-    assert mixed.models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    assert mixed.models == {"job-duration": 1}
     workload = scene.workload
     alone = {
         "arrivals": Random(workload, 3, earlier_jobs(scene).jobs, (5, 60)),
@@ -118,9 +144,36 @@ def test_a_mixed_source_answers_each_part_as_its_source_does(run, scene):
 def test_parts_of_the_registry_take_their_own_pins(run, scene):
     sources = Sources(scene, home=run.home)
     spec = parse_forecasts("mixed:loads=registry:new-load=1,durations=registry:challenger")
-    assert sources.make(spec).models == {"will-jobs-arrive": 1, "new-load": 1, "job-duration": 1}
+    assert sources.make(spec).models == {"new-load": 1, "job-duration": 1}
     with pytest.raises(RegistryError, match="job-duration has no version 7"):
         sources.make(parse_forecasts("mixed:durations=registry:job-duration=7"))
+
+
+def test_no_model_is_needed_of_what_nobody_asks(run, scene):
+    asked = parts_of(find_policy("ssf"), run_times=False)
+    chosen = Sources(scene, home=run.home).make(parse_forecasts("registry"), asked)
+    assert chosen.models == {"job-duration": 1}
+    whole = Sources(scene, home=run.home).make(parse_forecasts("registry"))
+    for one in (chosen, whole):
+        one.history.advance(scene.from_s)
+    assert told(chosen.source, scene, "durations") == told(whole.source, scene, "durations")
+    with pytest.raises(RegistryError, match="arrivals were asked for, which the policy does not say"):
+        chosen.source.will_jobs_arrive(scene.workload.pools[0].name, 300.0)
+    with pytest.raises(RegistryError, match="loads were asked for, which the policy does not say"):
+        chosen.source.new_load(scene.workload.pools[0].name, 300.0)
+
+
+def test_aliases_are_looked_up_once_for_all_who_ask(run, scene):
+    """A version that becomes champion while a backtest runs has no part in it."""
+    pointed = [("new-load", "champion", 1), ("new-load", "challenger", 7), ("job-duration", "champion", 7)]
+    spec = parse_forecasts("registry").as_found(pointed)
+    assert spec == parse_forecasts("registry")
+    assert (spec.label, spec.pinned("new-load")) == ("registry", ("new-load", 1))
+    with pytest.raises(RegistryError, match="job-duration has no version 7"):
+        Sources(scene, home=run.home).make(spec)
+    mixed = parse_forecasts("mixed:loads=registry:challenger,arrivals=random").as_found(pointed)
+    assert mixed.part("loads").pinned("new-load") == ("new-load", 7)
+    assert parse_forecasts("registry:new-load=2").as_found(pointed).pinned("new-load") == ("new-load", 2)
 
 
 def test_a_mix_without_the_registry_needs_no_models(scene, tmp_path):

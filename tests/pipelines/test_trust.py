@@ -126,7 +126,8 @@ def test_explain_says_what_rested_on_a_replaced_answer(shell, simulate, monkeypa
     bad = set(replaced["job_id"].drop_nulls())
     log = pl.read_csv(tmp_path / "log.csv", infer_schema_length=None, schema_overrides={"job_id": pl.String})
     waited = log.filter(pl.col("start_time") > pl.col("submit_time") + 60)
-    job = next(job_id for job_id in waited["job_id"] if job_id in bad)
+    asked = set(replaced.filter(pl.col("reason") == "out of range")["job_id"])
+    job = next(job_id for job_id in waited["job_id"] if job_id in asked)
     answer = shell.works("explain", "--out", "log.csv", "--job", job)
     assert "which stands in place of a bad answer (out of range: 7 is no value of a duration bin)" in answer.out
     assert "bad forecasts, durations: " in answer.err
@@ -139,9 +140,9 @@ def _too_long_for_odd_jobs(choose):
     """Bins of which every other one is none."""
     asked = []
 
-    def wrong(self, rows):
+    def wrong(self, rows, *lenders_gpus):
         asked.append(rows)
-        return np.array([7]) if len(asked) % 2 else choose(self, rows)
+        return np.array([7]) if len(asked) % 2 else choose(self, rows, *lenders_gpus)
 
     return wrong
 

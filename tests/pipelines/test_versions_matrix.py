@@ -27,6 +27,19 @@ DAY = "1970-01-0{}"
 TRAINED = {"regime": (3, 4), "accuracy-curve": (3, 4), "epoch-time": (2, 4)}
 """Predictor -> the days before which its versions were trained."""
 POLICIES_OF = {"regime": ("srpt", "ossp"), "accuracy-curve": ("mlf_c", "mlfs"), "epoch-time": ("edf", "andreas")}
+SHORT = [f"{name}=2" for name in ("iterations", "runs", "shown", "compared")]
+SHORT += ["workloads=1", "checks=1", "imitation_steps=20", "gpus=4"]
+LEARNED = tuple(word for setting in SHORT for word in ("--set", setting))
+FEW = ("--min-jobs", 5)
+OTHERS = {
+    "job-duration": ("--algorithm", "last-n", *FEW),
+    "will-jobs-arrive": ("--algorithm", "logistic", *FEW),
+    "new-load": ("--algorithm", "sliding-max", *FEW),
+    "mlf-policy": LEARNED,
+    "device-rl": LEARNED,
+}
+"""More predictors, with what makes their training short."""
+ASKING = {"job-duration": ("ssf", "sjf", "gssf"), "mlf-policy": ("mlf_rl",), "device-rl": ("device_rl",)}
 PINS = "registry:regime=1,accuracy-curve=1,epoch-time=1,registry:regime=2,accuracy-curve=2,epoch-time=2"
 
 
@@ -59,6 +72,18 @@ def trained(shell, folder, enriched):
                 shell.works("train", name, *enriched[:2], "--until", DAY.format(day))
         done.touch()
     return enriched
+
+
+@pytest.fixture
+def others(shell, folder, trained):
+    """Two versions of the other predictors too."""
+    done = folder / "others"
+    if not done.exists():
+        for name, words in OTHERS.items():
+            for day in (3, 4):
+                shell.works("train", name, *trained[:2], "--until", DAY.format(day), *words)
+        done.touch()
+    return trained
 
 
 @pytest.fixture
@@ -103,6 +128,78 @@ def test_who_asks_nothing_has_one_row_and_nothing_is_skipped(matrix):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("predictor", ASKING)
+def test_versions_of_durations_and_of_learned_schedulers_are_rows_too(shell, others, predictor):
+    pins = ",".join(f"registry:{predictor}={version}" for version in (1, 2))
+    words = ("--policies", ",".join(ASKING[predictor]), "--forecasts", pins, "--from", DAY.format(4), "--jobs", 1)
+    told = shell.json("backtest", *others, *words)
+    assert told["skipped"] == []
+    for policy in ASKING[predictor]:
+        rows = [row for row in told["rows"] if row["policy"] == policy]
+        assert [row["versions"][predictor] for row in rows] == [1, 2]
+    assert {gain["label"] for gain in told["gains"]} >= {row["label"] for row in told["rows"] if row["forecasts"]}
+
+
+JUDGED = {
+    "job-duration": {"sia", "ssf"},
+    "regime": {"shockwave"},
+    "accuracy-curve": {"mlfs"},
+    "epoch-time": {"andreas"},
+    "mlf-policy": {"mlf_rl"},
+    "device-rl": {"device_rl"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", JUDGED)
+def test_each_predictor_is_gated_by_the_policies_that_ask_for_it(shell, others, predictor):
+    words = ("models", "promote", f"{predictor}:2", *others, "--from", DAY.format(4))
+    told = json.loads(shell("--quiet", *words, "--json", "-").out)
+    assert set(told["backtests"]) == JUDGED[predictor]
+    for policy, backtest in told["backtests"].items():
+        assert backtest["policy"] == policy
+        assert backtest["gains"]["ratio"] > 0
+        for side in ("candidate", "champion"):
+            assert set(backtest["bounds"]) <= set(backtest[side])
+    block = next(iter(told["figures"]["blocks"].values()))
+    assert block["candidate"]["n"] == block["champion"]["n"] > 0
+    assert told["figures"]["difference"] is not None
+    assert (told["promoted"], told["compared"]) == (not told["reasons"], True)
+    shell("models", "promote", f"{predictor}:1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", JUDGED)
+def test_each_predictor_is_watched_for_drift(shell, folder, others, predictor):
+    page = folder / f"{predictor}.html"
+    told = shell.json("drift", f"{predictor}:2", *others, "--from", DAY.format(4), "--html", page)
+    (week,) = told["weeks"]
+    assert told["verdict"] == week["verdict"] in ("steady", "watch", "drifted")
+    assert week["jobs"] > 0
+    assert all(block["n"] > 0 for block in week["blocks"].values())
+    assert f"Drift of {predictor} version 2" in page.read_text()
+
+
+RUNNING_S, NONE_RUNS_S = 26 * 3 * HOUR_S + 1000, 25 * 3 * HOUR_S - 1000
+"""Job 26 runs for five hours from its submission on; job 24 ends long before job 25 comes."""
+
+
+@pytest.mark.slow
+def test_regimes_of_running_jobs_are_told_at_an_instant(shell, folder, trained):
+    words = ("predict", "regime:1", "--trace", trained[1], "--at")
+    told = {at: shell.json(*words, at)["jobs"] for at in (RUNNING_S, NONE_RUNS_S)}
+    assert told[RUNNING_S]
+    assert told[NONE_RUNS_S] == {}
+    for job in told[RUNNING_S].values():
+        assert 0 <= job["epochs_done"] < job["epochs"]
+        assert job["regimes"][0]["batch_size"] == job["batch_size"]
+        assert sum(one["epochs"] for one in job["regimes"]) == pytest.approx(job["epochs"] - job["epochs_done"])
+        assert all(0 <= one["low"] <= one["epochs"] <= one["high"] for one in job["regimes"])
+        assert 0 < job["remaining_low_s"] <= job["remaining_s"] <= job["remaining_high_s"]
+    assert "left (" in shell.works(*words, RUNNING_S).out
+
+
+@pytest.mark.slow
 def test_results_and_report_hold_the_matrix(folder, matrix):
     assert read_results(folder / "out")["gains"] == matrix["gains"]
     page = (folder / "out" / "report.html").read_text()
@@ -125,13 +222,13 @@ def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, trained):
         assert "--allow-overlap" in one["lacks"]
 
 
-@pytest.mark.slow
-def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, trained):
+def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, enriched, tmp_path):
+    shell.home = tmp_path / "empty"
     words = ("--policies", "fcfs,sia,mlf_rl,sia_vc", "--forecasts", "registry", "--from", DAY.format(4), "--jobs", 1)
-    told = shell.json("backtest", *trained, *words)
+    told = shell.json("backtest", *enriched, *words)
     lacks = {one["policy"]: one["lacks"] for one in told["skipped"]}
     assert "jobcast train will-jobs-arrive" in lacks["sia"]
-    assert "jobcast train mlf-policy" in lacks["mlf_rl"]
+    assert "jobcast train accuracy-curve" in lacks["mlf_rl"]
     assert lacks["sia_vc"] == "asks every job's future, which registry does not tell; add oracle to --forecasts"
 
 

@@ -10,7 +10,7 @@ POLLUX = find_policy("pollux")
 
 
 def test_it_is_a_policy_like_others():
-    assert not POLLUX.asks
+    assert POLLUX.asks == ("goodput",)
     assert isinstance(make_policy("pollux"), Pollux)
 
 

@@ -52,7 +52,7 @@ def test_settings_come_as_text_or_as_values():
         ("fifo", {}, "unknown policy fifo: several papers have one; did you mean elastic_fifo, energy_fifo or fcfs?"),
         ("fcfs", {"backfill": "true"}, "policy fcfs: setting backfill: not known; known: none"),
         ("ssf", {"back": "true"}, "policy ssf: setting back: not known; did you mean backfill? known: backfill"),
-        ("sia", {"slak": ".1"}, "policy sia: setting slak: not known; did you mean slack? known: order, slack"),
+        ("sia", {"slak": ".1"}, "policy sia: setting slak: not known; did you mean slack? known: adapt, order, slack"),
         (
             "sia",
             {"throughput": "t"},
@@ -110,16 +110,12 @@ def installed(monkeypatch):
     loads = []
     factory = PolicyFactory(Fcfs, uses_forecasts=False)
 
-    def point(value):
-        return SimpleNamespace(load=lambda: loads.append(1) or value)
-
+    made = {"mine": factory, "plain": lambda forecasts, settings: Fcfs(), "fcfs": None, "mild": MILD}
     points = {
-        "mine": point(factory),
-        "plain": point(lambda forecasts, settings: Fcfs()),
-        "fcfs": point(None),
-        "mild": point(MILD),
+        name: SimpleNamespace(name=name, load=lambda value=value: loads.append(1) or value)
+        for name, value in made.items()
     }
-    monkeypatch.setattr(registry, "_installed", lambda: points | {"mild": point(MILD)})
+    monkeypatch.setattr(registry, "_installed", lambda: points)
     return loads
 
 

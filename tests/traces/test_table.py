@@ -126,6 +126,20 @@ def test_jobs_that_run_or_wait_have_no_end():
     assert bare.end_s.tolist() == [17.5, 26.0, np.inf]
 
 
+def test_what_was_known_at_an_instant():
+    trace = Trace.from_frame(frame(start_time=[27.0, 21.0, 11.0]), name="t")
+    assert trace.end_s.tolist() == [18.0, 27.0, 32.0]
+    seen = trace.as_of(25.0)
+    assert seen.ended.tolist() == [True, False, False]
+    assert seen.start_s.tolist() == [11.0, 21.0, np.inf]
+    assert trace.as_of(12.0).jobs["job_id"].to_list() == ["010"]
+    whole = trace.ends_known(12.0)  # jobs and starts stay, whenever they are
+    assert whole.jobs["job_id"].to_list() == ["010", "a", "b"]
+    assert whole.ended.tolist() == [False, False, False]
+    assert whole.start_s.tolist() == [11.0, 21.0, 27.0]
+    assert trace.ends_known(32.0).end_s.tolist() == trace.end_s.tolist()
+
+
 def test_what_is_left_out_is_counted():
     trace = Trace.from_frame(frame(gpus=[0, 2, 0]), name="t", dropped={"no GPUs": 3})
     assert trace.on_gpus.jobs["job_id"].to_list() == ["a"]

@@ -97,13 +97,14 @@ def test_what_the_registry_lacks_is_trained_on_the_weeks_before(monkeypatch, tmp
     monkeypatch.setattr("jobcast.traces.readers.read_trace", lambda path, format: (path, format))
     home = tmp_path / "home"
     train_predictors(Path("traces"), home)
-    assert [name for name, _, _ in asked] == list(PREDICTORS[1:])
-    _, (algorithm, trace, begin_s, end_s, _), more = asked[0]
+    versions = [(name, words[0]) for name, words, _ in asked]
+    assert versions == [(PREDICTORS[0], "paper"), *((name, how) for name in PREDICTORS[1:] for how in (None, "paper"))]
+    _, (algorithm, trace, begin_s, end_s, _), more = asked[1]
     assert (algorithm, trace) == (None, (Path("traces", "philly", "philly_jobs.csv"), "philly"))
     assert (begin_s, end_s) == (parse_time("2017-10-02"), parse_time("2017-11-06"))
     assert more == {"home": home}
     assert home.is_dir()
     asked.clear()
-    known[:] = [SimpleNamespace(name=name) for name in PREDICTORS]
+    known[:] = [SimpleNamespace(name=name) for name in PREDICTORS for _ in range(2)]
     train_predictors(Path("traces"), home)
     assert asked == []

@@ -15,7 +15,7 @@ from papers.sia import (
     table17,
 )
 from papers.sia.measures import GMEAN, TOTAL
-from papers.sia.plotting import HOME, _colors, boxes, lines, over_draws, ranges
+from papers.sia.plotting import COLORS, HOME, _colors, boxes, lines, over_draws, ranges
 from papers.sia.units import Done
 
 FIGURES = (potential, figure13, figure14, figure15a, figure15b, figure16, table17)
@@ -43,7 +43,7 @@ def test_no_two_policies_of_a_figure_look_alike():
 
 
 def test_a_policy_keeps_its_colour_unless_another_has_it():
-    own = {name: PALETTE[place] for name, place in HOME.items()}
+    own = {name: COLORS[place] for name, place in HOME.items()}
     assert _colors(["mmfs", "sia"]) == {"mmfs": own["mmfs"], "sia": own["sia"]}
     assert _colors(["sia, exact forecasts"])["sia, exact forecasts"] == own["sia"]
     both = _colors(["sia", "sia, exact forecasts", "a new one"])

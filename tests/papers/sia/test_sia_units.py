@@ -86,7 +86,7 @@ def test_keys_stay_as_they_are_and_titles_do_not_count():
 
 def test_rows_name_policies_settings_and_forecasts_that_there_are():
     rows = [*EVERY, potential.MILP, figure15b.MILP, *(one for cost in (0, 3600) for one in preemption.rows_of(cost))]
-    assert len({row.title for row in EVERY}) == len(EVERY) == 12
+    assert len({row.title for row in EVERY}) == len(EVERY) == 13
     for row in rows:
         assert set(dict(row.settings)) <= set(find_policy(row.policy).settings.model_fields)
         parse_forecasts(row.forecasts)

@@ -122,7 +122,7 @@ def test_more_pools_than_there_are_cannot_be_drawn(philly):
         PoolDraw(4).scene(0, philly)
 
 
-def test_with_locality_jobs_fit_cells_of_their_pools(philly, monkeypatch):
+def test_with_locality_jobs_fit_cells_of_their_pools(philly):
     # section 6.4: servers of eight; jobs of 1, 2, 4 GPUs or whole servers
     for seed in range(8):
         scene = PoolDraw(3, locality=True).scene(seed, philly)
@@ -132,8 +132,8 @@ def test_with_locality_jobs_fit_cells_of_their_pools(philly, monkeypatch):
         assert found["c"] == 8
         assert scene.workload.servers == (8,) * ceil(sum(found.values()) / 8)
         assert scene.facts.cells["b"] == (8,) * (found["b"] // 8)
-    monkeypatch.setattr(workloads, "TWO_WEEKS", ("2017-10-02", "2017-11-20"))
-    loose, tight = (PoolDraw(3, locality).scene(0, philly) for locality in (False, True))
+    weeks = ("2017-10-02", "2017-11-20")
+    loose, tight = (PoolDraw(3, locality, weeks).scene(0, philly) for locality in (False, True))
     assert {job.gpus for job in loose.workload.jobs} == {1, 2, 3, 8}
     assert {job.gpus for job in tight.workload.jobs} == {1, 2, 8}
 

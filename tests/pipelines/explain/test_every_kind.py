@@ -91,7 +91,8 @@ def test_what_was_held_and_forecast_is_told(shell, words, policy):
     assert {answer["question"] for answer in answers} == ({question} - {None, "duration_bin"})
     assert all(np.isfinite([answer["answer"], answer["truth"]]).all() for answer in answers)
     text = shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
-    assert (TOLD[question] if question else f"{policy} asks for no forecasts") in text
+    nothing = f"{policy} asks for {', '.join(asks) or 'no forecasts'}"
+    assert (TOLD[question] if question else nothing) in text
     assert set(ERRORS.values()) & figures.keys() == ({ERRORS[question]} if question else set())
     assert ("predicted_end_s" in told["j2"]["forecast"]) == ("--predict" in KINDS[policy][0])
 

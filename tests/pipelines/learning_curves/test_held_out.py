@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import TrainingError
-from jobcast.pipelines.learning_curves.promoting import compared
 from jobcast.pipelines.learning_curves.training import held_out
+from jobcast.pipelines.lifecycle.comparison import compare_rows
+from jobcast.pipelines.lifecycle.job_rows import curve_table_rows
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 
@@ -106,12 +107,16 @@ def test_a_twin_that_cannot_be_trained_is_told_and_the_others_count():
 
 def test_versions_are_compared_curve_by_curve():
     """The candidate is off by 0.5 on every curve, the other by 0.1: so is every mean of curves drawn anew."""
-    curves = tuple(straight("a", size, 1.0) for size in range(1, 6))
-    table = CurveTable("curves.csv", "0" * 64, 50, curves, (None,) * 5)
-    for both in compared(Constant(1.5), Constant(1.1), table).values():
+
+    def compared(candidate, champion, curves):
+        table = CurveTable("curves.csv", "0" * 64, 50, curves, (None,) * 5)
+        return compare_rows(*(curve_table_rows(one, table) for one in (candidate, champion)), ("candidate", "champion"))
+
+    told = compared(Constant(1.5), Constant(1.1), tuple(straight("a", size, 1.0) for size in range(1, 6)))
+    for both in told["blocks"].values():
         assert both["candidate"]["mae"] == pytest.approx(0.5)
         assert both["champion"]["mae"] == pytest.approx(0.1)
         assert both["interval"] == pytest.approx([0.4, 0.4])
-    mixed = tuple(straight("a", size, 1.0 + size) for size in range(5))
-    both = compared(Constant(3.0), Constant(3.1), CurveTable("c", "", 50, mixed, (None,) * 5))["0.2"]
-    assert both["interval"][0] < 0 < both["interval"][1]
+    assert told["interval"] == pytest.approx([0.4, 0.4])
+    mixed = compared(Constant(3.0), Constant(3.1), tuple(straight("a", size, 1.0 + size) for size in range(5)))
+    assert mixed["blocks"]["20% seen"]["interval"][0] < 0 < mixed["blocks"]["20% seen"]["interval"][1]

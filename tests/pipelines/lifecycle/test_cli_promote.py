@@ -11,10 +11,10 @@ FIGURES = {"speedup_gmean", "slowed_pct", "slowdown_total_min", "mean_jct_s"}
 
 @pytest.fixture
 def versions(run, shell, store):
-    """new-load 2, made to fall short, and 3, trained like the champion."""
+    """new-load 2, made to fall short, and 3, trained all but like the champion."""
     words = ("train", "new-load", "--trace", run.trace, "--min-jobs", 50, "--horizons", "5,60")
     shell.works(*words, "--algorithm", "sliding-max", "--until", run.trained_until, "--coverage", 0.05)
-    shell.works(*words, "--algorithm", "sliding-max", "--until", run.trained_until)
+    shell.works(*words, "--algorithm", "sliding-max", "--until", run.trained_until, "--coverage", 0.951)
     return store
 
 
@@ -49,10 +49,12 @@ def test_a_version_that_is_worse_is_refused_with_the_figures(shell, versions, co
     assert figures["interval"][0] <= figures["difference"] <= figures["interval"][1]
     for block in figures["blocks"].values():
         assert block["difference"] == pytest.approx(block["candidate"]["pinball"] - block["champion"]["pinball"])
+    (backtest,) = told["backtests"].values()
     for side in ("candidate", "champion"):
-        assert set(told["backtest"][side]) >= FIGURES
-    assert told["backtest"]["others"] == {"will-jobs-arrive": 1, "job-duration": 1}
-    assert told["backtest"]["quotas"] == f"pools file {run.pools}"
+        assert set(backtest[side]) >= FIGURES
+    assert backtest["policy"] == "sia"
+    assert backtest["others"] == {"will-jobs-arrive": 1, "job-duration": 1}
+    assert backtest["quotas"] == f"pools file {run.pools}"
 
 
 def test_force_overrules_and_says_so_and_rollback_takes_it_back(shell, versions, compare):
@@ -76,12 +78,12 @@ def test_a_version_that_is_not_worse_is_promoted_with_the_figures_and_both_are_r
 
     run = MlflowClient(f"sqlite:///{versions.home}/mlruns/mlflow.db").get_run(tag["run_id"])
     assert run.data.tags["jobcast.kind"] == "promotion"
-    assert run.data.metrics["backtest/candidate/speedup_gmean"] > 0
+    assert run.data.metrics["backtests/sia/candidate/speedup_gmean"] > 0
 
 
 def test_without_quotas_they_are_derived_and_told(shell, versions, run):
     told = shell.json("models", "promote", "new-load:3", "--trace", run.trace, "--until", "2024-01-20")
-    assert told["backtest"]["quotas"].startswith("derived: ")
+    assert told["backtests"]["sia"]["quotas"].startswith("derived: ")
     assert told["window"]["until"] == "2024-01-20T00:00:00Z"
     assert told["figures"]["interval"] is not None
 
@@ -113,8 +115,8 @@ def test_other_predictors_that_nobody_trained_leave_the_backtest_out(shell, run,
     for until in ("2024-01-13", "2024-01-14"):
         shell.works(*words, "sliding-max", "--until", until)
     told = shell.json("models", "promote", "new-load:2", *compare)
-    assert told["backtest"] is None
-    assert "no backtest: will-jobs-arrive, job-duration not trained yet" in told["notes"]
+    assert told["backtests"] == {}
+    assert "no backtest of sia: job-duration, will-jobs-arrive not trained yet" in told["notes"]
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.models.predictors import OURS
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.commands.train import ALGORITHMS
-from jobcast.pipelines.forecast_specs import CURVES, EPOCH_TIME
-from jobcast.pipelines.learning_curves.training import ALGORITHMS as OF_CURVES
 from jobcast.pipelines.lifecycle.retraining import DAY_S, Schedule, parse_every
-from jobcast.pipelines.recipes import RECIPES
+from jobcast.pipelines.predictors import find_predictor
 
 
 @pytest.fixture
@@ -124,9 +122,6 @@ def test_trainings_end_where_weeks_do():
 
 
 def test_help_lists_what_the_recipes_know(shell):
-    algorithms = {name: known for name, (known, _) in RECIPES.items()} | {
-        CURVES: tuple(OF_CURVES),
-        EPOCH_TIME: (EpochTime.algorithm,),
-    }
-    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in algorithms.items())
+    algorithms = {name: find_predictor(name).algorithms for name in OURS}
+    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in algorithms.items() if "ppo" not in names)
     assert known == ALGORITHMS

@@ -12,9 +12,12 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
-from jobcast.pipelines.lifecycle.rows import ArrivalRows, forecast_rows
+from jobcast.pipelines.lifecycle.lives import forecast_rows, judged
+from jobcast.pipelines.lifecycle.rows import ArrivalRows
 from jobcast.pipelines.lifecycle.switches_file import read_switches
-from jobcast.pipelines.scoring import SCORERS, Scoring, Wishes
+from jobcast.pipelines.predictors import find_predictor
+from jobcast.pipelines.predictors.life import Wishes
+from jobcast.pipelines.scoring import Scoring
 from jobcast.pipelines.times import parse_time
 
 DAY_S = 86400.0
@@ -75,14 +78,14 @@ def test_a_switch_follows_from_what_had_been_observed(windows, day):
     ],
 )
 def test_a_week_is_judged_by_the_limits(figures, verdict):
-    said, reasons = judge("will-jobs-arrive", {"5min": figures}, {"miss_rate": 0.05}, {"moved": []})
+    said, reasons = judge(judged("will-jobs-arrive").limits, {"5min": figures}, {"miss_rate": 0.05}, {"moved": []})
     assert said == verdict
     assert bool(reasons) == (verdict != STEADY)
 
 
 def test_inputs_that_moved_alone_are_watched():
     assert moved_inputs({"a": 0.3, "b": 0.3, "c": 0.1, "d": 0.9}, {"a": 0.4, "b": 0.1}) == ["d", "b"]
-    said, reasons = judge("new-load", {}, {}, {"moved": ["d"], "feature": "d"})
+    said, reasons = judge(judged("new-load").limits, {}, {}, {"moved": ["d"], "feature": "d"})
     assert (said, reasons) == (WATCH, ["1 input moved, d most"])
 
 
@@ -91,9 +94,11 @@ def test_rows_give_the_figures_of_evaluate(registry, trace):
     begin, end = parse_time("2024-01-15"), parse_time("2024-01-22")
     version = registry.resolve("will-jobs-arrive")
     model, known = registry.load(version), trace.between(None, end)
-    rows = forecast_rows(model, trace, begin, end, known.pools, end)
+    rows = forecast_rows(version.name, model, trace, begin, end, known.pools, end)
     scoring = Scoring(known, version, begin, end, tuple(known.pools), Wishes(paper_recipe=False, draws=0))
-    theirs = SCORERS[version.name](model, scoring)[0]["horizons"]
+    predictor = find_predictor(version.name)
+    predictor.model_ = model
+    theirs = predictor.figures(scoring)[0]["horizons"]
     for horizon, block in rows.items():
         ours = block.figures()
         for name in ("n", "base_rate", "pr_auc", "f1", "ece"):
@@ -149,7 +154,7 @@ def test_switches_up_to_a_week_do_not_depend_on_later_weeks(run, trace):
     ("words", "told"),
     [
         (("new-load", "--switches-out", "s.csv"), "--switches-out: new-load has no gate to switch by"),
-        (("regime",), "'regime' is no predictor of `jobcast drift`"),
+        (("no-such",), "'no-such' is no predictor of `jobcast drift`"),
         (("new-load", "--from", "2024-01-10"), "reaches into the window"),
         (("new-load", "--until", "2024-01-10"), "nothing to look at"),
         (("new-load", "--html", "."), "is a folder"),

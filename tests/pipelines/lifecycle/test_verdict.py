@@ -2,7 +2,9 @@
 
 import pytest
 
-from jobcast.pipelines.lifecycle.comparison import why_worse
+from jobcast.models.predictors import answers_of
+from jobcast.pipelines.lifecycle.comparison import why_slower, why_worse
+from jobcast.pipelines.lifecycle.lives import LIVES
 
 
 def figures(difference, interval, loss=True, candidate=0.5, champion=0.4):
@@ -28,7 +30,7 @@ def figures(difference, interval, loss=True, candidate=0.5, champion=0.4):
     ],
 )
 def test_the_main_figure_counts_where_there_is_no_doubt(difference, interval, loss, worse):
-    assert bool(why_worse(figures(difference, interval, loss), None)) == worse
+    assert bool(why_worse(figures(difference, interval, loss))) == worse
 
 
 @pytest.mark.parametrize(
@@ -37,8 +39,27 @@ def test_the_main_figure_counts_where_there_is_no_doubt(difference, interval, lo
 )
 def test_the_schedule_counts_beyond_its_tolerance(slowed, speedup, reasons):
     """Half a percentage point of jobs slowed, five percent of the speedup."""
-    backtest = {
-        "candidate": {"slowed_pct": slowed, "speedup_gmean": speedup},
-        "champion": {"slowed_pct": 1.0, "speedup_gmean": 10.0},
-    }
-    assert len(why_worse(figures(0.0, [-1.0, 1.0]), backtest)) == reasons
+    theirs = {"slowed_pct": 1.0, "speedup_gmean": 10.0}
+    assert len(why_slower({"slowed_pct": slowed, "speedup_gmean": speedup}, theirs)) == reasons
+
+
+@pytest.mark.parametrize(
+    ("predictor", "ours", "theirs", "reasons"),
+    [
+        ("regime", {"unfair_pct_105": 3.0}, {"unfair_pct_105": 2.0}, ["treats 3.00 % of the jobs "]),
+        ("regime", {"makespan_s": 1060.0}, {"makespan_s": 1000.0}, ["makespan 1,060 s against "]),
+        ("regime", {"makespan_s": 1040.0}, {"makespan_s": 1000.0}, []),
+        ("accuracy-curve", {"deadline_ratio": 0.8}, {"deadline_ratio": 0.9}, ["keeps 80.0 % of the deadl"]),
+        ("epoch-time", {"total_eur": 11.0}, {"total_eur": 10.0}, ["costs 11.0 EUR against 10"]),
+        ("epoch-time", {"total_eur": 9.0, "slowed_pct": 50.0}, {"total_eur": 10.0, "slowed_pct": 0.0}, []),
+        ("mlf-policy", {"speedup_gmean": None}, {"speedup_gmean": 1.0}, []),
+        ("device-rl", {"speedup_gmean": 0.9}, {"speedup_gmean": 1.0}, ["speedup 0.900 against 1.0"]),
+    ],
+)  # fmt: skip
+def test_each_judge_is_bound_by_its_own_goal(predictor, ours, theirs, reasons):
+    found = why_slower(ours, theirs, LIVES[answers_of(predictor)].judges[0].bounds)
+    assert [reason[: len(told)] for reason, told in zip(found, reasons, strict=True)] == reasons
+
+
+def test_durations_are_judged_by_who_lends_and_by_who_ranks():
+    assert [judge.policy for judge in LIVES[answers_of("job-duration")].judges] == ["sia", "ssf"]

@@ -1,52 +1,57 @@
-"""Reading the store without MLflow: importing it takes seconds of CPU, and looking up a version takes none.
+"""The home's own store, read without MLflow: importing it takes seconds of CPU, and looking up a version takes none.
 
 Reads the tables of MLflow's registry as they are; a test holds the answers against `MlflowClient`'s.
 Whatever is written goes through MLflow (see `writer`).
 """
 
+import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobcast.domain.errors import RegistryError
 from jobcast.models.registry.cards import ModelVersion, RegisteredModel
-from jobcast.models.registry.home import database_file
-from jobcast.traces.files import disk_trouble, unwritable
+from jobcast.models.registry.home import (
+    ARTIFACT_ROOT,
+    artifact_folder,
+    database_file,
+    database_uri,
+    store_folder,
+)
+from jobcast.models.registry.store import ALIASES_TAG, OWNER_TAG, RunRecord, Stale, UnfinishedRun
+from jobcast.traces.files import disk_trouble, flush, flush_one, unwritable
+from jobcast.traces.owners import is_left_over, sweep_drafts
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 MS_PER_S = 1000.0
 BUSY_TIMEOUT_S = 30.0  # another process may be writing a version
 LIVE = "status = 'READY' AND current_stage != 'Deleted_Internal'"
 """What is left of the versions without half-made and deleted ones, whose rows MLflow keeps."""
+CREATING = ".creating-*"
+"""Databases in the making, as they were named before drafts named their owner."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedRun:
-    """A run that is marked as running.
+class SqliteStore:
+    """A `Store` under a home; without a database there it reads as an empty registry.
 
-    Attributes
+    Parameters
     ----------
-    run_id : its id
-    began_s : seconds from the epoch
-    owner : the process that writes it, as text; empty where nobody said
-    aliases : that its version is to get
-    name, version : of the version that it made; None where it made none
+    home : folder that holds `mlruns/`
     """
 
-    run_id: str
-    began_s: float
-    owner: str
-    aliases: tuple[str, ...]
-    name: str | None
-    version: int | None
-
-
-class StoreDatabase:
-    """The registry's tables, read-only. A home without a store reads as an empty registry."""
+    stale: Stale | None = None
 
     def __init__(self, home: Path) -> None:
-        self.file = database_file(home)
+        self.home, self.file = home, database_file(home)
+        self.place = str(store_folder(home))
+
+    @property
+    def is_made(self) -> bool:  # noqa: D102
+        return store_folder(self.home).is_dir()
 
     def names(self) -> list[str]:
         """Names of the registered models that have a version, ascending."""
@@ -67,18 +72,20 @@ class StoreDatabase:
             return None
         return RegisteredModel(name, about[0][0] or "" if about else "", tags, aliases, versions)
 
-    def metrics(self, run_id: str) -> dict[str, float]:
-        """Scores of a run by name."""
-        with self._open() as rows:
-            found = rows("SELECT key, value FROM latest_metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY key", run_id)
-            return dict(found)
+    def recalled(self, name: str) -> RegisteredModel | None:  # noqa: D102
+        return self.model(name)
 
-    def parameters(self, run_id: str) -> dict[str, str]:
-        """Parameters of a run by name, as text."""
+    def run(self, run_id: str) -> RunRecord:
+        """What a run was logged with; nothing where there is no such run."""
         with self._open() as rows:
-            return dict(rows("SELECT key, value FROM params WHERE run_uuid = ? ORDER BY key", run_id))
+            metrics = rows(
+                "SELECT key, value FROM latest_metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY key", run_id
+            )
+            parameters = rows("SELECT key, value FROM params WHERE run_uuid = ? ORDER BY key", run_id)
+            tags = rows("SELECT key, value FROM tags WHERE run_uuid = ? ORDER BY key", run_id)
+            return RunRecord(dict(metrics), dict(parameters), dict(tags))
 
-    def unfinished_runs(self, owner_tag: str, aliases_tag: str) -> list["UnfinishedRun"]:
+    def unfinished_runs(self) -> list[UnfinishedRun]:
         """Runs of jobcast's that are marked as running, oldest first."""
         query = (
             "SELECT runs.run_uuid, start_time, coalesce(owner.value, ''), coalesce(aliases.value, ''), made.name,"
@@ -91,7 +98,7 @@ class StoreDatabase:
         with self._open() as rows:
             return [
                 UnfinishedRun(run_id, began_ms / MS_PER_S, owner, tuple(filter(None, aliases.split(","))), *made)
-                for run_id, began_ms, owner, aliases, *made in rows(query, owner_tag, aliases_tag)
+                for run_id, began_ms, owner, aliases, *made in rows(query, OWNER_TAG, ALIASES_TAG)
             ]
 
     def models_without_version(self, run_id: str) -> list[tuple[str, str]]:
@@ -102,6 +109,59 @@ class StoreDatabase:
         )
         with self._open() as rows:
             return list(rows(query, run_id))
+
+    def folder(self, version: ModelVersion) -> Path:
+        """The folder of a version's MLflow model. Raises RegistryError where it is gone."""
+        folder = artifact_folder(self.home, version.location)
+        if not folder.is_dir():
+            raise RegistryError(f"{version}: its files are missing at {folder}; restore them or train the model again")
+        return folder
+
+    def code(self, sha256: str) -> Path:  # noqa: D102
+        return store_folder(self.home) / "artifacts" / "code" / f"{sha256}.zip"
+
+    @contextmanager
+    def client(self) -> Iterator["MlflowClient"]:
+        """A client of the database, which is made where there is none."""
+        from jobcast.models.registry.mlflow_door import client_of, create_database, mlflow_errors
+
+        with mlflow_errors(str(self.file), self.explained):
+            if not self.file.exists():
+                create_database(self.file)
+            yield client_of(database_uri(self.file))
+
+    def explained(self, error: Exception, from_database: bool) -> Exception:
+        """The error to raise in the place of one of MLflow's or of its database's."""
+        why = first_line(error)
+        return unreadable(self.file, why) if from_database else RegistryError(f"{self.file}: {why}")
+
+    def share_code(self, client: "MlflowClient", sha256: str, write: Callable[[Path], None]) -> None:
+        """Write the archive where there is none yet."""
+        if not self.code(sha256).exists():
+            write(self.code(sha256))
+
+    def experiment(self, client: "MlflowClient", name: str) -> str:  # noqa: D102
+        found = client.get_experiment_by_name(name)
+        if found is not None:
+            return str(found.experiment_id)
+        return client.create_experiment(name, artifact_location=f"{ARTIFACT_ROOT}/{name}")
+
+    def settle(self, location: str) -> None:
+        """Have the disk hold a model's files and the folders that they lie in, before a version names them."""
+        model = artifact_folder(self.home, location).parent
+        flush(model)
+        for folder in (model.parent, model.parent.parent):
+            flush_one(folder)
+
+    def discard(self, location: str) -> None:  # noqa: D102
+        shutil.rmtree(artifact_folder(self.home, location).parent, ignore_errors=True)
+
+    def sweep_drafts(self) -> int:  # noqa: D102
+        store = store_folder(self.home)
+        old = [folder for folder in store.glob(CREATING) if is_left_over(None, folder.stat().st_mtime)]
+        for folder in old:
+            shutil.rmtree(folder, ignore_errors=True)
+        return len(old) + sweep_drafts(store) + sweep_drafts(self.code("").parent)
 
     @staticmethod
     def _versions(rows, name: str, aliases: Mapping[str, int]) -> Iterator[ModelVersion]:  # type: ignore[no-untyped-def]
@@ -147,3 +207,8 @@ def unreadable(file: Path, reason: str) -> RegistryError:
         f"{file}: cannot be read as jobcast's model store ({reason}); restore it from a copy,"
         " or move the folder that holds it away and train again"
     )
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")

@@ -1,0 +1,177 @@
+"""The predictor `completion-time`: what `predict jct` draws futures from, and how far its intervals must reach."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.errors import TrainingError
+from jobcast.domain.questions import Question
+from jobcast.models.completion.job_completions import (
+    LEVELS,
+    Interval,
+    IntervalTracker,
+    SizeDraws,
+    SizeForecaster,
+    SizeSample,
+)
+from jobcast.models.completion.known_jobs import KnownJobs
+from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.traces.table import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FUTURES = 30
+"""Drawn of each job that intervals are calibrated on, and of each that is asked about without a policy."""
+CALIBRATED = 100
+"""Jobs at the end of training that intervals are calibrated on, each from those before it."""
+FEWEST = 2
+"""Jobs that must have ended to learn from."""
+UNSEEN, RUNNING = 0, 1
+"""What draws of different kinds begin their seeds with."""
+
+
+class CompletionTime:
+    """Futures of a queue: run times of jobs that ended before, arrivals in blocks, intervals calibrated by outcomes.
+
+    Under a policy futures are replays of it, so that waiting is forecast too (`jobcast predict jct`); without one,
+    jobs that run are forecast to go on as long as others did.
+
+    Attributes
+    ----------
+    settings_ : how run times of others count
+    past_ : the jobs that are drawn from where a trace holds none before the run
+    tails_ : by level, the shares of futures below and above its interval, as the end of training moved them
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
+    """
+
+    name: ClassVar[str] = "completion-time"
+    answers: ClassVar[Question] = Question.COMPLETIONS
+    algorithm: ClassVar[str] = "futures"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
+
+    def fit(self, trace: Trace, from_s: float, until_s: float) -> Self:
+        """Learn from the jobs of [from_s, until_s), of which nothing later is read.
+
+        Raises TrainingError where fewer than two have ended.
+        """
+        self.past_ = past = KnownJobs.of(trace, from_s, until_s)
+        self.trained_from_s_, self.trained_until_s_ = from_s, until_s
+        ended = past.ended
+        if ended.sum() < FEWEST:
+            raise TrainingError(f"{trace.source.path}: {ended.sum()} jobs had ended; {self.name} learns from two on")
+        self.settings_ = SizeForecaster().fit(past.run_s[ended], past.most[ended])
+        self.tails_ = self._calibrated()
+        return self
+
+    def _calibrated(self) -> dict[float, tuple[float, float]]:
+        """Tails after the last jobs of training that ended: each forecast at its submission, by what was known then."""
+        past, tracker = self.past_, IntervalTracker()
+        rows = np.flatnonzero(past.ended)
+        rows = rows[rows >= FEWEST][-CALIBRATED:]
+        futures = [self._at_submission(int(row)) for row in rows]
+        known = [place for place, drawn in enumerate(futures) if drawn is not None]
+        if known:
+            rows = rows[known]
+            tracker.track(past.submit_s[rows], past.run_s[rows], [futures[place] for place in known])  # type: ignore[misc]
+        return tracker.tails
+
+    def _at_submission(self, row: int) -> Floats | None:
+        """(FUTURES,) run times of a job of the past, from jobs before it; None where none had ended."""
+        past, now_s = self.past_, float(self.past_.submit_s[row])
+        ended = past.known_s[:row] <= now_s
+        if not ended.any():
+            return None
+        started_s = np.minimum(past.known_s, 0.0)[:row] - past.run_s[:row]
+        so_far_s = np.where(ended, past.run_s[:row], np.clip(now_s - started_s, 0.0, past.run_s[:row]))
+        sample = self.settings_.sample(so_far_s, ended, past.most[:row])
+        (found,) = drawn(sample, past.most[row : row + 1], np.zeros(1), (UNSEEN, row))
+        return np.asarray(found)
+
+    def sample(self) -> SizeSample:
+        """Run times as they were known when training ended."""
+        return self.settings_.sample(self.past_.run_s, self.past_.ended, self.past_.most)
+
+    def tracker(self) -> IntervalTracker:
+        """Intervals that go on from where training left them."""
+        return IntervalTracker(tails=self.tails_)
+
+    def running(
+        self, sample: SizeSample, width: Ints, done_s: Floats, seed: int = 0
+    ) -> list[tuple[float, tuple[Interval, ...]]]:
+        """Of jobs that go on as they do: the median and the intervals of the time that is left, seconds.
+
+        Parameters
+        ----------
+        sample : run times that are known
+        width, done_s : (n_jobs,) GPUs, and seconds that each has run
+        seed : of the draws
+        """
+        tracker = self.tracker()
+        left_s = drawn(sample, width, done_s, (RUNNING, seed)) - done_s[:, None]
+        left_s = np.maximum(left_s, 1.0)
+        return [(float(np.median(row)), tracker.intervals(row)) for row in left_s]
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
+        told = {
+            "settings": self.settings_.told(),
+            "past": self.past_.told(),
+            "tails": [[level, *tails] for level, tails in self.tails_.items()],
+            "trained_from_s": self.trained_from_s_,
+            "trained_until_s": self.trained_until_s_,
+        }
+        write_metadata(folder, self.name, told)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such model."""
+        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+        model = cls()
+        model.settings_, model.past_ = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
+        model.tails_ = {level: (low, high) for level, low, high in told["tails"]}
+        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        return model
+
+
+def drawn(sample: SizeSample, width: Ints, done_s: Floats, seed: Sequence[int]) -> Floats:
+    """(n_jobs, FUTURES) run times, in each future drawn together."""
+    draws = [SizeDraws(sample, np.random.default_rng((*seed, number))) for number in range(FUTURES)]
+    found: Floats = np.array([one.draw(width, done_s) for one in draws]).reshape(FUTURES, len(width)).T
+    return found
+
+
+def tracker_of(learned: CompletionTime | None) -> IntervalTracker:
+    """Intervals that go on from where a model's training left them, else from the quantiles of futures."""
+    return IntervalTracker() if learned is None else learned.tracker()
+
+
+class ServedCompletionTime:
+    """One row a running job: its GPUs and how long it has run; answers the time that is left with intervals."""
+
+    inputs: Mapping[str, str] = {"gpus": "long", "done_s": "double"}
+    outputs: Mapping[str, str] = dict.fromkeys(
+        ("left_s", *(f"{end}_{level:.0%}_s".replace("%", "") for level in LEVELS for end in ("low", "high"))), "double"
+    )
+
+    def __init__(self, predictor: CompletionTime) -> None:
+        self.predictor = predictor
+
+    def example(self) -> "pd.DataFrame":
+        """Two jobs."""
+        import pandas as pd
+
+        return pd.DataFrame({"gpus": [1, 8], "done_s": [0.0, 60.0]})
+
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """See `models.pyfunc.Served`."""
+        import pandas as pd
+
+        model = self.predictor
+        width, done_s = frame["gpus"].to_numpy(np.int64), frame["done_s"].to_numpy(np.float64)
+        told = model.running(model.sample(), width, done_s)
+        rows = [(median, *(end for one in ends for end in (one.low_s, one.high_s))) for median, ends in told]
+        return pd.DataFrame(rows, columns=list(self.outputs), index=frame.index)

@@ -1,0 +1,198 @@
+"""The predictor `goodput`: how much progress more GPUs bring, by throughput models that are fitted on step times."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.arrays import Floats
+from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.questions import Question
+from jobcast.models.goodput import Throughput, fit_throughput
+from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.traces.goodput_tables import StepTable, StepTimes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDS = 3
+"""Configurations are left out in so many turns."""
+LEVEL = 0.9
+"""Share of step times that intervals hold."""
+DIGITS = 9
+"""Of a fitted number that are kept; the search for it ends earlier."""
+
+
+class StepForecast(NamedTuple):
+    """Seconds a step, (n,) each, and the ends of an interval that holds 90 % of measurements."""
+
+    step_s: Floats
+    low_s: Floats
+    high_s: Floats
+
+
+class StepErrors(NamedTuple):
+    """Forecasts of an application's measured steps by fits that had not seen their configurations, (n,) each.
+
+    `error`, `rule_error`: shares of the time by which the model, and the time of one GPU, miss it; `covered`: whether
+    the 90 % interval held it; `log_error`: of logarithms.
+    """
+
+    error: Floats
+    rule_error: Floats
+    covered: NDArray[np.bool_]
+    log_error: Floats
+
+
+class FittedGoodput:
+    """Seconds a step of each application on any number of GPUs and nodes. Pollux (OSDI 2021), section 3.2.
+
+    With the gradient noise that jobs report, this tells their goodput (`models.goodput.phases`).
+
+    Attributes
+    ----------
+    throughputs_ : by application
+    trained_ : the step times that it has seen, by application
+    width_ : of 90 % intervals, in logarithms of the time, from configurations that had been left out
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch; step times have no calendar
+    """
+
+    name: ClassVar[str] = "goodput"
+    answers: ClassVar[Question] = Question.GOODPUT
+    algorithm: ClassVar[str] = "pollux"
+    algorithms: ClassVar[Sequence[str]] = (algorithm,)
+
+    def __init__(self) -> None:
+        self._twins: dict[tuple[str, bytes], Throughput] = {}
+
+    def fit(self, table: StepTable) -> Self:
+        """Learn from measured steps. Raises TrainingError for an application without a step on one GPU."""
+        if not table.times:
+            raise TrainingError(f"{table.path}: holds no step of any application that jobs were of; measure some")
+        for app, times in table.times.items():
+            if not (times.gpus == 1).any():
+                raise TrainingError(f"{table.path}: no step of {app} on one GPU; add one, its throughput hangs on it")
+        self.trained_ = dict(table.times)
+        self.trained_from_s_, self.trained_until_s_ = table.from_s, table.until_s
+        self.throughputs_ = {app: _fitted(times) for app, times in table.times.items()}
+        self.width_ = 0.0
+        missed = [self.errors(app, times).log_error for app, times in table.times.items()]
+        self.width_ = float(np.quantile(np.abs(np.concatenate(missed)), LEVEL))
+        return self
+
+    def throughput(self, app: str) -> Throughput:
+        """Of an application. Raises RegistryError for one that it has not learnt."""
+        if app not in self.throughputs_:
+            known = ", ".join(self.throughputs_)
+            raise RegistryError(f"{self.name}: has not learnt {app}, but {known}; train it on step times of {app}")
+        return self.throughputs_[app]
+
+    def forecast(self, app: str, nodes: Floats, gpus: Floats, local_batch_size: Floats) -> StepForecast:
+        """Seconds a step of configurations, (n,) each. Raises RegistryError as `throughput`."""
+        step_s, factor = self.throughput(app).step_s(nodes, gpus, local_batch_size), np.exp(self.width_)
+        return StepForecast(step_s, step_s / factor, step_s * factor)
+
+    def errors(self, app: str, times: StepTimes) -> StepErrors:
+        """How far measured steps are missed; those of a configuration that was learnt by a fit without it."""
+        step_s = np.empty(len(times))
+        for rows in _folds(times):
+            twin = self._without(app, times.at(rows))
+            part = times.at(rows)
+            step_s[rows] = twin.step_s(part.nodes, part.gpus, part.local_batch_size)
+        alone = self.throughput(app).step_s(1, 1, times.local_batch_size)
+        log_error = np.log(step_s / times.step_s)
+        return StepErrors(
+            np.abs(step_s / times.step_s - 1.0),
+            np.abs(alone / times.step_s - 1.0),
+            np.abs(log_error) <= self.width_ + 1e-12,
+            log_error,
+        )
+
+    def _without(self, app: str, part: StepTimes) -> Throughput:
+        """The fit of an application without some configurations; one GPU's stay, for the others hang on them."""
+        seen = self.trained_[app]
+        out = np.isin(_places(seen), _places(part)) & (seen.gpus > 1)
+        if not out.any():
+            return self.throughput(app)
+        key = (app, out.tobytes())
+        if key not in self._twins:
+            self._twins[key] = _fitted(seen.at(~out))
+        return self._twins[key]
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
+        told = {
+            "throughputs": {app: asdict(one) for app, one in self.throughputs_.items()},
+            "trained": {app: [column.tolist() for column in _columns(one)] for app, one in self.trained_.items()},
+            "width": self.width_,
+            "trained_from_s": self.trained_from_s_,
+            "trained_until_s": self.trained_until_s_,
+        }
+        write_metadata(folder, self.name, told)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such model."""
+        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+        model = cls()
+        model.throughputs_ = {app: Throughput(**one) for app, one in told["throughputs"].items()}
+        model.trained_ = {app: StepTimes(*map(np.array, columns)) for app, columns in told["trained"].items()}
+        model.width_ = told["width"]
+        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        return model
+
+
+def _fitted(times: StepTimes) -> Throughput:
+    return Throughput(*(float(f"{value:.{DIGITS}g}") for value in astuple(fit_throughput(times))))
+
+
+def _columns(times: StepTimes) -> tuple[Floats, ...]:
+    return times.nodes, times.gpus, times.local_batch_size, times.step_s, times.sync_s
+
+
+def _places(times: StepTimes) -> NDArray[Any]:
+    """(n,) configurations: nodes and GPUs."""
+    return np.array([f"{nodes:g} x {gpus:g}" for nodes, gpus in zip(times.nodes, times.gpus, strict=True)])
+
+
+def _folds(times: StepTimes) -> Iterator[NDArray[np.intp]]:
+    """Rows by turns: whole configurations, by number of GPUs and nodes."""
+    order = sorted(set(zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)))
+    turn = {pair: number % FOLDS for number, pair in enumerate(order)}
+    turns = np.array([turn[pair] for pair in zip(times.gpus.tolist(), times.nodes.tolist(), strict=True)])
+    for number in range(FOLDS):
+        rows = np.flatnonzero(turns == number)
+        if len(rows):
+            yield rows
+
+
+class ServedGoodput:
+    """One row a configuration: app, nodes, GPUs and samples a GPU; answers seconds a step with a 90 % interval."""
+
+    inputs: Mapping[str, str] = {"app": "string", "nodes": "long", "gpus": "long", "local_batch_size": "double"}
+    outputs: Mapping[str, str] = dict.fromkeys(StepForecast._fields, "double")
+
+    def __init__(self, predictor: FittedGoodput) -> None:
+        self.predictor = predictor
+
+    def example(self) -> "pd.DataFrame":
+        """A configuration of one GPU of the first application."""
+        import pandas as pd
+
+        app, times = next(iter(self.predictor.trained_.items()))
+        size = float(times.local_batch_size[0])
+        return pd.DataFrame({"app": [app], "nodes": [1], "gpus": [1], "local_batch_size": [size]})
+
+    def predict(self, frame: "pd.DataFrame", params: Mapping[str, Any] | None = None) -> "pd.DataFrame":
+        """See `models.pyfunc.Served`."""
+        import pandas as pd
+
+        told = np.empty((len(frame), len(self.outputs)))
+        for app in frame["app"].unique():
+            mine = (frame["app"] == app).to_numpy()
+            part = (frame.loc[mine, name].to_numpy(np.float64) for name in ("nodes", "gpus", "local_batch_size"))
+            told[mine] = np.transpose(self.predictor.forecast(str(app), *part))
+        return pd.DataFrame(told, columns=list(self.outputs), index=frame.index)

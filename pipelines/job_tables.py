@@ -1,0 +1,43 @@
+"""What `train`, `evaluate` and `predict` say of predictors whose figures and answers are a few numbers each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobcast.pipelines.model_tables import details, version_lines
+
+NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bootstrap", "inputs", "notes", "dropped")
+"""Of an evaluation: said elsewhere, or of no use to a person."""
+
+
+def training_table(result: Mapping[str, Any]) -> str:
+    """What `train` says: the version, and figures of a part that was left out."""
+    lines = [*version_lines(result), details({"validation": result["validation"]})]
+    return "\n".join(lines)
+
+
+def evaluation_table(result: Mapping[str, Any]) -> str:
+    """What `evaluate` says: a line a figure."""
+    head = f"{result['predictor']} {result['version']}"
+    if "window" in result:
+        head += f" on {result['window']['from']} to {result['window']['until']}"
+    told = {name: value for name, value in result.items() if name not in NOT_TOLD and not isinstance(value, bool)}
+    lines = [head, details(told)]
+    if result.get("overlap_allowed"):
+        lines.append("warning: the version was trained on some of this (--allow-overlap)")
+    return "\n".join(lines)
+
+
+def prediction_table(result: Mapping[str, Any]) -> str:
+    """What `predict` says: a line a job, or an application's configuration."""
+    lines = [f"{result['predictor']} {result['version']}" + (f" at {result['at']}" if "at" in result else "")]
+    rows = [{"job_id": name, **row} for name, row in result.get("jobs", {}).items()] or result.get("steps", [])
+    if rows:
+        lines.append("".join(f"{name:>16}" for name in rows[0]))
+        lines += ["".join(f"{_cell(value):>16}" for value in row.values()) for row in rows]
+    if result["overlap"]:
+        lines.append("note: the version was trained on some of what it was asked about")
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,342 @@
+"""Forecasts of single jobs beside what became of them: batch sizes to come, training curves, epoch times, replays.
+
+Tables without a calendar have a row a curve or application, one a day from 1970 on, so that drawing days draws those.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.arrays import Floats
+from jobcast.models import scores
+from jobcast.models.completion.completion_time import CompletionTime
+from jobcast.models.completion.job_size import JobSize
+from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.models.epoch_time.jobs import jobs_of
+from jobcast.models.evaluation.curves import CurveModel, curve_errors, is_scored
+from jobcast.models.evaluation.epoch_times import BASELINES, Scored, planned
+from jobcast.models.evaluation.intervals import DayDraws
+from jobcast.models.evaluation.regimes import crps, score_regimes
+from jobcast.models.evaluation.sizes import LogErrors, run_time_errors, size_errors
+from jobcast.models.fitted_goodput import FittedGoodput, StepErrors
+from jobcast.models.regimes import RegimePrior, Restatement
+from jobcast.models.regimes.trajectories import progress_at, training_of
+from jobcast.models.scores import Figure
+from jobcast.pipelines.backtest import CellResult
+from jobcast.pipelines.learning_curves.training import PREFIXES
+from jobcast.pipelines.lifecycle.rows import ALL_JOBS, Blocks, Rows, Sample
+from jobcast.pipelines.recipes.regimes import training_jobs
+from jobcast.traces.goodput_tables import StepTable
+from jobcast.traces.learning_curves import CurveTable, LearningCurve, curves_of_jobs
+from jobcast.traces.profiles import ProfileTable, profile_table
+from jobcast.traces.table import Trace
+
+SEEN_PCT = (0, 20, 40, 60, 80)
+"""Progress of a training job, % of its epochs, at which its batch sizes to come are forecast."""
+DAY_S = 86400.0
+Calendar = tuple[Floats, Floats, NDArray[Any]]
+"""(n,) times of forecasts, when their truth was known, and pools."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegimeRows(Rows):
+    """A job at a point of its progress; shares of its run time, but for the error of regimes.
+
+    Attributes
+    ----------
+    crps, rule_crps : of the time left, by the version and by Shockwave's restatement rule
+    covered : whether the 90 % interval of the time left held it
+    regime_error, time_error : see `models.evaluation.regimes`, %
+    """
+
+    MAIN: ClassVar[str] = "crps"
+    MAIN_IS_LOSS: ClassVar[bool] = True
+    crps: Floats
+    rule_crps: Floats
+    covered: Floats
+    regime_error: Floats
+    time_error: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """Means; `skill`: the share by which `crps` is less than the restatement rule's."""
+        mine, rule = scores.mean(self.crps), scores.mean(self.rule_crps)
+        return {
+            "n": len(self),
+            "crps": mine,
+            "restatement_crps": rule,
+            "skill": skill(mine, rule),
+            "coverage_90": scores.mean(self.covered),
+            "regime_error": scores.mean(self.regime_error),
+            "time_error": scores.mean(self.time_error),
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Score of the time left."""
+        return days.ratio(self.crps, np.ones(len(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveRows(Rows):
+    """A curve of which a share of the epochs is seen; errors are shares of its range.
+
+    Attributes
+    ----------
+    error, last_value_error : of the last value, forecast and taken to be the last one seen
+    later, covered : epochs to come, and how many of them the 90 % interval held
+    """
+
+    MAIN: ClassVar[str] = "mae"
+    MAIN_IS_LOSS: ClassVar[bool] = True
+    error: Floats
+    last_value_error: Floats
+    later: Floats
+    covered: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """As `evaluate accuracy-curve` tells them; `skill`: the share by which `mae` is less than the last value's."""
+        mine, rule = scores.mean(self.error), scores.mean(self.last_value_error)
+        later = float(self.later.sum())
+        return {
+            "n": len(self),
+            "mae": mine,
+            "mae_last_value": rule,
+            "skill": skill(mine, rule),
+            "coverage_90": float(self.covered.sum()) / later if later else None,
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Mean absolute error."""
+        return days.ratio(self.error, np.ones(len(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorRows(Rows):
+    """A job that is missed by some error, of the kind of `MAIN`.
+
+    Attributes
+    ----------
+    error, rule_error : by the version, and by a rule without a model
+    covered : whether the 90 % interval held the truth, or the share of them that did
+    """
+
+    MAIN_IS_LOSS: ClassVar[bool] = True
+    error: Floats
+    rule_error: Floats
+    covered: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """Means over jobs; `skill`: the share by which the error is less than the rule's."""
+        mine, rule = scores.mean(self.error), scores.mean(self.rule_error)
+        return {
+            "n": len(self),
+            self.MAIN: mine,
+            f"rule_{self.MAIN}": rule,
+            "skill": skill(mine, rule),
+            "coverage_90": scores.mean(self.covered),
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Mean absolute error."""
+        return days.ratio(self.error, np.ones(len(self)))
+
+
+class ShareRows(ErrorRows):
+    """By its application's configurations; errors are mean absolute shares, the rule is the better of several."""
+
+    MAIN: ClassVar[str] = "mape"
+
+
+class LogRows(ErrorRows):
+    """By its size or run time; errors are distances of logarithms to base 10, the rule is the median of all before."""
+
+    MAIN: ClassVar[str] = "mae_log10"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GainRows(Rows):
+    """A job replayed under a learned policy and under the one whose place that takes; completion times, seconds."""
+
+    MAIN: ClassVar[str] = "speedup"
+    MAIN_IS_LOSS: ClassVar[bool] = False
+    jct_s: Floats
+    baseline_jct_s: Floats
+
+    def figures(self) -> dict[str, Figure]:
+        """`speedup`: geometric mean; `slowed`: share of the jobs that end later."""
+        gained = scores.mean(np.log(self.baseline_jct_s / self.jct_s))
+        return {
+            "n": len(self),
+            "speedup": None if gained is None else float(np.exp(gained)),
+            "slowed": scores.mean(self.jct_s > self.baseline_jct_s + 1.0),
+            "mean_jct_s": scores.mean(self.jct_s),
+            "baseline_jct_s": scores.mean(self.baseline_jct_s),
+        }
+
+    def main_draws(self, days: DayDraws) -> Floats:
+        """Speedup."""
+        drawn: Floats = np.exp(days.ratio(np.log(self.baseline_jct_s / self.jct_s), np.ones(len(self))))
+        return drawn
+
+
+def skill(mine: Figure, rule: Figure) -> Figure:
+    """The share of a rule's error that a version saves; below 0 the rule is better, None where that errs nowhere.
+
+    >>> skill(0.3, 0.4), skill(0.1, 0.0)
+    (0.25, None)
+    """
+    return None if mine is None or not rule else round(1.0 - mine / rule, 12)
+
+
+def regime_rows(model: RegimePrior, sample: Sample) -> Blocks:
+    """Jobs whose batch size may change, each at `SEEN_PCT` of its epochs; none where no such job was over."""
+    trace, done = sample.trace, sample.done
+    known = zip(*training_jobs(trace, sample.given, model.seed, needed=False), strict=True)
+    jobs_truth = [(job, regimes) for job, regimes in known if done[job.seq]]
+    if not jobs_truth:
+        nothing = np.empty(0)
+        return {ALL_JOBS: RegimeRows(nothing, nothing, np.empty(0, "U1"), *(nothing for _ in range(5)))}
+    jobs, truth = zip(*jobs_truth, strict=True)
+    mine = score_regimes(model, jobs, truth, SEEN_PCT)
+    told = np.empty((2, len(jobs), len(SEEN_PCT)))
+    for row, (job, regimes) in enumerate(zip(jobs, truth, strict=True)):
+        training = training_of(job)
+        total_s = training.run_time_s(tuple(regimes))
+        for column, seen in enumerate(SEEN_PCT):
+            progress = progress_at(regimes, training.epochs * seen / 100)
+            left_s = total_s - training.run_time_s(progress.regimes)
+            rule_s = training.run_time_s(Restatement().left(training, progress))
+            told[:, row, column] = (
+                crps(*model.nodes(training, progress), left_s) / total_s,
+                abs(rule_s - left_s) / total_s,
+            )
+    at = np.repeat([job.seq for job in jobs], len(SEEN_PCT))
+    return {
+        ALL_JOBS: RegimeRows(
+            trace.submit_s[at],
+            trace.known_s[at],
+            _pools(trace)[at],
+            *(one.ravel() for one in (*told, mine.covered, mine.regime_error, 100 - mine.total)),
+        )
+    }
+
+
+def curve_rows(model: CurveModel, sample: Sample) -> Blocks:
+    """Curves of the jobs that were over, of each application and batch size."""
+    over = sample.over
+    table = curves_of_jobs(over, sample.facts)
+    at = np.array(table.of_jobs, dtype=np.int64)
+    return _curve_blocks(model, table.curves, (over.submit_s[at], over.known_s[at], _pools(over)[at]))
+
+
+def curve_table_rows(model: CurveModel, table: CurveTable) -> Blocks:
+    """Curves of a file, in its order."""
+    return _curve_blocks(model, table.curves, calendar([curve.app for curve in table.curves]))
+
+
+def _curve_blocks(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar) -> Blocks:
+    return {f"{prefix:.0%} seen": _curve_rows(model, curves, when, prefix) for prefix in PREFIXES}
+
+
+def _curve_rows(model: CurveModel, curves: Sequence[LearningCurve], when: Calendar, prefix: float) -> CurveRows:
+    kept = np.array([is_scored(curve, prefix) for curve in curves], dtype=bool)
+    when = (when[0][kept], when[1][kept], when[2][kept])
+    if not kept.any():
+        return CurveRows(*when, *(np.empty(0) for _ in range(4)))
+    told = curve_errors(model, [curve for curve, one in zip(curves, kept, strict=True) if one], prefix)
+    later = np.array([len(covered) for covered in told["covered"]], dtype=np.float64)
+    covered = np.array([covered.sum() for covered in told["covered"]])
+    return CurveRows(*when, told["mae"], told["mae_last_value"], later, covered)
+
+
+def epoch_rows(model: EpochTime, sample: Sample) -> Blocks:
+    """Jobs that were over, of applications of which more is profiled than the few points that are known."""
+    over = sample.over
+    profiles: ProfileTable = sample.facts
+    mine = profile_table(profiles.of_jobs(over.values("model"), over.values("batch_size")), profiles.path)
+    told = {one.model: one for one in planned(jobs_of(mine), dict.fromkeys(mine.models, model))}
+    models = over.values("model")
+    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
+    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
+    return {ALL_JOBS: _epoch_rows([told[models[row]] for row in at.tolist()], when)}
+
+
+def epoch_table_rows(model: EpochTime, table: ProfileTable) -> Blocks:
+    """Applications of a table; one that the version has learnt from is forecast by a twin that has not."""
+    told = planned(jobs_of(table), {name: model.twin_without(name) for name in table.models})
+    return {ALL_JOBS: _epoch_rows(told, calendar([one.model for one in told]))}
+
+
+def _epoch_rows(told: Sequence[Scored], when: Calendar) -> ShareRows:
+    errors: Mapping[str, list[float]] = {
+        name: [float(np.abs(one.baselines[name]).mean()) for one in told] for name in BASELINES
+    }
+    best = min(errors.values(), key=sum)
+    return ShareRows(
+        *when,
+        np.array([float(np.abs(one.error).mean()) for one in told]),
+        np.array(best),
+        np.array([float(one.inside.mean()) for one in told]),
+    )
+
+
+def step_rows(model: FittedGoodput, sample: Sample) -> Blocks:
+    """Jobs that were over, of applications that the version has learnt, by the steps that were measured of these."""
+    over, table = sample.over, sample.facts
+    told = _step_errors(model, table)
+    models = over.values("model")
+    at = np.array([row for row, name in enumerate(models) if name in told], dtype=np.int64)
+    when = over.submit_s[at], over.known_s[at], _pools(over)[at]
+    return {ALL_JOBS: _step_rows([told[models[row]] for row in at.tolist()], when)}
+
+
+def step_table_rows(model: FittedGoodput, table: StepTable) -> Blocks:
+    """Applications of a table; configurations that the version has learnt are forecast by a twin without them."""
+    told = _step_errors(model, table)
+    return {ALL_JOBS: _step_rows(list(told.values()), calendar(list(told)))}
+
+
+def _step_errors(model: FittedGoodput, table: StepTable) -> dict[str, StepErrors]:
+    return {app: model.errors(app, times) for app, times in table.times.items() if app in model.throughputs_}
+
+
+def _step_rows(told: Sequence[StepErrors], when: Calendar) -> ShareRows:
+    columns = ("error", "rule_error", "covered")
+    return ShareRows(*when, *(np.array([float(getattr(one, name).mean()) for one in told]) for name in columns))
+
+
+def size_rows(model: JobSize, sample: Sample) -> Blocks:
+    """Jobs that were over, by their work."""
+    return _log_rows(size_errors(model, sample.over), sample.over)
+
+
+def run_time_rows(model: CompletionTime, sample: Sample) -> Blocks:
+    """Jobs that were over, by their run times: what completions are made of, whatever the policy."""
+    return _log_rows(run_time_errors(model, sample.over), sample.over)
+
+
+def _log_rows(errors: LogErrors, over: Trace) -> Blocks:
+    covered = errors.covered.astype(np.float64)
+    return {ALL_JOBS: LogRows(over.submit_s, over.known_s, _pools(over), errors.error, errors.rule_error, covered)}
+
+
+def gain_rows(result: CellResult) -> Blocks:
+    """Jobs of a replay beside its baseline; those that never ran under one of the two are left out."""
+    log, base_s = result.log, result.base_jct_s
+    ran = np.isfinite(log.jct_s) & np.isfinite(base_s) & result.counted
+    assert result.run.jobs is not None, "runs of a matrix list their jobs"
+    pools = result.run.jobs["pool"].to_numpy().astype(str)
+    submit_s = log.told_submit_s[ran]
+    return {ALL_JOBS: GainRows(submit_s, submit_s, pools[ran], log.jct_s[ran], base_s[ran])}
+
+
+def calendar(names: Sequence[str]) -> Calendar:
+    """A day for each row of a table without a calendar; its pool is its application."""
+    days = DAY_S * np.arange(len(names), dtype=np.float64)
+    return days, days, np.array(names, dtype=str)
+
+
+def _pools(trace: Any) -> NDArray[Any]:
+    return np.asarray(trace.jobs["pool"].to_numpy().astype(str))

@@ -1,0 +1,106 @@
+"""What forecasts of duration bins learn from how jobs turn out: by hand, and what it is worth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from jobcast.models.duration_calibration import (
+    FORECASTS,
+    FORGOTTEN,
+    HEAD_START,
+    SHIFT_RATE,
+    TRUST_RATE,
+    Calibration,
+    calibrated_proba,
+    steps_of,
+)
+from jobcast.models.job_duration import JobDuration
+
+K = len(FORECASTS)
+DAY_S = 86400.0
+
+
+def parts(booster, rules):
+    """The booster's probabilities, and the same of each rule."""
+    return np.array([booster, *[rules] * (K - 1)])
+
+
+def test_before_anything_is_known_the_booster_counts_most():
+    known = Calibration.untaught(2).known("a")
+    assert known[0] == pytest.approx(math.exp(HEAD_START) / (math.exp(HEAD_START) + K - 1))
+    assert known[K:].tolist() == [1.0, 0.0, 0.0]
+    told = calibrated_proba(parts([0.9, 0.1], [0.5, 0.5])[None], known[None])
+    assert told[0] == pytest.approx(known[0] * np.array([0.9, 0.1]) + (1 - known[0]) * 0.5)
+
+
+def test_one_job_by_hand():
+    """Sure and right by half: each bin's shift moves by the miss, a log weight by the log of the true bin's share."""
+    calibration = Calibration.untaught(2)
+    calibration.learn(parts([0.5, 0.5], [0.5, 0.5]), 1, 1.0, "a")
+    assert calibration.shifts["a"] == pytest.approx([-SHIFT_RATE * 0.5, SHIFT_RATE * 0.5])
+    assert calibration.state[K + 1 :] == pytest.approx(calibration.shifts["a"])
+    assert calibration.state[0] == pytest.approx(HEAD_START + TRUST_RATE * math.log(0.5))
+    assert calibration.state[1] == pytest.approx(TRUST_RATE * math.log(0.5))
+    calibration.learn(parts([1.0, 0.0], [1.0, 0.0]), 0, 0.0, "a")  # a step of nothing
+    assert calibration.state[0] == pytest.approx(HEAD_START + TRUST_RATE * math.log(0.5))
+
+
+def test_another_pool_has_shifts_of_its_own():
+    calibration = Calibration.untaught(2)
+    for _ in range(100):
+        calibration.learn(parts([0.5, 0.5], [0.5, 0.5]), 1, 1.0, "a")
+    a, b = (calibration.known(pool)[K + 1 :] for pool in ("a", "b"))
+    assert a[1] - a[0] == pytest.approx(2 * (b[1] - b[0]))
+    assert set(calibration.shifts) == {"a"}
+
+
+def test_whoever_is_right_is_trusted():
+    calibration = Calibration.untaught(2)
+    for _ in range(400):
+        calibration.learn(parts([0.1, 0.9], [0.9, 0.1]), 0, 1.0, "a")
+    assert calibration.known("a")[0] < 0.01
+
+
+def test_what_is_too_sure_is_tempered():
+    rng = np.random.default_rng(0)
+    calibration = Calibration.untaught(2)
+    for came in rng.random(3000) < 0.3:
+        calibration.learn(parts([0.9, 0.1], [0.9, 0.1]), int(came), 1.0, "a")
+    known = calibration.known("a")
+    assert calibrated_proba(parts([0.9, 0.1], [0.9, 0.1])[None], known[None])[0] == pytest.approx([0.7, 0.3], abs=0.06)
+
+
+def test_it_is_forgotten():
+    calibration = Calibration.untaught(2)
+    calibration.state[K + 1] = 1.0
+    calibration.learn(parts([1.0, 0.0], [1.0, 0.0]), 0, 1.0, "a")
+    assert calibration.state[K + 1] == pytest.approx(1.0 - FORGOTTEN, abs=1e-6)
+
+
+def test_a_replay_is_one_job_after_another():
+    rng = np.random.default_rng(1)
+    n = 60
+    told = rng.dirichlet(np.ones(3), (n, K))
+    submit_s, bins, burst = np.sort(rng.uniform(0, 10 * DAY_S, n)), rng.integers(0, 3, n), rng.integers(0, 20, n)
+    pool, settled_s = rng.choice(["a", "b"], n), submit_s + DAY_S
+    lessons = np.arange(n)
+    replayed = Calibration.untaught(3)
+    known = replayed.replayed(told, submit_s, lessons, settled_s, bins, burst, pool)
+    single, taught, steps = Calibration.untaught(3), 0, steps_of(lessons, burst)
+    for job in range(n):
+        while settled_s[taught] <= submit_s[job]:
+            single.learn(told[taught], int(bins[taught]), steps[taught], str(pool[taught]))
+            taught += 1
+        assert np.array_equal(known[job], single.known(str(pool[job])))
+    assert 0 < taught < n
+    for job in range(taught, n):
+        single.learn(told[job], int(bins[job]), steps[job], str(pool[job]))
+    assert np.array_equal(replayed.state, single.state)
+
+
+def test_jobs_teach_at_one_age_and_those_of_unseen_pools_whenever_they_ran():
+    model = JobDuration(algorithm="tag-pool-width")
+    model.pools_, model.trained_until_s_ = ("a",), 5 * DAY_S
+    settled_s = [4 * DAY_S, 5 * DAY_S, 4 * DAY_S]
+    assert model.teaches(["a", "a", "b"], settled_s).tolist() == [False, True, True]

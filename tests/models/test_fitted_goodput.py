@@ -1,0 +1,59 @@
+"""The throughput models of goodput: what they find, what they have not seen, saved, served."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.models.evaluation.goodput import score_steps
+from jobcast.models.fitted_goodput import FittedGoodput, ServedGoodput
+from jobcast.models.goodput import Throughput
+from jobcast.traces.goodput_tables import StepTable, StepTimes
+
+KNOWN = Throughput(0.02, 0.001, 0.1, 0.004, 0.03, 0.002, 2.0)
+
+
+def steps(gpus=(1, 2, 3, 4, 8)):
+    nodes, count, local = np.array([(-(-one // 4), one, size) for one in gpus for size in (16, 64)], dtype=float).T
+    step_s = KNOWN.step_s(nodes, count, local)
+    return StepTimes(nodes, count, local, step_s, 0.1 * step_s)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return FittedGoodput().fit(StepTable("steps.csv", "0" * 64, {"net": steps()}))
+
+
+def test_it_finds_the_times_that_it_was_made_from(model):
+    times = steps()
+    told = model.forecast("net", times.nodes, times.gpus, times.local_batch_size)
+    assert told.step_s == pytest.approx(times.step_s, rel=0.05)
+    assert (told.low_s <= told.step_s).all()
+    assert told.high_s / told.step_s == pytest.approx(np.exp(model.width_))
+
+
+def test_errors_are_of_configurations_left_out(model):
+    figures = score_steps(model, {"net": steps()})
+    assert figures["n"] == 10
+    assert figures["coverage_90"] >= 0.8
+    assert figures["by_app"]["net"] == figures["mape"]
+    alone = model.errors("net", steps((1,)))
+    assert alone.error == pytest.approx(alone.rule_error)  # one GPU's times stay: the others hang on them
+
+
+def test_who_was_not_learnt_is_refused(model):
+    with pytest.raises(RegistryError, match="has not learnt other, but net; train it on step times of other"):
+        model.throughput("other")
+    with pytest.raises(TrainingError, match="no step of net on one GPU"):
+        FittedGoodput().fit(StepTable("steps.csv", "", {"net": steps((2, 4))}))
+    with pytest.raises(TrainingError, match="holds no step"):
+        FittedGoodput().fit(StepTable("steps.csv", "", {}))
+
+
+def test_it_answers_the_same_when_saved_and_served(model, tmp_path):
+    model.save(tmp_path / "one")
+    again = FittedGoodput.load(tmp_path / "one")
+    again.save(tmp_path / "two")
+    assert (tmp_path / "one" / "metadata.json").read_bytes() == (tmp_path / "two" / "metadata.json").read_bytes()
+    form = ServedGoodput(again)
+    told = form.predict(form.example())
+    assert told["step_s"].tolist() == model.forecast("net", np.ones(1), np.ones(1), np.array([16.0])).step_s.tolist()

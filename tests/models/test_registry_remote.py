@@ -1,0 +1,219 @@
+"""The registry on a real MLflow server and a real PostgreSQL: the whole life, clients elsewhere, nobody there."""
+
+import logging
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from jobcast.domain.errors import RegistryError
+from jobcast.models.registry import load_exported, open_registry, store
+from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
+from jobcast.models.registry.home import registry_address
+from jobcast.models.registry.runs import Swept, sweep_store
+from tests.models.registry_servers import free_port, mlflow_server, postgres
+
+REGISTER = """
+import os, signal, sys
+from pathlib import Path
+from mlflow import MlflowClient
+from jobcast.models.registry import ModelCard, open_registry
+home, folder, stop, name = sys.argv[1:]
+real = getattr(MlflowClient, stop, None)
+if real:
+    def die(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(MlflowClient, stop, die)
+card = ModelCard(name, "sliding-max", 0, "small", "5" * 64, 3, 0.0, 1.0)
+print(open_registry(Path(home)).register(Path(folder), card).version)
+"""
+NAME = "new-load"
+
+
+@pytest.fixture(scope="module", params=["http", "postgres"])
+def shared(request, tmp_path_factory):
+    """A server that all clients of this module share."""
+    made = mlflow_server(tmp_path_factory.mktemp("server")) if request.param == "http" else postgres()
+    with made as found:
+        yield found
+
+
+@pytest.fixture
+def client(shared, tmp_path, monkeypatch):
+    """A registry without versions of its own, as a client with an empty home sees it; call it for another client."""
+    for name, value in shared.environ.items():
+        monkeypatch.setenv(name, value)
+
+    def there(home="home"):
+        store._remote.cache_clear()
+        return open_registry(tmp_path / home)
+
+    yield there
+    registry = there()
+    with registry.store.client() as mlflow:
+        for name in registry.store.names():
+            mlflow.delete_registered_model(name)
+
+
+def begin(home, folder, stop=""):
+    command = [sys.executable, "-c", REGISTER, str(home), str(folder), stop, NAME]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
+
+
+def test_the_whole_life_and_a_client_elsewhere(client, saved, variant, card, predictors, tmp_path, monkeypatch):
+    import mlflow.pyfunc
+
+    registry = client()
+    assert registry.list() == ()
+    first = registry.register(saved[NAME], card())
+    assert (first.version, first.aliases, first.is_new) == (1, ("challenger", "champion"), True)
+    second = registry.register(variant(NAME, 4), card(seed=4))
+    assert (second.version, second.aliases) == (2, ("challenger",))
+    assert not registry.register(saved[NAME], card(seed=9)).is_new
+    registry.register(saved["job-duration"], card(name="job-duration"))
+
+    elsewhere = client("another machine")
+    assert [str(one) for one in elsewhere.list()] == ["job-duration:1", "new-load:2", "new-load:1"]
+    assert elsewhere.load(elsewhere.resolve(NAME)).rule_.windows_ == predictors[NAME].rule_.windows_
+    assert elsewhere.metrics(first)["horizons/5min/by_pool/busy/coverage"] == 0.96
+    assert elsewhere.parameters(first)["coverage"] == "0.95"
+    assert elsewhere.promote(NAME, 2).aliases == ("challenger", "champion")
+    assert client().rollback(NAME).version == 1
+    client().promote_together([second, registry.resolve("job-duration")])
+    assert client().resolve(NAME).version == 2
+    assert sweep_store(registry.home) == Swept(0, 0)
+
+    gain = {"label": "sia", "policy": "sia", "against": "fcfs", "ratio": 2.5, "low": 2.0, "high": 3.0}
+    log_backtest(registry.home, BacktestRecord("week", "7" * 64, "a", "b", [(second, [gain])]))
+    assert last_backtests(client().resolve(NAME))[0]["gains"] == [gain]
+
+    folder = elsewhere.export(elsewhere.resolve(NAME, 1), tmp_path / "exported")
+    assert (folder / "code" / "jobcast" / "models" / "pyfunc.py").is_file()
+    assert load_exported(folder).name == NAME
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", registry.store._uri)
+    model = mlflow.pyfunc.load_model(f"models:/{NAME}@champion")
+    assert len(model.predict(model.input_example))
+
+
+def test_what_was_last_seen_answers_while_nobody_does(client, saved, card, monkeypatch, caplog):
+    registry = client()
+    registry.register(saved[NAME], card())
+    registry.load(registry.resolve(NAME))
+    assert registry.staleness() == {}
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr(socket, "create_connection", _refuse)
+        later = client()
+        version = later.resolve(NAME)
+        assert (version.version, later.load(version).name) == (1, NAME)
+        assert later.list() == (version,)
+        told = later.staleness()["registry"]
+        assert told["place"] == later.store.place
+        assert 0.0 <= told["age_s"] < 600.0
+        assert len(caplog.messages) == 1
+        assert "going on with what was last seen of it" in caplog.text
+        with pytest.raises(RegistryError, match=r"cannot be reached .*; start it, or change"):
+            later.promote(NAME, "challenger", alias="shadow")
+        with pytest.raises(RegistryError, match="cannot be reached"):
+            client("never seen").resolve(NAME)
+    assert client().staleness() == {}
+    assert client().resolve(NAME, "challenger").version == 1
+
+
+def _refuse(*_args, **_kwargs):
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.slow
+def test_killed_before_or_after_its_version_leaves_nothing_half_registered(client, saved, variant, card):
+    registry = client()
+    registry.register(saved[NAME], card())
+    assert begin(registry.home, variant(NAME, 4), "create_model_version").wait(400) == -signal.SIGKILL
+    assert [one.version for one in client().list()] == [1]
+    assert sweep_store(registry.home).runs == 1
+    assert begin(registry.home, variant(NAME, 4), "set_registered_model_alias").wait(400) == -signal.SIGKILL
+    assert client().resolve(NAME, 2).aliases == ()
+    assert sweep_store(registry.home).runs == 1
+    assert client().resolve(NAME, "challenger").version == 2
+    assert client().resolve(NAME).version == 1
+    assert sweep_store(registry.home) == Swept(0, 0)
+
+
+def test_models_promoted_together_all_are_whoever_comes_next(client, saved, card, monkeypatch):
+    from mlflow import MlflowClient
+
+    registry = client()
+    versions = [registry.register(saved[name], card(name=name)) for name in (NAME, "job-duration")]
+    set_alias, moved = MlflowClient.set_registered_model_alias, []
+
+    def one_and_no_more(self, name, alias, version):
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(name)
+        set_alias(self, name, alias, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "set_registered_model_alias", one_and_no_more)
+        with pytest.raises(KeyboardInterrupt):
+            registry.promote_together(versions, alias="served")
+    elsewhere = client("another machine")
+    sweep_store(elsewhere.home)
+    assert [elsewhere.resolve(one.name, "served").version for one in versions] == [1, 1]
+    assert not any("jobcast.promoting" in elsewhere.show(one.name).tags for one in versions)
+
+
+@pytest.mark.slow
+def test_clients_that_register_at_once_all_get_their_versions(client, saved, variant, card, tmp_path):
+    registry = client()
+    registry.register(saved[NAME], card())
+    folders = [variant(NAME, 4), variant(NAME, 5), shutil.copytree(variant(NAME, 5), tmp_path / "same" / NAME)]
+    processes = [begin(tmp_path / f"machine-{number}", folder) for number, folder in enumerate(folders)]
+    said = [process.communicate(timeout=400) for process in processes]
+    assert all(process.returncode == 0 for process in processes), said
+    numbers = [int(out) for out, _ in said]
+    found = {one.version: one.content_sha256 for one in client().list()}
+    assert set(numbers) <= set(found)
+    assert len({found[number] for number in numbers}) == 2
+    assert len(set(found.values())) == len(found)  # equal files, registered at once, are one version
+    assert client().resolve(NAME).version == 1
+    assert client().resolve(NAME, "challenger").version == max(found)
+
+
+@pytest.mark.parametrize(
+    ("uri", "line"),
+    [
+        ("file:./mlruns", "JOBCAST_REGISTRY=file:./mlruns: no registry of jobcast's"),
+        ("ftp://me:secret@models", r"ftp://me:\*\*\*@models: no registry of jobcast's"),
+        ("http://", "no registry of jobcast's"),
+        (
+            "http://me:secret@127.0.0.1:{port}",
+            r"http://me:\*\*\*@127.0.0.1:\d+: cannot be reached \(Connection refused",
+        ),
+        ("postgresql://me:secret@127.0.0.1:{port}/x", r"me:\*\*\*@127.0.0.1:\d+/x: cannot be reached"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_one_line_without_its_password(tmp_path, monkeypatch, uri, line):
+    monkeypatch.setenv("JOBCAST_REGISTRY", uri.format(port=free_port()))
+    with pytest.raises(RegistryError, match=line) as caught:
+        open_registry(tmp_path).list()
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_password_is_told_at_once(shared, tmp_path, monkeypatch):
+    if not shared.uri.startswith("postgresql"):
+        pytest.skip("the server asks for none")
+    monkeypatch.setenv("JOBCAST_REGISTRY", shared.uri.replace("secret", "wrong-one"))
+    with pytest.raises(RegistryError, match="password authentication failed") as caught:
+        open_registry(tmp_path).list()
+    assert "wrong-one" not in str(caught.value)
+
+
+def test_ours_wins_and_a_store_of_ours_is_taken(tmp_path):
+    both = {"JOBCAST_REGISTRY": "http://ours:1", "MLFLOW_TRACKING_URI": "http://theirs:2"}
+    assert registry_address(both).uri == "http://ours:1"
+    assert registry_address({"MLFLOW_TRACKING_URI": "http://theirs:2"}).variable == "MLFLOW_TRACKING_URI"
+    assert registry_address({"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlruns/mlflow.db"}) == tmp_path
+    assert registry_address({"MLFLOW_TRACKING_URI": " "}) is None

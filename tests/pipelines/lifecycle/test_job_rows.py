@@ -1,0 +1,119 @@
+"""Rows of single jobs: their figures by hand, and what draws of days make of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.models.evaluation.curves import score_curves
+from jobcast.models.evaluation.intervals import DayDraws
+from jobcast.models.evaluation.regimes import crps
+from jobcast.models.predictors import answers_of, ours_for
+from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, judge
+from jobcast.pipelines.lifecycle.job_rows import CurveRows, GainRows, RegimeRows, ShareRows, curve_table_rows
+from jobcast.pipelines.lifecycle.lives import LIVES
+from jobcast.traces.learning_curves import CurveTable, LearningCurve
+
+DAY_S = 86400.0
+TIME_S = np.array([0.0, DAY_S])
+POOLS = np.array(["a", "b"])
+
+
+def test_regimes_by_hand():
+    rows = RegimeRows(
+        TIME_S, TIME_S, POOLS, np.array([0.1, 0.3]), np.array([0.5, 0.3]), np.array([1.0, 0.0]),
+        np.array([4.0, 8.0]), np.array([10.0, 20.0]),
+    )  # fmt: skip
+    assert rows.figures() == {
+        "n": 2, "crps": 0.2, "restatement_crps": 0.4, "skill": 0.5, "coverage_90": 0.5, "regime_error": 6.0,
+        "time_error": 15.0,
+    }  # fmt: skip
+    assert rows.of(rows.pool == "b").figures()["skill"] == 0.0
+
+
+def test_epoch_times_by_hand():
+    rows = ShareRows(TIME_S, TIME_S, POOLS, np.array([0.1, 0.2]), np.array([0.3, 0.3]), np.array([1.0, 0.8]))
+    told = rows.figures()
+    assert told["mape"] == pytest.approx(0.15)
+    assert told["skill"] == pytest.approx(0.5)
+    assert told["coverage_90"] == pytest.approx(0.9)
+
+
+def test_gains_by_hand():
+    rows = GainRows(TIME_S, TIME_S, POOLS, np.array([50.0, 400.0]), np.array([100.0, 200.0]))
+    assert rows.figures() == {
+        "n": 2, "speedup": pytest.approx(1.0), "slowed": 0.5, "mean_jct_s": 225.0, "baseline_jct_s": 150.0
+    }  # fmt: skip
+    drawn = rows.main_draws(DayDraws(rows.time_s, 50))
+    assert set(np.round(drawn, 9)) <= {2.0, 1.0, 0.5}
+
+
+def test_nothing_tells_nothing():
+    none = np.empty(0)
+    for kind, columns in ((RegimeRows, 5), (CurveRows, 4), (ShareRows, 3), (GainRows, 2)):
+        told = kind(none, none, np.empty(0, "U1"), *(none for _ in range(columns))).figures()
+        assert told.pop("n") == 0
+        assert set(told.values()) == {None}
+
+
+class Straight:
+    """Goes on to its last value plus 1, give or take 1."""
+
+    family_finals: dict = {}  # noqa: RUF012
+
+    def forecast(self, prefixes, epochs):
+        self.final_mean = np.array([curve.metric[-1] + 1.0 for curve in prefixes])
+        return self
+
+    def interval(self, level, epoch):
+        middle = np.broadcast_to(self.final_mean[:, None], epoch.shape)
+        return middle - 1.0, middle + 1.0
+
+
+def test_curves_have_the_figures_of_evaluate_and_flat_ones_are_left_out():
+    epoch = np.arange(1, 11)
+    curves = [LearningCurve("a", size, epoch, np.cumsum(np.full(10, 0.1 * size))) for size in (1, 2, 3)]
+    curves.append(LearningCurve("b", 1, epoch, np.ones(10)))
+    table = CurveTable("c.csv", "", 40, tuple(curves), (None,) * 4)
+    for name, rows in curve_table_rows(Straight(), table).items():
+        theirs = score_curves(Straight(), curves, {"20% seen": 0.2, "50% seen": 0.5}[name])
+        told = rows.figures()
+        assert told["n"] == theirs["curves"] == 3
+        for figure in ("mae", "mae_last_value", "coverage_90"):
+            assert told[figure] == pytest.approx(theirs[figure])
+        assert rows.pool.tolist() == ["a"] * 3
+        assert (rows.time_s / DAY_S).tolist() == [0.0, 1.0, 2.0]
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=8), st.floats(-100, 100), st.floats(-50, 50))
+def test_the_score_of_a_distribution(values, truth, off):
+    """Never negative, moves with its values and the truth, and is least of all for the truth itself."""
+    x, weights = np.array(values), np.full(len(values), 1.0 / len(values))
+    score = crps(x, weights, truth)
+    assert score >= -1e-9
+    assert crps(x + off, weights, truth + off) == pytest.approx(score, abs=1e-6)
+    assert crps(np.full(len(values), truth), weights, truth) == pytest.approx(0.0, abs=1e-9)
+    assert score <= np.abs(x - truth).mean() + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("predictor", "figures", "nominal", "verdict"),
+    [
+        ("regime", {"skill": 0.2, "coverage_90": 0.88, "regime_error": 12.0}, {"coverage_90": 0.9}, STEADY),
+        ("regime", {"skill": -0.05, "coverage_90": 0.9}, {"coverage_90": 0.9}, WATCH),
+        ("regime", {"skill": -0.2, "coverage_90": 0.9}, {"coverage_90": 0.9}, DRIFTED),
+        ("accuracy-curve", {"skill": 0.5, "coverage_90": 0.7, "mae": 0.2}, {"coverage_90": 0.9, "mae": 0.2}, DRIFTED),
+        ("epoch-time", {"skill": 0.5, "coverage_90": 0.9, "mape": 0.14}, {"coverage_90": 0.9, "mape": 0.1}, WATCH),
+        ("mlf-policy", {"speedup": 0.99}, {"speedup": 1.0}, STEADY),
+        ("mlf-policy", {"speedup": 0.96}, {"speedup": 1.0}, WATCH),
+        ("device-rl", {"speedup": 0.9}, {"speedup": 1.0}, DRIFTED),
+    ],
+)
+def test_a_week_of_each_predictor_is_judged(predictor, figures, nominal, verdict):
+    assert judge(LIVES[answers_of(predictor)].limits, {"jobs": figures}, nominal, {"moved": []})[0] == verdict
+
+
+def test_each_predictor_is_judged_by_policies_that_ask_for_it():
+    for question, life in LIVES.items():
+        assert life.judges or life.no_gate
+        assert all(ours_for(question) in judge.asks for judge in life.judges)
