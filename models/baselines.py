@@ -113,13 +113,13 @@ def ewma_arrivals(history: PoolHistory, ticks_s: ArrayLike, horizon_s: float) ->
     return -np.expm1(-ewma_rate(history, ticks_s) * horizon_s)
 
 
-def ewma_of_rows(corpus: Corpus, histories: Mapping[str, PoolHistory]) -> Floats:
-    """`ewma_arrivals` of the rows of a corpus, shape (N, H)."""
+def of_rows(rule: LoadRule, corpus: Corpus, histories: Mapping[str, PoolHistory]) -> Floats:
+    """What a rule says for the rows of a corpus, shape (N, H)."""
     told = np.empty(corpus.arrives.shape)
     for index, pool in enumerate(corpus.pools):
         rows = corpus.pool_index == index
         for column, horizon_min in enumerate(corpus.horizons_min):
-            told[rows, column] = ewma_arrivals(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
+            told[rows, column] = rule(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
     return told
 
 

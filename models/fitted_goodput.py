@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.goodput import Throughput, fit_throughput
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 from jobcast.traces.goodput_tables import StepTable, StepTimes
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class StepErrors(NamedTuple):
     log_error: Floats
 
 
-class FittedGoodput:
+class FittedGoodput(JsonModel):
     """Seconds a step of each application on any number of GPUs and nodes. Pollux (OSDI 2021), section 3.2.
 
     With the gradient noise that jobs report, this tells their goodput (`models.goodput.phases`).
@@ -122,26 +121,21 @@ class FittedGoodput:
             self._twins[key] = _fitted(seen.at(~out))
         return self._twins[key]
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
-        told = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {
             "throughputs": {app: asdict(one) for app, one in self.throughputs_.items()},
             "trained": {app: [column.tolist() for column in _columns(one)] for app, one in self.trained_.items()},
             "width": self.width_,
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         model = cls()
         model.throughputs_ = {app: Throughput(**one) for app, one in told["throughputs"].items()}
         model.trained_ = {app: StepTimes(*map(np.array, columns)) for app, columns in told["trained"].items()}
         model.width_ = told["width"]
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model
 
 

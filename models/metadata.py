@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.memory import need_memory
@@ -47,6 +48,42 @@ def read_metadata(folder: Path, predictor: str) -> dict[str, Any]:
     if told.get("format") != FORMAT:
         raise RegistryError(f"{path}: format {told.get('format')}, this version reads {FORMAT}; train it again")
     return told
+
+
+class JsonModel:
+    """A model whose numbers are all in `metadata.json`: equal models, equal bytes.
+
+    Attributes
+    ----------
+    name : of the predictor
+    trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
+    """
+
+    name: ClassVar[str]
+    trained_from_s_: float
+    trained_until_s_: float
+
+    def told(self) -> dict[str, Any]:
+        """What was learned, as JSON can hold it."""
+        raise NotImplementedError
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """A model from what `told` gave, and the window that it has seen beside it."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Write `metadata.json`; makes the folder."""
+        window = {"trained_from_s": self.trained_from_s_, "trained_until_s": self.trained_until_s_}
+        write_metadata(folder, self.name, {**self.told(), **window})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote; RegistryError when the folder holds no such model."""
+        told = read_metadata(folder, cls.name)
+        model = cls.read(told)
+        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
+        return model
 
 
 def read_text(path: Path) -> str:

@@ -1,13 +1,11 @@
 """The predictor `completion-time`: what `predict jct` draws futures from, and how far its intervals must reach."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.errors import TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.completion.job_completions import (
     LEVELS,
@@ -17,8 +15,8 @@ from jobcast.models.completion.job_completions import (
     SizeForecaster,
     SizeSample,
 )
-from jobcast.models.completion.known_jobs import KnownJobs
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.completion.known_jobs import FEWEST, KnownJobs
+from jobcast.models.metadata import JsonModel
 from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
@@ -28,13 +26,11 @@ FUTURES = 30
 """Drawn of each job that intervals are calibrated on, and of each that is asked about without a policy."""
 CALIBRATED = 100
 """Jobs at the end of training that intervals are calibrated on, each from those before it."""
-FEWEST = 2
-"""Jobs that must have ended to learn from."""
 UNSEEN, RUNNING = 0, 1
 """What draws of different kinds begin their seeds with."""
 
 
-class CompletionTime:
+class CompletionTime(JsonModel):
     """Futures of a queue: run times of jobs that ended before, arrivals in blocks, intervals calibrated by outcomes.
 
     Under a policy futures are replays of it, so that waiting is forecast too (`jobcast predict jct`); without one,
@@ -54,15 +50,10 @@ class CompletionTime:
     algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
     def fit(self, trace: Trace, from_s: float, until_s: float) -> Self:
-        """Learn from the jobs of [from_s, until_s), of which nothing later is read.
-
-        Raises TrainingError where fewer than two have ended.
-        """
-        self.past_ = past = KnownJobs.of(trace, from_s, until_s)
+        """Learn from the jobs of [from_s, until_s), of which nothing later is read. Raises as `KnownJobs.enough`."""
+        self.past_ = past = KnownJobs.enough(trace, from_s, until_s)
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
         ended = past.ended
-        if ended.sum() < FEWEST:
-            raise TrainingError(f"{trace.source.path}: {ended.sum()} jobs had ended; {self.name} learns from two on")
         self.settings_ = SizeForecaster().fit(past.run_s[ended], past.most[ended])
         self.tails_ = self._calibrated()
         return self
@@ -115,25 +106,20 @@ class CompletionTime:
         left_s = np.maximum(left_s, 1.0)
         return [(float(np.median(row)), tracker.intervals(row)) for row in left_s]
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
-        told = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {
             "settings": self.settings_.told(),
             "past": self.past_.told(),
             "tails": [[level, *tails] for level, tails in self.tails_.items()],
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         model = cls()
         model.settings_, model.past_ = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
         model.tails_ = {level: (low, high) for level, low, high in told["tails"]}
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model
 
 

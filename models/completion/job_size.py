@@ -1,17 +1,15 @@
 """The predictor `job-size`: how much work is in a job, from alike jobs that ended before."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from jobcast.domain.arrays import Floats
-from jobcast.domain.errors import TrainingError
 from jobcast.domain.questions import Question
 from jobcast.models.completion.job_completions import SPREAD, SizeForecaster, pooled, survival
 from jobcast.models.completion.known_jobs import ALIKE, Key, KnownJobs
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 from jobcast.traces.table import Trace
 
 if TYPE_CHECKING:
@@ -21,11 +19,9 @@ QUANTILES = (0.05, 0.5, 0.95)
 """Ends of the 90 % interval, and the median, which schedulers are told."""
 LARGER = 2.0
 """What is left beyond all that was seen is taken to be so many times the largest: the median of a Pareto tail of 1."""
-FEWEST = 2
-"""Jobs that must have ended to learn from."""
 
 
-class JobSize:
+class JobSize(JsonModel):
     """Work of a job by what jobs of its width, user, tag and model came to, each pooled with those less alike.
 
     A weighted estimate of Kaplan and Meier (1958): jobs that still run count as long as they may be. Recent jobs weigh
@@ -44,20 +40,15 @@ class JobSize:
     algorithms: ClassVar[Sequence[str]] = (algorithm,)
 
     def fit(self, trace: Trace, from_s: float, until_s: float) -> Self:
-        """Learn from the jobs of [from_s, until_s), of which nothing later is read.
-
-        Raises TrainingError where fewer than two have ended.
-        """
-        past = KnownJobs.of(trace, from_s, until_s)
+        """Learn from the jobs of [from_s, until_s), of which nothing later is read. Raises as `KnownJobs.enough`."""
+        past = KnownJobs.enough(trace, from_s, until_s)
         ended = past.ended
-        if ended.sum() < FEWEST:
-            raise TrainingError(f"{trace.source.path}: {ended.sum()} jobs had ended; {self.name} learns from two on")
         settings = SizeForecaster().fit(past.work_s[ended], past.most[ended])
-        return self._of(settings, past, from_s, until_s)
-
-    def _of(self, settings: SizeForecaster, past: KnownJobs, from_s: float, until_s: float) -> Self:
-        self.settings_, self.past_ = settings, past
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
+        return self._of(settings, past)
+
+    def _of(self, settings: SizeForecaster, past: KnownJobs) -> Self:
+        self.settings_, self.past_ = settings, past
         order = np.lexsort((~past.ended, past.work_s))
         sample = settings.sample(past.work_s, past.ended, past.most)
         self._size_s, self._ended, self._weight = sample.size_s, sample.ended, sample.weight
@@ -102,18 +93,15 @@ class JobSize:
             self._known[key] = survival(weight, self._ended)
         return self._known[key]
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
-        told = {"settings": self.settings_.told(), "past": self.past_.told()}
-        window = {"trained_from_s": self.trained_from_s_, "trained_until_s": self.trained_until_s_}
-        write_metadata(folder, self.name, {**told, **window})
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {"settings": self.settings_.told(), "past": self.past_.told()}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         settings, past = SizeForecaster.read(told["settings"]), KnownJobs.read(told["past"])
-        return cls()._of(settings, past, told["trained_from_s"], told["trained_until_s"])
+        return cls()._of(settings, past)
 
 
 class ServedJobSize:

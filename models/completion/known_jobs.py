@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
+from jobcast.domain.errors import TrainingError
 from jobcast.traces.table import Trace
 
 MOST = 4_000
 """The last so many jobs are kept; those before hardly weigh."""
 ALIKE = ("user", "tag", "model")
 """Columns by which jobs of a width are alike, from the coarsest on."""
+FEWEST = 2
+"""Jobs that must have ended to learn from."""
 Key = tuple[int, str, str, str]
 """Width, and what a job says in the columns of `ALIKE`; empty where it says nothing."""
 
@@ -65,6 +68,15 @@ class KnownJobs:
             known.duration_gpus,
             tuple(keys_of(known)),
         )
+
+    @classmethod
+    def enough(cls, trace: Trace, from_s: float, until_s: float) -> Self:
+        """`of`. Raises TrainingError where fewer than two had ended."""
+        past = cls.of(trace, from_s, until_s)
+        if past.ended.sum() < FEWEST:
+            told = f"{trace.source.path}: {past.ended.sum()} jobs had ended"
+            raise TrainingError(f"{told}; run times are learnt from two on, take a longer window")
+        return past
 
     @property
     def ended(self) -> NDArray[np.bool_]:

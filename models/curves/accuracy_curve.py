@@ -1,7 +1,6 @@
 """AccuracyCurve: a run's validation metric at future epochs from its first ones. Domhan et al., IJCAI 2015."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +15,11 @@ from jobcast.models.curves.forecast import CurveForecast
 from jobcast.models.curves.milestones import cuts_of, stretch_of
 from jobcast.models.curves.numbers import CurveNumbers, KnownApps, known_apps
 from jobcast.models.curves.prior import CurvePrior
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 from jobcast.traces.learning_curves import LearningCurve
 
 
-class AccuracyCurve:
+class AccuracyCurve(JsonModel):
     """Weighted families of learning curves with priors learnt from whole curves.
 
     Parameters
@@ -161,26 +160,21 @@ class AccuracyCurve:
             numbers, fits, weights, stretches.seen, epochs, stretches.direction, sure, low, high, cuts, known
         )  # fmt: skip
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
-        told: dict[str, Any] = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {
             "prior": None if self.prior is None else self.prior.told(),
             "numbers": self.numbers_.told(),
             "apps": list(self.apps_),
             "curves": self.curves_,
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         model = cls(None if told["prior"] is None else CurvePrior.read(told["prior"]))
         model.numbers_ = CurveNumbers.read(told["numbers"])
         model.apps_, model.curves_ = tuple(told["apps"]), told["curves"]
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model
 
 

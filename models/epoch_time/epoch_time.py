@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -24,7 +23,7 @@ from jobcast.models.epoch_time.fitting import (
     widening,
 )
 from jobcast.models.epoch_time.jobs import DEFAULT_PLAN, SPREADS, ProfiledJob, Residual, StepPrior, jobs_of, places_of
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 from jobcast.traces.profiles import PROFILE_COLUMNS, PROFILE_SCHEMA, ProfileTable, profile_table
 
 MOST_ROWS = 120
@@ -39,7 +38,7 @@ class EpochForecast(NamedTuple):
     high_s: Floats
 
 
-class EpochTime:
+class EpochTime(JsonModel):
     """A model of steps whose prior is learned from other jobs, conditioned on the few points of the job asked about.
 
     Parameters
@@ -141,9 +140,9 @@ class EpochTime:
             answers[:, part["row"].to_numpy()] = np.exp([mean, mean - off, mean + off])
         return EpochForecast(*answers)
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes."""
-        told: dict[str, Any] = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {
             "residual": asdict(self.residual),
             "prior": self.prior_.told(),
             "counts": self.counts_,
@@ -151,20 +150,15 @@ class EpochTime:
             "widening": self.widening_,
             "validation": self.validation_,
             "trained": [list(row) for row in self.trained_.select(PROFILE_COLUMNS).iter_rows()],
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told: Mapping[str, Any] = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         model = cls(Residual(**told["residual"]))
         model.prior_, model.counts_ = StepPrior.read(told["prior"]), dict(told["counts"])
         model.plan_, model.widening_, model.validation_ = told["plan"], told["widening"], dict(told["validation"])
         model.trained_ = pl.DataFrame(told["trained"], schema=PROFILE_SCHEMA, orient="row")
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model
 
 

@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.history import PoolHistory
-from jobcast.features.corpus import Corpus
-from jobcast.models.baselines import HOUR_S, MINUTE_S, NORMAL_QUANTILE
+from jobcast.models.baselines import HOUR_S, NORMAL_QUANTILE
 
 SEASON = 24
 """Hours of a day."""
@@ -99,15 +98,6 @@ class Smoothing:
         if not self.of_gpus:
             return -np.expm1(-mean)
         return np.floor(mean + NORMAL_QUANTILE * np.sqrt(variance))
-
-    def of_rows(self, corpus: Corpus, histories: Mapping[str, PoolHistory]) -> Floats:
-        """Answers for the rows of a corpus, (N, H)."""
-        told = np.empty(corpus.arrives.shape)
-        for index, pool in enumerate(corpus.pools):
-            rows = corpus.pool_index == index
-            for column, horizon_min in enumerate(corpus.horizons_min):
-                told[rows, column] = self(histories[pool], corpus.tick_s[rows], MINUTE_S * horizon_min)
-        return told
 
 
 class _Series:

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from jobcast.domain.arrays import Floats
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.jobs import Job
 from jobcast.domain.questions import Question
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 from jobcast.models.regimes.ahead import (
     ALL,
     MOST_AHEAD,
@@ -52,7 +51,7 @@ class RegimeAhead:
     high: float
 
 
-class RegimePrior:
+class RegimePrior(JsonModel):
     """How many regimes jobs like this one ran through, and how long those were; updated while the job runs.
 
     Parameters
@@ -176,27 +175,22 @@ class RegimePrior:
             most = min(most, max(training.max_regimes, len(sizes)))
         return sizes_ahead(training, self.rules.get(training.mode, UNKNOWN), sizes, most)
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`: all numbers are in it; equal models, equal bytes. A user's own rules are not."""
-        told = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`. A user's own rules are not kept."""
+        return {
             "seed": self.seed,
             "steps": self.steps,
             "calibration": self.calibration,
             "jobs": self.jobs_,
             "levels": {str(level): used for level, used in self.levels_.items()},
             "numbers": {"|".join(key): numbers.told() for key, numbers in self.numbers_.items()},
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such model."""
-        told = read_metadata(folder, cls.name)
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
         model = cls(told["seed"], told["steps"], told["calibration"])
         model.numbers_ = {tuple(key.split("|")): Numbers.read(numbers) for key, numbers in told["numbers"].items()}
         model.jobs_ = told["jobs"]
         model.levels_ = {float(level): used for level, used in told["levels"].items()}
-        model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         return model

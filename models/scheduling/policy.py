@@ -5,14 +5,13 @@ Choices that a scheduler made, one row for each thing that it could have chosen.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.questions import Question
-from jobcast.models.metadata import read_metadata, write_metadata
+from jobcast.models.metadata import JsonModel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +99,7 @@ class Training:
     imitation: Mapping[str, float] = field(default_factory=dict)
 
 
-class SchedulingPolicy:
+class SchedulingPolicy(JsonModel):
     """Weights of two scoring networks, what they read, and whether they were measured to be better than MLF-H.
 
     Attributes
@@ -135,25 +134,20 @@ class SchedulingPolicy:
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
         return self
 
-    def save(self, folder: Path) -> None:
-        """Write `metadata.json`, weights included; equal policies, equal bytes."""
-        told: dict[str, Any] = {
+    def told(self) -> dict[str, Any]:
+        """See `JsonModel`."""
+        return {
             "weights": {name: values.tolist() for name, values in self.arrays_.items()},
             "columns": {head: list(names) for head, names in self.columns_.items()},
             "training": asdict(self.training_),
             "measured": None if self.measured_ is None else asdict(self.measured_),
             "better": self.better_,
-            "trained_from_s": self.trained_from_s_,
-            "trained_until_s": self.trained_until_s_,
         }
-        write_metadata(folder, self.name, told)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what `save` wrote; RegistryError when the folder holds no such policy."""
-        told = read_metadata(folder, cls.name)
-        training = told["training"]
-        measured = told["measured"]
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """See `JsonModel`."""
+        training, measured = told["training"], told["measured"]
         return cls().set(
             {name: np.array(values) for name, values in told["weights"].items()},
             {head: tuple(names) for head, names in told["columns"].items()},

@@ -161,12 +161,18 @@ LEARNED: Mapping[str, Any] = {
         "slowed": "Jobs that end later than under the heuristic by week",
     },
 }
-LOGS = ("mae_log10", "rule_mae_log10", "skill", "coverage_90")
-LOGS_DRAWN = {
-    "mae_log10": "Distance of the median from the truth by week (powers of ten)",
-    "skill": "Error saved against the median of all jobs by week",
-    "coverage_90": "Jobs within the 90 % interval by week",
+TIMES: Mapping[str, Any] = {
+    "limits": (COVERAGE, SKILL, Limit("mae_log10", above("mae_log10"), 0.1, 0.2)),
+    "nominal": _held(mae_log10="validation/mae_log10"),
+    "columns": ("mae_log10", "rule_mae_log10", "skill", "coverage_90"),
+    "drawn": {
+        "mae_log10": "Distance of the median from the truth by week (powers of ten)",
+        "skill": "Error saved against the median of all jobs by week",
+        "coverage_90": "Jobs within the 90 % interval by week",
+    },
+    "inputs": drift_rules.job_inputs("gpus"),
 }
+"""Of forecasts that span powers of ten."""
 LIVES: Mapping[Question, Standards] = {
     Question.ARRIVALS: Standards(
         rows=rows.arrival_rows,
@@ -266,21 +272,9 @@ LIVES: Mapping[Question, Standards] = {
         rows=job_rows.run_time_rows,
         judges=(),
         no_gate="no policy asks for it, and nothing compares its versions yet",
-        limits=(COVERAGE, SKILL, Limit("mae_log10", above("mae_log10"), 0.1, 0.2)),
-        nominal=_held(mae_log10="validation/mae_log10"),
-        columns=LOGS,
-        drawn=LOGS_DRAWN,
-        inputs=drift_rules.job_inputs("gpus"),
+        **TIMES,
     ),
-    Question.SIZES: Standards(
-        rows=job_rows.size_rows,
-        judges=(Judge("srsf"),),
-        limits=(COVERAGE, SKILL, Limit("mae_log10", above("mae_log10"), 0.1, 0.2)),
-        nominal=_held(mae_log10="validation/mae_log10"),
-        columns=LOGS,
-        drawn=LOGS_DRAWN,
-        inputs=drift_rules.job_inputs("gpus"),
-    ),
+    Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
     Question.GOODPUT: Standards(
         rows=job_rows.step_rows,
         judges=(Judge("pollux", (JCT,)),),

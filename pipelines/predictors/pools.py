@@ -11,7 +11,7 @@ from jobcast.domain.horizons import horizon_label
 from jobcast.domain.questions import Question
 from jobcast.features.arrivals import arrival_features
 from jobcast.features.corpus import STEP_S, Corpus, build_corpus
-from jobcast.models.baselines import EWMA, MINUTE_S, ewma_of_rows
+from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
 from jobcast.models.evaluation.intervals import mean_durations_min
@@ -76,10 +76,10 @@ class Arrivals(PoolLife[WillJobsArrive]):
         corpus = whole.of_rows(whole.tick_s >= data.from_s)
         mean_min = mean_durations_min(data.training if known else data.trace)
         rules = {PAPER_RECIPE: _recipe(model, whole, version.train_until_s).predict_proba(corpus.X)} if recipe else {}
-        rules[EWMA] = ewma_of_rows(corpus, histories)
+        rules[EWMA] = of_rows(ewma_arrivals, corpus, histories)
         longest_s = MINUTE_S * max(model.horizons_min_)
         for name in MODELS if wishes.smoothing else ():
-            rules[name] = Smoothing(name, longest_s, of_gpus=False).of_rows(corpus, histories)
+            rules[name] = of_rows(Smoothing(name, longest_s, of_gpus=False), corpus, histories)
         span = (data.from_s, data.until_s)
         shared: dict[str, Any] = {"mean_min": mean_min, "draws": wishes.draws, "seed": wishes.seed}
         figures = evaluate_arrivals(model, corpus, *span, wishes.without, rules=rules, **shared)

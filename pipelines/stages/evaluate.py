@@ -8,7 +8,7 @@ import polars as pl
 
 from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import Corpus
-from jobcast.models.baselines import EWMA, ewma_of_rows
+from jobcast.models.baselines import EWMA, ewma_arrivals, of_rows
 from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_durations, evaluate_loads
 from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
 from jobcast.models.evaluation.intervals import mean_durations_min
@@ -66,7 +66,7 @@ def _arrivals(
     train, later = context.params.train, corpus.of_rows(corpus.tick_s >= begin)
     mean_min = mean_durations_min(training)
     rules = {PAPER_RECIPE: PaperRecipe(seed=train.will_jobs_arrive.seed).fit(corpus, begin).predict_proba(later.X)}
-    rules[EWMA] = ewma_of_rows(later, histories)
+    rules[EWMA] = of_rows(ewma_arrivals, later, histories)
     models: dict[str, Any] = {
         algorithm: load_predictor("will-jobs-arrive", model_folder(context.root, "will-jobs-arrive", algorithm))
         for algorithm in train.algorithms("will-jobs-arrive")

@@ -63,7 +63,7 @@ def test_a_job_is_at_least_as_large_as_what_it_has_done():
 
 
 def test_too_little_is_refused():
-    with pytest.raises(TrainingError, match="1 jobs had ended; job-size learns from two on"):
+    with pytest.raises(TrainingError, match="1 jobs had ended; run times are learnt from two on"):
         JobSize().fit(trace_of([1.0, 1e9]), 0.0, 100.0)
 
 
