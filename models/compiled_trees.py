@@ -10,6 +10,7 @@ Each row is computed by itself, in one order, so it gets the same bits alone as 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +99,21 @@ def sigmoids(z: Floats) -> Floats:
     return told
 
 
+@njit([_SUMS(types.Array(types.float64, 2, "C"))], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def softmaxes(z: Floats) -> Floats:
+    """Shares of classes (n, B) from raw scores (B, n), as LightGBM computes them."""
+    told = np.empty((z.shape[1], z.shape[0]))
+    for i in range(z.shape[1]):
+        most = z[:, i].max()
+        total = 0.0
+        for k in range(z.shape[0]):
+            told[i, k] = math.exp(z[k, i] - most)
+            total += told[i, k]
+        for k in range(z.shape[0]):
+            told[i, k] /= total
+    return told
+
+
 def rounded_down(thresholds: Floats) -> NDArray[np.float32]:
     """In single precision, none larger: x <= threshold says the same of every x in single precision."""
     single = thresholds.astype(np.float32)
@@ -130,6 +146,16 @@ class SmallTrees:
     @classmethod
     def of(cls, *boosters: Any) -> "SmallTrees":
         """From boosters; None is one without trees, whose sums are 0. ValueError for a tree of too many leaves."""
+        return cls._of([[] if booster is None else booster.dump_model()["tree_info"] for booster in boosters])
+
+    @classmethod
+    def of_classes(cls, booster: Any, classes: int) -> "SmallTrees":
+        """From a booster of many classes, whose trees take turns: an ensemble a class. Raises as `of`."""
+        trees = booster.dump_model()["tree_info"]
+        return cls._of([trees[number::classes] for number in range(classes)])
+
+    @classmethod
+    def _of(cls, ensembles: Sequence[Sequence[dict[str, Any]]]) -> "SmallTrees":
         nodes: list[tuple[int, float, int, int]] = []
         leaves: list[float] = []
         first_node: list[int] = [0]
@@ -149,8 +175,8 @@ class SmallTrees:
             nodes[at] = tree["split_feature"], tree["threshold"], kept, _ALL_BITS if left else kept
             placed(tree["right_child"])
 
-        for booster in boosters:
-            for tree in [] if booster is None else booster.dump_model()["tree_info"]:
+        for ensemble in ensembles:
+            for tree in ensemble:
                 first_leaf.append(len(leaves))
                 placed(tree["tree_structure"])
                 first_node.append(len(nodes))

@@ -186,7 +186,6 @@ DAY_S = 86400.0
 TRAINING_THREADS = 1
 """Small trees on tens of thousands of rows: threads would wait for one another more than they would work. Fixed, since
 sums of gradients depend on how rows are shared out."""
-SERVING_THREADS = 1
 ROWS_PER_SMALLEST_LEAF = 50
 """On little data a leaf may hold one row in so many, rather than `min_rows_leaf`."""
 HALF_COUNT = 0.5
@@ -233,6 +232,7 @@ class DurationBooster:
     seed: int = 0
     use_tags: bool = True
     model_: Any = field(default=None, init=False)
+    trees_: Any = field(default=None, init=False)
 
     def fit(self, rows: Floats, bins: Ints, age_s: Floats, burst: Ints | None = None) -> Self:
         """Train.
@@ -273,9 +273,12 @@ class DurationBooster:
 
     def predict_proba(self, rows: Floats) -> Floats:
         """Probabilities of the bins, (n_jobs, B)."""
-        if not len(rows):
-            return np.empty((0, self.n_bins))
-        return np.asarray(self.model_.predict(self._matrix(rows), num_threads=SERVING_THREADS), np.float64)
+        from jobcast.models.compiled_trees import SmallTrees, softmaxes
+
+        if self.trees_ is None:
+            self.trees_ = SmallTrees.of_classes(self.model_, self.n_bins)
+        told: Floats = softmaxes(self.trees_(self._matrix(rows)))
+        return told
 
     def _matrix(self, rows: Floats) -> NDArray[np.float32]:
         """Rows as the trees read them: counts as shares, float32 so that batch and live rows round alike."""

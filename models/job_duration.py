@@ -214,9 +214,10 @@ class JobDuration:
         """Probabilities of the bins, (n_jobs, B), from rows (n_jobs, F)."""
         if self.booster_ is None:
             return shares(self.votes(rows), self.prior_, self.prior_weight)
-        proba = self.booster_.predict_proba(rows[:, : self._plain])
         if self.algorithm == BLENDED:
             proba = calibrated_proba(self.mixed_parts(rows), rows[:, self._plain :])
+        else:
+            proba = self.booster_.predict_proba(rows[:, : self._plain])
         floored: Floats = (1.0 - FLOOR) * proba + FLOOR / proba.shape[1]
         return floored
 

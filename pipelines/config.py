@@ -140,7 +140,7 @@ class _Sections(_Section):
 class Learn(_Sections):
     """Predictors of enriched traces; the first algorithm of each is the one in use."""
 
-    regime: Learned = Learned(algorithms=("hierarchical",), settings={"steps": 2000})
+    regime: Learned = Learned(algorithms=("hierarchical",), settings={"steps": 500})
     accuracy_curve: Learned = Learned(algorithms=("combination",))
     epoch_time: Learned = Learned(algorithms=("steps",))
     completion_time: Learned = Learned(algorithms=("futures",))

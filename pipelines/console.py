@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Step = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
@@ -57,6 +57,18 @@ class Console:
             yield from _bar(label)
         else:
             yield _plain_lines(label)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Console):
+    """Keeps notes in `lines` for somebody else to tell; shows no progress."""
+
+    quiet: bool = True
+    lines: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Keep a line."""
+        self.lines.append(text)
 
 
 def _bar(label: str) -> Iterator[Step]:

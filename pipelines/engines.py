@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from jobcast.domain.errors import ConfigError
 
+T = TypeVar("T")
 ENGINES = ("local", "ray")
 CHUNK = 8
 """Tasks a worker that Ray is given at a time: it answers for all of them at once."""
@@ -80,15 +81,18 @@ def signals_blocked() -> Iterator[None]:
 
 
 @contextmanager
-def meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """Do some work in a process of its own, on one core, while the block runs; what it raises comes up after that."""
+def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """Do some work in a process of its own, on one core, while the block runs.
+
+    What it raises comes up after the block; what it returns is then the answer of what is yielded.
+    """
     from joblib.externals.loky import ProcessPoolExecutor
 
     with signals_blocked():
         executor = ProcessPoolExecutor(1, env={"LOKY_MAX_CPU_COUNT": "1"})
         future = executor.submit(work)
     try:
-        yield
+        yield future.result
         future.result()
     finally:
         executor.shutdown(wait=True, kill_workers=True)

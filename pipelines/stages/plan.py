@@ -5,14 +5,14 @@ The main job: every stage in order, then what came out of it.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.config import LEARNED, SCHEDULERS, Params
-from jobcast.pipelines.console import Console
+from jobcast.pipelines.console import Kept
 from jobcast.pipelines.engines import meanwhile
 from jobcast.pipelines.files import read_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
@@ -84,42 +84,70 @@ def run(context: Context) -> None:
     """Run all stages into `context.root`; print the table of gains, the registered versions, where the report lies."""
     context.console.note(f"results: {context.root}")
     began = time.perf_counter()
-    todo = list(steps())
-    first = [step for step in todo if step[0].name in SHARED]
-    trio = [step for step in todo if step[0].name not in (*SHARED, *BESIDE)]
-    _work(context, first, 0, len(first) + len(trio))
-    learning = partial(_learn, context)
+    todo = {name: [step for step in steps() if step[0].name in names] for name, names in PARTS.items()}
+    here = _Count(len(todo["shared"] + todo["trained"] + todo["replayed"]) + 1)
+    _work(context, todo["shared"], here)
+    able = [(stage, item) for stage, item in todo["learned"] if not stage.lacks(context.params, item)]
     much = any(context.params.learned(name).algorithms for name in (*LEARNED, *SCHEDULERS))
-    if much:
-        context.console.note(f"beside, in a process of its own: {', '.join(BESIDE)}")
-    with meanwhile(learning) if much else nullcontext(learning()):
-        _work(context, trio, len(first), len(first) + len(trio))
-    for why in dict.fromkeys(stage.lacks(context.params, item) for stage, item in todo):
+    with _beside(context, able) if much else nullcontext(_noted(context, able)):
+        _work(context, todo["trained"], here)
+    with _beside(context, todo["scored"]):
+        _work(context, todo["replayed"], here)
+    for why in dict.fromkeys(stage.lacks(context.params, item) for stage, item in todo["learned"]):
         if why:
             context.console.note(f"left out: {why}")
+    context.console.note(here.next("report"))
+    report.work(context, receipts=report.Receipts.of(context.root))  # versions and times, which the stage leaves out
     context.console.note(f"done in {time.perf_counter() - began:.0f} s")
-    report.report_folder(context.root)  # with versions and times, which the stage leaves out
     _show_results(context)
 
 
-SHARED = ("code", "prepare")
-"""Stages that all others need."""
-BESIDE = ("enrich", "learn", "judge", "schedule")
-"""Stages that need only those: the main job runs them in a process of their own, beside the rest."""
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "shared": ("code", "prepare"),
+    "trained": ("featurize", "care", "train"),
+    "learned": ("enrich", "learn", "judge", "schedule"),
+    "replayed": ("backtest", "promote"),
+    "scored": ("evaluate",),
+}
+"""Stages of the main job but the last one. What is learned needs only what all share, and is learned in a process of
+its own while the trio is trained; what was trained is scored in one while it is replayed."""
 
 
-def _work(context: Context, todo: Sequence[tuple[Stage, str]], done: int, of: int) -> None:
-    for number, (stage, item) in enumerate(todo, done + 1):
-        context.console.note(f"[{number}/{of}] {stage.name} {item}".rstrip())
+@dataclass(slots=True)
+class _Count:
+    """Steps of the main job so far, of how many."""
+
+    of: int
+    done: int = 0
+
+    def next(self, name: str) -> str:
+        self.done += 1
+        return f"[{self.done}/{self.of}] {name}".rstrip()
+
+
+def _work(context: Context, todo: Sequence[tuple[Stage, str]], count: _Count) -> None:
+    for stage, item in todo:
+        context.console.note(count.next(f"{stage.name} {item}"))
         stage.work(context, item)
 
 
-def _learn(context: Context) -> None:
-    """The stages of `BESIDE` that can run here; their progress would mingle with that of the others."""
-    quiet = replace(context, console=Console(quiet=True))
-    for stage, item in steps():
-        if stage.name in BESIDE and not stage.lacks(context.params, item):
-            stage.work(quiet, item)
+@contextmanager
+def _beside(context: Context, todo: Sequence[tuple[Stage, str]]) -> Iterator[None]:
+    """Work on stages in a process of its own while the block runs; what they have to say comes after it."""
+    names = ", ".join(dict.fromkeys(stage.name for stage, _ in todo))
+    context.console.note(f"beside, in a process of its own: {names}")
+    with meanwhile(partial(_noted, context, todo)) as notes:
+        yield
+    for line in notes():
+        context.console.note(line)
+
+
+def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
+    """Notes of stages that were worked on."""
+    console = Kept()
+    for stage, item in todo:
+        stage.work(replace(context, console=console), item)
+    return console.lines
 
 
 def _show_results(context: Context) -> None:

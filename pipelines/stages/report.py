@@ -20,9 +20,9 @@ RUN_PARTS = ("raw/pools.csv", "interim/split.json", "processed/evaluation.json",
 REPORT = "report.html"
 
 
-def work(context: Context, item: str = "") -> None:
-    """Write processed/report.html of what is the same in every checkout; `report_folder` adds what receipts tell."""
-    page = report_run(context.root, Receipts())
+def work(context: Context, item: str = "", receipts: "Receipts | None" = None) -> None:
+    """Write processed/report.html: of what is the same in every checkout, and of what receipts tell beside."""
+    page = report_run(context.root, receipts or Receipts())
     context.write_receipt("report", {"page": str(page), "bytes": page.stat().st_size})
     context.console.note(f"report: {page}")
 
