@@ -90,12 +90,12 @@ def learn(finished: Finished, seed: int = 0, steps: int = STEPS) -> Drawn:
     import logging
 
     import pymc as pm
-    import pytensor
+    from pytensor.configdefaults import config as flags
 
     logging.getLogger("pymc").setLevel(logging.ERROR)
     levels, centre = Levels.of(finished.keys), float(finished.turns.log_epochs.mean())
-    mode = pytensor.config.mode if steps >= COMPILED_FROM else "FAST_COMPILE"
-    with pytensor.config.change_flags(mode=mode), _model(finished, levels, centre):
+    mode = flags.mode if steps >= COMPILED_FROM else "FAST_COMPILE"
+    with flags.change_flags(mode=mode), _model(finished, levels, centre):
         fit = pm.fit(
             steps,
             method="advi",
