@@ -3,8 +3,8 @@ do on the draws of Figure 13.
 
 Predictors learn from 2017-10-02 to 2017-10-22; SIA replays random draws of four pools, as Figure 13 draws them (other
 seeds), on 2017-10-23 to 2017-11-05. Of the prices that slow fewer minutes than max-min fairness / 100 in the mean, and
-in no draw more than it, the one with the largest median speedup is taken. Durations are asked in the replay itself: in a
-queue that is longer than the trace's own, less is known of a job when it is submitted, and jobs look longer.
+in no draw more than it, the one with the largest median speedup is taken. Durations are asked in the replay itself: in
+a queue that is longer than the trace's own, less is known of a job when it is submitted, and jobs look longer.
 
 Arrivals and loads are exact, which spares their training: what slows jobs down are durations. With --figure13 durations
 learn from 2017-10-02 to 2017-11-05, the draws are the figure's own, and the default alone is measured, or what --costs

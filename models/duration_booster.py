@@ -49,7 +49,7 @@ UNDER_COST = 50.0
 """Cost of an hour that a job overstays on as many GPUs as all lenders have, in bins too long.
 
 Chosen on 23 October to 5 November 2017 of Philly, what was learnt being older, on random draws of four pools as Figure
-13 of SIA draws them, not on those (`benchmarks/choose_sia.py --exact`); docs/sia.md has what came out."""
+13 of SIA draws them, not on those (`benchmarks/choose_sia.py`); docs/sia.md has what came out."""
 LENDERS_GPUS = 200.0
 """Quota of those that a job could borrow from, where no cluster is known."""
 DIGITS = 9

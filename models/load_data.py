@@ -114,7 +114,7 @@ SPARE_ERRORS = 1.645
 LENDING_COVERAGE = 0.6
 """Share of all windows that a scheduler's reservation shall cover; it asks only where jobs are forecast to arrive. On
 October 2017 of the Philly trace SIA was slowed by durations, hardly by loads, so that reserving less was faster at the
-same cost of short bins (`duration_booster.UNDER_COST`); `benchmarks/choose_sia.py`."""
+same cost of short bins (`duration_booster.UNDER_COST`); `benchmarks/choose_sia.py` at commit 24e9ea6."""
 DAY_S = 86400.0
 
 
