@@ -42,7 +42,7 @@ class Care:
     def covers(self, other: "Care") -> bool:
         """Whether it is at least as careful as another in every respect.
 
-        >>> Care(0.01, 0.9, 200.0).covers(Care()), Care(0.01, 0.9, 50.0).covers(Care())
+        >>> Care(0.01, 0.9, 200.0).covers(Care()), Care(0.01, 0.9, 40.0).covers(Care())
         (True, False)
         """
         return (
@@ -55,7 +55,7 @@ class Care:
 LADDER: tuple[Care, ...] = (
     Care(under_cost=10.0),
     Care(under_cost=30.0),
-    Care(),
+    Care(under_cost=100.0),
     Care(under_cost=400.0),
     Care(0.03, 0.75, 200.0),
     Care(0.01, 0.9, 100.0),
@@ -67,5 +67,5 @@ LADDER: tuple[Care, ...] = (
     Care(0.03, 0.75, 1600.0),
     Care(under_cost=6400.0),
 )
-"""What is tried, the boldest first; the default is what held on Philly. Errors of few pools do not even out: both
-reservations and bins must be more careful there, the less the more of either."""
+"""What is tried, the boldest first. Errors of few pools do not even out: both reservations and bins must be more careful
+there, the less the more of either."""

@@ -86,7 +86,7 @@ def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup:
     The fastest that held leads; others that held and were fast enough follow, then those that slowed too many, the
     least first, then those that gained too little, then what was not tried. Without rehearsals the most careful leads.
 
-    >>> bold, mild, shy = Care(), Care(under_cost=200.0), Care(under_cost=400.0)
+    >>> bold, mild, shy = Care(under_cost=100.0), Care(under_cost=200.0), Care(under_cost=400.0)
     >>> figures = [(bold, 3.0, 9.0, False), (mild, 0.1, 1.4, True), (shy, 0.0, 1.1, True)]
     >>> found = [
     ...     {"care": asdict(care), "slowed_pct": slowed, "speedup_gmean": speedup, "holds": holds}
