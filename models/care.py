@@ -67,5 +67,5 @@ LADDER: tuple[Care, ...] = (
     Care(0.03, 0.75, 1600.0),
     Care(under_cost=6400.0),
 )
-"""What is tried, the boldest first. Errors of few pools do not even out: both reservations and bins must be more careful
-there, the less the more of either."""
+"""What is tried, the boldest first. Errors of few pools do not even out: both reservations and bins must be more
+careful there, the less the more of either."""

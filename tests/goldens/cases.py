@@ -18,6 +18,7 @@ class Topic:
     cases : name -> the rest of it
     made : commands that make the inputs, typed once whatever topics share them
     slow, data : whether its cases take long, and need the real traces of JOBCAST_DATA, which stands as `{data}`
+    close : how much numbers may differ, relative
     """
 
     words: str
@@ -25,6 +26,7 @@ class Topic:
     made: tuple[str, ...] = ()
     slow: bool = False
     data: bool = False
+    close: float = 1e-9
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ FAST: Mapping[str, Topic] = {
             "pollux asked": "--policy pollux --gpus 12 --set scale_to=asked --set round_s=30",
             "srpt": "--policy srpt --forecasts oracle --gpus 12",
         },
+        close=1e-6,  # seconds a step are fitted: what no step measured hangs on how the processor adds
     ),
     "elastic": Topic(
         "simulate --trace elastic.csv",

@@ -43,7 +43,8 @@ FIGURES = (
 """Of `--json`. Utilisation, times of the policy's own run and versions of models are left out."""
 MICROSECONDS = "us"
 CLOSE, CLOSE_S = 1e-9, 1e-6
-"""How much numbers may differ, relative and absolute; spans of seconds by a microsecond, and so may instants."""
+"""How much numbers may differ, relative where nobody says else and absolute; spans of seconds by a microsecond, and so
+may instants."""
 
 Place = tuple[str, str, str]
 """Table, row, column."""
@@ -155,19 +156,22 @@ def _front_values(front: pl.DataFrame) -> Iterator[tuple[Place, str]]:
             yield ("front", str(row["pick"]), column), str(value)
 
 
-def differences(golden: Outcome, found: Outcome) -> list[str]:
-    """What of a golden outcome is gone or another one, a line each; what is new is nobody's loss."""
+def differences(golden: Outcome, found: Outcome, close: float = CLOSE) -> list[str]:
+    """What of a golden outcome is gone or another one, a line each; what is new is nobody's loss.
+
+    `close`: how much numbers may differ, relative.
+    """
     lines = []
     for place, value in golden.items():
         told = found.get(place)
         if told is None:
             lines.append(f"{' '.join(place)}: is gone, was {value}")
-        elif not _same(value, told, place[2]):
+        elif not _same(value, told, place[2], close):
             lines.append(f"{' '.join(place)}: {told}, was {value}")
     return lines
 
 
-def _same(golden: str, found: str, column: str) -> bool:
+def _same(golden: str, found: str, column: str, close: float) -> bool:
     if golden == found:
         return True
     instant = golden.endswith(MICROSECONDS)
@@ -176,10 +180,10 @@ def _same(golden: str, found: str, column: str) -> bool:
     except ValueError:  # one of them is text or nothing at all, and they are not equal
         return False
     if instant:
-        return found.endswith(MICROSECONDS) and abs(now - was) <= 1
+        return found.endswith(MICROSECONDS) and abs(now - was) <= max(1.0, close * abs(was) if close > CLOSE else 0.0)
     if column in DECISIONS:
         return False
-    return math.isclose(now, was, rel_tol=CLOSE, abs_tol=CLOSE_S if column.endswith("_s") else CLOSE)
+    return math.isclose(now, was, rel_tol=close, abs_tol=CLOSE_S if column.endswith("_s") else CLOSE)
 
 
 def read_goldens() -> dict[str, Outcome]:

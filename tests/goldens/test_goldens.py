@@ -29,7 +29,7 @@ def marked(case: Case):
 def test_a_run_decides_what_it_decided(case, bench, goldens):
     if lack := bench.lacks(case):
         pytest.skip(lack)
-    moved = differences(goldens[case.name], bench.outcome(case))
+    moved = differences(goldens[case.name], bench.outcome(case), case.topic.close)
     assert not moved, "\n".join([f"jobcast {case.words}", f"{len(moved)} values moved:", *moved[:SHOWN]])
 
 
