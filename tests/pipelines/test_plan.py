@@ -10,7 +10,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.models.predictors import OURS
 from jobcast.pipelines.config import Learn, Params, Schedule, Train, load_params
 from jobcast.pipelines.stages.code import FOLDER, file_of
-from jobcast.pipelines.stages.plan import STAGES, find_stage, steps
+from jobcast.pipelines.stages.plan import PARTS, STAGES, find_stage, steps
 from tests.pipelines.dvc_stages import DVC, ENTRIES, ROOT, DvcStage
 
 PER_ITEM = ' "${key}"'
@@ -63,6 +63,11 @@ def test_every_dependency_is_made_before():
 def test_params_file_holds_the_defaults():
     assert load_params(ROOT / "params.yaml") == Params()
     assert set(yaml.safe_load((ROOT / "params.yaml").read_text())) == set(Params.model_fields)
+
+
+def test_the_main_job_leaves_no_stage_out_and_does_none_twice():
+    placed = [name for names in PARTS.values() for name in names]
+    assert sorted([*placed, "report"]) == sorted(stage.name for stage in STAGES)
 
 
 def test_steps_and_find_stage():
