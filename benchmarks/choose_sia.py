@@ -48,7 +48,7 @@ from papers.sia.workloads import PHILLY_FILE, TRAINED_FROM, TWO_WEEKS, PoolDraw
 OCTOBER = ("2017-10-23", "2017-11-06")
 FIRST_SEED = 1000
 QUEUES, WARMUP_S = 4, 2 * 86400.0
-UNDER_COSTS = (20.0, 30.0, 50.0, 100.0)
+UNDER_COSTS = (30.0, 50.0, 70.0, 100.0)
 LESS = 100.0
 LONG_S = 60.0 * DEFAULT_HORIZONS_MIN[-1]
 KEPT = ("speedup_gmean", "slowdown_total_min", "slowdown_max_min")

@@ -45,7 +45,7 @@ def log_loss(proba: Floats, bins: Ints) -> float:
     return float(mean(-np.log(np.maximum(true, np.finfo(np.float64).tiny))) or 0.0)
 
 
-UNDER_COST = 50.0
+UNDER_COST = 100.0
 """Cost of an hour that a job overstays on as many GPUs as all lenders have, in bins too long.
 
 Chosen on 23 October to 5 November 2017 of Philly, what was learnt being older, on random draws of four pools as Figure

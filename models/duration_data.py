@@ -15,6 +15,7 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.domain.errors import TrainingError
 from jobcast.domain.horizons import bin_labels
 from jobcast.features.durations import burst_numbers, duration_rows, edges_s
+from jobcast.features.queueing import queued, shows_queues
 from jobcast.models.scores import bin_scores, likeliest_bin
 from jobcast.traces.table import Trace
 
@@ -28,7 +29,7 @@ FEWEST_JOBS = 50
 
 
 COLUMNS = ("rows", "bins", "submit_s", "start_s", "end_s", "duration_s", "pool", "burst")
-"""What `DurationData` holds of each job."""
+"""What `DurationData` always holds of each job."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +45,8 @@ class DurationData:
     submit_s, start_s, end_s, duration_s : (n_jobs,) seconds; ends as of when they were known
     pool : (n_jobs,) names
     burst : (n_jobs,) numbers of their bursts; see `features.durations.burst_key`
+    queued : (n_jobs, F) rows as pools short of GPUs would have shown them, where the trace has no starts and so shows
+        no queue; else none; see `features.queueing`
     """
 
     name: str
@@ -56,6 +59,7 @@ class DurationData:
     duration_s: Floats
     pool: NDArray[Any]
     burst: Ints
+    queued: Floats | None = None
 
     @classmethod
     def of(cls, trace: Trace, horizons_min: Sequence[float], from_s: float | None = None) -> Self:
@@ -76,10 +80,16 @@ class DurationData:
             duration_s,
             trace.jobs["pool"].to_numpy()[wanted],
             burst_numbers(trace)[wanted],
+            None if shows_queues(trace) else duration_rows(queued(trace), horizons_min, wanted),
         )
 
     def __len__(self) -> int:
         return len(self.bins)
+
+    @property
+    def views(self) -> tuple[Floats, ...]:
+        """What a booster learns from: rows as the trace shows them and, where it shows no queue, as one would have."""
+        return (self.rows,) if self.queued is None else (self.rows, self.queued)
 
     @property
     def n_bins(self) -> int:
@@ -88,7 +98,8 @@ class DurationData:
 
     def among(self, chosen: Bools | Ints) -> "DurationData":
         """Some of the jobs, by a mask or by positions."""
-        return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+        queues = None if self.queued is None else self.queued[chosen]
+        return replace(self, queued=queues, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
     @property
     def settled_s(self) -> Floats:

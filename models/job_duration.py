@@ -155,7 +155,7 @@ class JobDuration:
         self.overstay_h_ = overstays_h(lasted_s, known.bins, self.horizons_min)
         self.booster_, self.calibration_ = None, Calibration.untaught(data.n_bins)
         plain = duration_columns(self.horizons_min)
-        self.feature_spans_ = feature_spans(plain, [known.rows]) if self.algorithm in LEARNT else {}
+        self.feature_spans_ = feature_spans(plain, known.views) if self.algorithm in LEARNT else {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
         if self.algorithm == BLENDED:
@@ -177,7 +177,9 @@ class JobDuration:
     def fitted_booster(self, known: DurationData, until_s: float) -> DurationBooster:
         """A booster with this estimator's settings, trained on jobs that have all ended."""
         booster = DurationBooster(known.n_bins, self.settings or DurationSettings(), self.seed, self.use_tags)
-        return booster.fit(known.rows, known.bins, until_s - known.submit_s, known.burst)
+        views = known.views
+        age_s = np.tile(until_s - known.submit_s, len(views))
+        return booster.fit(np.vstack(views), np.tile(known.bins, len(views)), age_s, np.tile(known.burst, len(views)))
 
     def booster_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
         """Probabilities of later jobs by a booster that learns from earlier ones; a `Forecaster`."""

@@ -21,7 +21,7 @@ from jobcast.pipelines.stages.context import Context
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
 
-ABLATION_STRIDE = 9
+ABLATION_STRIDE = 18
 """One training row in so many teaches the twins of the ablation, of which there are many."""
 
 

@@ -1,0 +1,78 @@
+"""What a trace without starts would have shown in queues."""
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobcast.features.durations import duration_rows
+from jobcast.features.queueing import queued, shows_queues
+from jobcast.traces.table import Trace
+
+HORIZONS = (5, 60)
+
+
+def trace_of(submit_s, gpus, duration_s, pools=None):
+    frame = {"job_id": [f"{n:03}" for n in range(len(submit_s))], "pool": pools or ["a"] * len(submit_s)}
+    frame |= {"submit_time": submit_s, "gpus": gpus, "duration": duration_s}
+    return Trace.from_frame(pl.DataFrame(frame), name="made")
+
+
+def test_jobs_start_in_order_of_submission():
+    # The pool has 2 GPUs throughout: its widest job asks for 2, and fewer are used in the mean. Jobs 1 and 2 wait for
+    # job 0 until 100 s; job 3 needs both GPUs, and waits for job 2 until 150 s; job 4 would fit, and waits behind it.
+    trace = trace_of([0.0, 5.0, 10.0, 20.0, 30.0], [2, 1, 1, 2, 1], [100.0, 40.0, 50.0, 10.0, 5.0])
+    waited = queued(trace, load=10.0)
+    assert (waited.start_s - trace.submit_s).tolist() == [0.0, 95.0, 90.0, 130.0, 130.0]
+    assert waited.start_s.tolist() == [0.0, 100.0, 100.0, 150.0, 160.0]
+    assert waited.end_s.tolist() == [100.0, 140.0, 150.0, 160.0, 165.0]
+
+
+def test_a_pool_has_as_many_gpus_as_its_load_until_then_asks_for():
+    # By 100 s one GPU was used all the time: at load .5 the pool has 2 GPUs, at load 1 it has 1.
+    trace = trace_of([0.0, 0.0, 100.0, 100.0], [1, 1, 1, 1], [60.0, 40.0, 10.0, 10.0])
+    assert queued(trace, load=0.5).start_s.tolist() == [0.0, 60.0, 100.0, 100.0]
+    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 60.0, 100.0, 110.0]
+
+
+def test_pools_do_not_wait_for_one_another():
+    trace = trace_of([0.0, 1.0, 2.0], [1, 1, 1], [50.0, 50.0, 50.0], ["a", "b", "a"])
+    assert queued(trace, load=1.0).start_s.tolist() == [0.0, 1.0, 50.0]
+
+
+def test_later_ends_are_known_later():
+    trace = trace_of([0.0, 1.0], [1, 1], [50.0, 60.0])
+    told = pl.from_epoch(pl.Series("known_time", [50, 71]), "s").dt.replace_time_zone("UTC")
+    late = Trace(trace.jobs.with_columns(told), trace.name, trace.source)
+    assert late.known_s.tolist() == [50.0, 71.0]
+    assert queued(late, load=1.0).known_s.tolist() == [50.0, 120.0]
+
+
+def test_starts_on_record_show_queues():
+    trace = trace_of([0.0], [1], [50.0])
+    assert not shows_queues(trace)
+    assert shows_queues(queued(trace))
+
+
+@given(st.data())
+def test_nothing_later_changes_what_a_job_would_have_seen(data):
+    jobs = data.draw(st.integers(2, 30))
+    submit_s = np.cumsum(data.draw(st.lists(st.integers(0, 900), min_size=jobs, max_size=jobs))).astype(float)
+    gpus = data.draw(st.lists(st.integers(1, 8), min_size=jobs, max_size=jobs))
+    lasts_s = data.draw(st.lists(st.integers(1, 9000), min_size=jobs, max_size=jobs))
+    whole = trace_of(submit_s.tolist(), gpus, [float(one) for one in lasts_s])
+    cut = data.draw(st.integers(1, jobs - 1))
+    at_s = float(submit_s[cut])
+    seen = whole.as_of(at_s)
+    rows = [duration_rows(queued(one), HORIZONS)[: cut + 1] for one in (whole, seen)]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_no_pool_runs_more_than_it_has():
+    rng = np.random.default_rng(0)
+    trace = trace_of(np.sort(rng.uniform(0, 9e4, 200)).tolist(), rng.integers(1, 5, 200).tolist(), [600.0] * 200)
+    waited = queued(trace, load=2.0)  # the widest job, of 4 GPUs, decides: fewer than 8 are used in the mean
+    running = [trace.gpus[(waited.start_s <= at_s) & (at_s < waited.end_s)].sum() for at_s in waited.start_s]
+    assert max(running) == 4
+    assert (np.diff(waited.start_s) >= 0.0).all()
+    np.testing.assert_allclose(waited.duration_s, trace.duration_s)
