@@ -6,12 +6,14 @@ is known yet of those like the one that is submitted.
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from jobcast.domain.arrays import Floats
+from jobcast.domain.arrays import Bools, Floats
+from jobcast.features.durations import duration_columns
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
 
@@ -19,6 +21,8 @@ LOAD = 0.9
 """GPUs that a pool's jobs have asked for until now, in the mean, of those that it has: queues that are long but end.
 Not searched for; what it is worth on October 2017 of Philly stands in docs/sia.md."""
 MICROSECONDS = 1e6
+AT_ONCE = 1e-6
+"""Times in rows are equal within this much of log(1 + seconds)."""
 
 
 def shows_queues(trace: Trace) -> bool:
@@ -47,6 +51,23 @@ def queued(trace: Trace, load: float = LOAD) -> Trace:
     waits = pl.Series(np.round((start_s - submit_s) * MICROSECONDS).astype(np.int64)).cast(pl.Duration("us"))
     later = [pl.col(name) + waits for name in ("end_time", "known_time") if name in trace.jobs.columns]
     return replace(trace, jobs=trace.jobs.with_columns((pl.col("submit_time") + waits).alias("start_time"), *later))
+
+
+def in_queues(rows: Floats, horizons_min: Sequence[float]) -> Bools:
+    """Whether the last job of the same pool and width waited before it started, or waits still, (n_jobs,).
+
+    Without queues a pool's last start of a width is its last arrival of that width.
+
+    Parameters
+    ----------
+    rows : (n_jobs, F), see `durations.duration_columns`
+    """
+    columns = duration_columns(horizons_min)
+    start, arrival = (
+        rows[:, columns.index(f"{name} s")] for name in ("pool_width log since start", "pool log since like")
+    )
+    waited: Bools = ~np.isclose(start, arrival, rtol=0.0, atol=AT_ONCE, equal_nan=True)
+    return waited
 
 
 def _quotas(submit_s: Floats, gpus: np.ndarray, runs_s: Floats, load: float) -> np.ndarray:

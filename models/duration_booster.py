@@ -190,7 +190,7 @@ ROWS_PER_SMALLEST_LEAF = 50
 """On little data a leaf may hold one row in so many, rather than `min_rows_leaf`."""
 HALF_COUNT = 0.5
 """Added to each bin's count before shares are taken."""
-MODEL = "booster.txt"
+MODEL, QUEUE_MODEL = "booster.txt", "queue_booster.txt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,6 @@ class DurationData:
         return len(self.bins)
 
     @property
-    def views(self) -> tuple[Floats, ...]:
-        """What a booster learns from: rows as the trace shows them and, where it shows no queue, as one would have."""
-        return (self.rows,) if self.queued is None else (self.rows, self.queued)
-
-    @property
     def n_bins(self) -> int:
         """B."""
         return len(self.horizons_min) + 1
@@ -100,6 +95,12 @@ class DurationData:
         """Some of the jobs, by a mask or by positions."""
         queues = None if self.queued is None else self.queued[chosen]
         return replace(self, queued=queues, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+
+    def seen_twice(self) -> "DurationData":
+        """Each job as the trace shows it, and as a queue would have; not in order of submission."""
+        assert self.queued is not None
+        twice = self.among(np.tile(np.arange(len(self)), 2))
+        return replace(twice, rows=np.vstack([self.rows, self.queued]))
 
     @property
     def settled_s(self) -> Floats:

@@ -25,11 +25,13 @@ from jobcast.features.durations import (
     edges_s,
 )
 from jobcast.features.finished import DurationTracker
+from jobcast.features.queueing import in_queues
 from jobcast.models.care import Care
 from jobcast.models.duration_booster import (
     DURATION_RULES,
     LENDERS_GPUS,
     MODEL,
+    QUEUE_MODEL,
     RULES,
     UNDER_COST,
     DurationBooster,
@@ -95,6 +97,8 @@ class JobDuration:
     calibration_ : of `blended`, as the training time ended
     pools_ : names of the pools that the training jobs were submitted to, ascending
     booster_ : the booster, None for a rule
+    queue_booster_ : learnt from what queues would have shown, where the trace shows none; else None; see
+        `features.queueing`
     trained_from_s_, trained_until_s_ : the window that it has seen, seconds from the epoch
     rows_ : training jobs
     feature_spans_ : column -> least and largest value of the training rows; {} for a rule; see `feature_spans`
@@ -153,11 +157,15 @@ class JobDuration:
         self.bin_duration_s_ = _bin_durations_s(known, until_s)
         lasted_s = np.where(known.end_s < until_s, known.duration_s, until_s - known.start_s)  # so far
         self.overstay_h_ = overstays_h(lasted_s, known.bins, self.horizons_min)
-        self.booster_, self.calibration_ = None, Calibration.untaught(data.n_bins)
+        self.booster_ = self.queue_booster_ = None
+        self.calibration_ = Calibration.untaught(data.n_bins)
         plain = duration_columns(self.horizons_min)
-        self.feature_spans_ = feature_spans(plain, known.views) if self.algorithm in LEARNT else {}
+        seen = [known.rows] if known.queued is None else [known.rows, known.queued]
+        self.feature_spans_ = feature_spans(plain, seen) if self.algorithm in LEARNT else {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
+            if known.queued is not None:
+                self.queue_booster_ = self.fitted_booster(known.seen_twice(), until_s)
         if self.algorithm == BLENDED:
             self.calibration_ = self._calibration(known, until_s) if calibration is None else calibration
         return self
@@ -177,9 +185,7 @@ class JobDuration:
     def fitted_booster(self, known: DurationData, until_s: float) -> DurationBooster:
         """A booster with this estimator's settings, trained on jobs that have all ended."""
         booster = DurationBooster(known.n_bins, self.settings or DurationSettings(), self.seed, self.use_tags)
-        views = known.views
-        age_s = np.tile(until_s - known.submit_s, len(views))
-        return booster.fit(np.vstack(views), np.tile(known.bins, len(views)), age_s, np.tile(known.burst, len(views)))
+        return booster.fit(known.rows, known.bins, until_s - known.submit_s, known.burst)
 
     def booster_forecast(self, known: DurationData, scored: DurationData, from_s: float) -> Floats:
         """Probabilities of later jobs by a booster that learns from earlier ones; a `Forecaster`."""
@@ -219,7 +225,7 @@ class JobDuration:
         if self.algorithm == BLENDED:
             proba = calibrated_proba(self.mixed_parts(rows), rows[:, self._plain :])
         else:
-            proba = self.booster_.predict_proba(rows[:, : self._plain])
+            proba = self._boosted(rows[:, : self._plain])
         floored: Floats = (1.0 - FLOOR) * proba + FLOOR / proba.shape[1]
         return floored
 
@@ -230,9 +236,18 @@ class JobDuration:
 
     def mixed_parts(self, rows: Floats) -> Floats:
         """What `blended` mixes, (n_jobs, K, B), as learnt; rows may lack the columns of the calibration."""
-        assert self.booster_ is not None
         plain = rows[:, : self._plain]
-        return self.parts(plain, self.booster_.predict_proba(plain), self.prior_)
+        return self.parts(plain, self._boosted(plain), self.prior_)
+
+    def _boosted(self, plain: Floats) -> Floats:
+        """Probabilities by the booster, (n_jobs, B), in queues by the one that has learnt what they show."""
+        assert self.booster_ is not None
+        proba = self.booster_.predict_proba(plain)
+        if self.queue_booster_ is not None:
+            waited = in_queues(plain, self.horizons_min)
+            if waited.any():
+                proba[waited] = self.queue_booster_.predict_proba(plain[waited])
+        return proba
 
     def predict(self, rows: Floats) -> Ints:
         """Index of the likeliest bin, (n_jobs,): the longer of equals. For a rule the bin with most votes."""
@@ -339,6 +354,8 @@ class JobDuration:
         write_metadata(folder, self.name, told)
         if self.booster_ is not None:
             (folder / MODEL).write_text(self.booster_.to_text(), encoding="utf-8", newline="")
+        if self.queue_booster_ is not None:
+            (folder / QUEUE_MODEL).write_text(self.queue_booster_.to_text(), encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -353,13 +370,18 @@ class JobDuration:
         model.overstay_h_ = np.array(told["overstay_h"])
         model.trained_from_s_, model.trained_until_s_ = told["trained_from_s"], told["trained_until_s"]
         model.rows_, model.pools_, model.booster_ = told["rows"], tuple(told["pools"]), None
+        model.queue_booster_ = None
         shifts = {pool: np.array(values) for pool, values in told["shifts"].items()}
         model.calibration_ = Calibration(np.array(told["calibration"]), shifts)
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
-            text = read_text(folder / MODEL)
-            model.booster_ = DurationBooster.from_text(text, len(model.horizons_min) + 1, model.use_tags)
+            model.booster_ = model._read_booster(folder / MODEL)
+        if (folder / QUEUE_MODEL).is_file():
+            model.queue_booster_ = model._read_booster(folder / QUEUE_MODEL)
         return model
+
+    def _read_booster(self, file: Path) -> DurationBooster:
+        return DurationBooster.from_text(read_text(file), len(self.horizons_min) + 1, self.use_tags)
 
 
 def _sound(proba: Floats) -> Floats:

@@ -49,7 +49,7 @@ ALGORITHMS = (
 @click.option(
     "--under-cost",
     type=options.Finite(0, min_open=True),
-    default=50.0,
+    default=100.0,
     show_default=True,
     help="Of an hour's overstay on all lenders' GPUs, in bins too long (job-duration).",
 )

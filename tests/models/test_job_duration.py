@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import duration_bin
-from jobcast.features.durations import duration_columns
+from jobcast.features.durations import duration_columns, duration_rows
+from jobcast.features.queueing import in_queues, queued
 from jobcast.models.duration_data import DurationData, bins_of
-from jobcast.models.job_duration import ALGORITHMS, LEARNT, JobDuration, calibration_columns
+from jobcast.models.job_duration import ALGORITHMS, FLOOR, LEARNT, JobDuration, calibration_columns
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.table import Trace
 
@@ -233,9 +234,34 @@ def test_nothing_after_the_training_time_is_read(campus, learnt):
     other = replace(campus, jobs=campus.jobs.with_columns(duration=pl.Series(lasts)))
     again = JobDuration().fit(other, until_s)
     assert again.booster_.to_text() == learnt["blended"].booster_.to_text()
+    assert again.queue_booster_.to_text() == learnt["blended"].queue_booster_.to_text()
     assert np.array_equal(again.calibration_.state, learnt["blended"].calibration_.state)
     assert again.calibration_.shifts.keys() == learnt["blended"].calibration_.shifts.keys()
     assert np.array_equal(again.bin_duration_s_, learnt["blended"].bin_duration_s_)
+
+
+def test_a_trace_without_starts_teaches_what_queues_would_have_shown(campus, learnt, tmp_path):
+    model, waited = learnt["lightgbm"], queued(campus)
+    at_once, in_queue = (duration_rows(one, model.horizons_min) for one in (campus, waited))
+    assert not in_queues(at_once, model.horizons_min).any()
+    held = in_queues(in_queue, model.horizons_min)
+    assert 0.0 < held.mean() < 1.0
+
+    def answers(booster, rows):
+        return (1.0 - FLOOR) * booster.predict_proba(rows) + FLOOR / 4
+
+    assert np.array_equal(model.predict_proba(at_once), answers(model.booster_, at_once))
+    told = model.predict_proba(in_queue)
+    assert np.array_equal(told[held], answers(model.queue_booster_, in_queue[held]))
+    assert np.array_equal(told[~held], answers(model.booster_, in_queue[~held]))
+    model.save(tmp_path)
+    assert np.array_equal(JobDuration.load(tmp_path).predict_proba(in_queue), told)
+
+
+def test_a_trace_with_starts_shows_its_own_queues(campus):
+    model = JobDuration(algorithm="lightgbm").fit(queued(campus), 21 * DAY_S)
+    assert model.queue_booster_ is None
+    assert JobDuration(algorithm="tag-pool-width").fit(campus, 21 * DAY_S).queue_booster_ is None
 
 
 def test_new_pools_users_and_tags_are_served(learnt):
@@ -275,7 +301,8 @@ def test_folder_holds_all_of_it(campus, algorithm, tmp_path):
     read = JobDuration.load(tmp_path / "first")
     read.save(tmp_path / "read")
     files = sorted(path.name for path in (tmp_path / "first").iterdir())
-    assert files == (["booster.txt", "metadata.json"] if algorithm in LEARNT else ["metadata.json"])
+    boosters = ["booster.txt", "queue_booster.txt"] if algorithm in LEARNT else []
+    assert files == sorted([*boosters, "metadata.json"])
     for name in files:
         first = (tmp_path / "first" / name).read_bytes()
         assert first == (tmp_path / "again" / name).read_bytes() == (tmp_path / "read" / name).read_bytes()
