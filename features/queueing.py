@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from jobcast.domain.arrays import Bools, Floats
+from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.durations import duration_columns
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
@@ -70,7 +70,7 @@ def in_queues(rows: Floats, horizons_min: Sequence[float]) -> Bools:
     return waited
 
 
-def _quotas(submit_s: Floats, gpus: np.ndarray, runs_s: Floats, load: float) -> np.ndarray:
+def _quotas(submit_s: Floats, gpus: Ints, runs_s: Floats, load: float) -> Floats:
     """GPUs that a pool has at each submission, (n_jobs,)."""
     at_s = np.concatenate([submit_s, submit_s + runs_s])
     change = np.concatenate([gpus, -gpus]).astype(np.float64)
@@ -79,10 +79,11 @@ def _quotas(submit_s: Floats, gpus: np.ndarray, runs_s: Floats, load: float) -> 
     gpu_s = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(at_s))])
     passed_s = submit_s - submit_s[0]
     mean = np.interp(submit_s, at_s, gpu_s) / np.maximum(passed_s, 1.0)
-    return np.maximum(np.ceil(mean / load), np.maximum.accumulate(gpus))
+    quota: Floats = np.maximum(np.ceil(mean / load), np.maximum.accumulate(gpus))
+    return quota
 
 
-def _starts_in_order(submit_s: Floats, gpus: np.ndarray, runs_s: Floats, quota: np.ndarray) -> Floats:
+def _starts_in_order(submit_s: Floats, gpus: Ints, runs_s: Floats, quota: Floats) -> Floats:
     """When the jobs of a pool start, (n_jobs,), if none starts before one that was submitted earlier."""
     start_s = np.empty(len(submit_s))
     running: list[tuple[float, int]] = []
