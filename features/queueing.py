@@ -16,11 +16,11 @@ from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.durations import duration_columns
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
+from jobcast.traces.times import MICROSECONDS
 
 LOAD = 0.9
 """GPUs that a pool's jobs have asked for until now, in the mean, of those that it has: queues that are long but end.
 Not searched for; what it is worth on October 2017 of Philly stands in docs/sia.md."""
-MICROSECONDS = 1e6
 AT_ONCE = 1e-6
 """Times in rows are equal within this much of log(1 + seconds)."""
 

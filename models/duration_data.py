@@ -5,6 +5,7 @@ Forecasts of later jobs by what was learnt from earlier ones, and the algorithm 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -28,8 +29,28 @@ FEWEST_JOBS = 50
 """Jobs that must have ended before a fold, else it is left out."""
 
 
-COLUMNS = ("rows", "bins", "submit_s", "start_s", "end_s", "duration_s", "pool", "burst")
+COLUMNS = ("rows", "bins", "submit_s", "start_s", "end_s", "duration_s", "pool", "burst", "position")
 """What `DurationData` always holds of each job."""
+
+
+class QueuedRows:
+    """Rows of the jobs of a trace as pools short of GPUs would have shown them: made once, by who asks first.
+
+    Parameters
+    ----------
+    trace : without starts; see `features.queueing`
+    horizons_min : inner edges of the bins in minutes
+    wanted : (n_jobs,) whose rows to give
+    """
+
+    def __init__(self, trace: Trace, horizons_min: Sequence[float], wanted: Bools) -> None:
+        self._asked = trace, horizons_min, wanted
+
+    @cached_property
+    def rows(self) -> Floats:
+        """(n_wanted, F), see `features.durations.duration_columns`."""
+        trace, horizons_min, wanted = self._asked
+        return duration_rows(queued(trace), horizons_min, wanted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +66,8 @@ class DurationData:
     submit_s, start_s, end_s, duration_s : (n_jobs,) seconds; ends as of when they were known
     pool : (n_jobs,) names
     burst : (n_jobs,) numbers of their bursts; see `features.durations.burst_key`
-    queued : (n_jobs, F) rows as pools short of GPUs would have shown them, where the trace has no starts and so shows
-        no queue; else none; see `features.queueing`
+    position : (n_jobs,) which of the jobs that the data was made of they are
+    queues : rows of all of those as queues would have shown them, where the trace has no starts and so shows none
     """
 
     name: str
@@ -59,7 +80,8 @@ class DurationData:
     duration_s: Floats
     pool: NDArray[Any]
     burst: Ints
-    queued: Floats | None = None
+    position: Ints
+    queues: QueuedRows | None = None
 
     @classmethod
     def of(cls, trace: Trace, horizons_min: Sequence[float], from_s: float | None = None) -> Self:
@@ -80,7 +102,8 @@ class DurationData:
             duration_s,
             trace.jobs["pool"].to_numpy()[wanted],
             burst_numbers(trace)[wanted],
-            None if shows_queues(trace) else duration_rows(queued(trace), horizons_min, wanted),
+            np.arange(int(wanted.sum())),
+            None if shows_queues(trace) else QueuedRows(trace, horizons_min, wanted),
         )
 
     def __len__(self) -> int:
@@ -93,14 +116,13 @@ class DurationData:
 
     def among(self, chosen: Bools | Ints) -> "DurationData":
         """Some of the jobs, by a mask or by positions."""
-        queues = None if self.queued is None else self.queued[chosen]
-        return replace(self, queued=queues, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
     def seen_twice(self) -> "DurationData":
         """Each job as the trace shows it, and as a queue would have; not in order of submission."""
-        assert self.queued is not None
+        assert self.queues is not None
         twice = self.among(np.tile(np.arange(len(self)), 2))
-        return replace(twice, rows=np.vstack([self.rows, self.queued]))
+        return replace(twice, rows=np.vstack([self.rows, self.queues.rows[self.position]]))
 
     @property
     def settled_s(self) -> Floats:

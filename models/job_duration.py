@@ -159,13 +159,14 @@ class JobDuration:
         self.overstay_h_ = overstays_h(lasted_s, known.bins, self.horizons_min)
         self.booster_ = self.queue_booster_ = None
         self.calibration_ = Calibration.untaught(data.n_bins)
-        plain = duration_columns(self.horizons_min)
-        seen = [known.rows] if known.queued is None else [known.rows, known.queued]
-        self.feature_spans_ = feature_spans(plain, seen) if self.algorithm in LEARNT else {}
+        self.feature_spans_ = {}
         if self.algorithm in LEARNT:
             self.booster_ = self.fitted_booster(known, until_s)
-            if known.queued is not None:
-                self.queue_booster_ = self.fitted_booster(known.seen_twice(), until_s)
+            seen = known
+            if known.queues is not None:
+                seen = known.seen_twice()
+                self.queue_booster_ = self.fitted_booster(seen, until_s)
+            self.feature_spans_ = feature_spans(duration_columns(self.horizons_min), [seen.rows])
         if self.algorithm == BLENDED:
             self.calibration_ = self._calibration(known, until_s) if calibration is None else calibration
         return self
@@ -350,6 +351,7 @@ class JobDuration:
             "trained_until_s": self.trained_until_s_,
             "rows": self.rows_,
             "feature_spans": self.feature_spans_,
+            "learnt_in_queues": self.queue_booster_ is not None,
         }
         write_metadata(folder, self.name, told)
         if self.booster_ is not None:
@@ -376,7 +378,7 @@ class JobDuration:
         model.feature_spans_ = told.get("feature_spans", {})  # versions of before have none
         if model.algorithm in LEARNT:
             model.booster_ = model._read_booster(folder / MODEL)
-        if (folder / QUEUE_MODEL).is_file():
+        if told.get("learnt_in_queues", (folder / QUEUE_MODEL).is_file()):  # some versions of before do not say so
             model.queue_booster_ = model._read_booster(folder / QUEUE_MODEL)
         return model
 

@@ -14,7 +14,6 @@ T = TypeVar("T")
 ENGINES = ("local", "ray")
 CHUNK = 8
 """Tasks a worker that Ray is given at a time: it answers for all of them at once."""
-GIVEN_UP = r"\d+ tasks which were still being processed by the workers have been cancelled"
 
 
 def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[Any]:
@@ -30,9 +29,14 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
                 done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
                     tasks
                 )
-            # Whoever ends a command is told so in one line; that joblib gives up tasks then is no news.
-            warnings.filterwarnings("ignore", message=GIVEN_UP, category=UserWarning)
-            yield from done
+            try:
+                for result in done:  # not `yield from`, which would close it before the warnings are held back
+                    yield result
+            finally:
+                with warnings.catch_warnings():
+                    # Whoever ends a command is told so in one line; that joblib gives up tasks then is no news.
+                    warnings.simplefilter("ignore", UserWarning)
+                    done.close()
             return
         left = iter(tasks)
         while chunk := list(islice(left, CHUNK * jobs)):

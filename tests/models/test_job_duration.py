@@ -11,6 +11,7 @@ from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.domain.horizons import duration_bin
 from jobcast.features.durations import duration_columns, duration_rows
 from jobcast.features.queueing import in_queues, queued
+from jobcast.models.duration_booster import QUEUE_MODEL
 from jobcast.models.duration_data import DurationData, bins_of
 from jobcast.models.job_duration import ALGORITHMS, FLOOR, LEARNT, JobDuration, calibration_columns
 from jobcast.simulator.history import EarlierJobs, RunHistory
@@ -256,6 +257,17 @@ def test_a_trace_without_starts_teaches_what_queues_would_have_shown(campus, lea
     assert np.array_equal(told[~held], answers(model.booster_, in_queue[~held]))
     model.save(tmp_path)
     assert np.array_equal(JobDuration.load(tmp_path).predict_proba(in_queue), told)
+    (tmp_path / QUEUE_MODEL).unlink()
+    with pytest.raises(RegistryError, match=QUEUE_MODEL):
+        JobDuration.load(tmp_path)
+
+
+def test_only_boosters_read_what_queues_would_have_shown(campus):
+    data = DurationData.of(campus, (5, 60, 720))
+    JobDuration((5, 60, 720), algorithm="last-n").fit_data(data, 21 * DAY_S)
+    assert "rows" not in vars(data.queues)
+    JobDuration((5, 60, 720), algorithm="lightgbm").fit_data(data, 21 * DAY_S)
+    assert vars(data.queues)["rows"].shape == data.rows.shape
 
 
 def test_a_trace_with_starts_shows_its_own_queues(campus):
