@@ -100,6 +100,8 @@ def main(arguments: list[str] | None = None) -> Any:
     words = sys.argv[1:] if arguments is None else arguments
     os.environ.setdefault(*PATIENT_THREADS)
     debug = "--debug" in words
+    if not debug:
+        os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of workers, as below of this process
     # --debug and --quiet are understood anywhere on the line.
     first = [word for word in ("--debug", "--quiet") if word in words]
     words = [*first, *(word for word in words if word not in first)]
