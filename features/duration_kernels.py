@@ -40,8 +40,6 @@ START_EXTRAS = 2
 """Columns of a group's started jobs beside their counts."""
 JUST_STARTED_S = 300.0
 """A start since then is counted as one of the job's own burst."""
-ASKED_COLUMNS = 3
-"""Columns of what is known of the job by itself: its time limit, and the time of day twice."""
 DAY_S = 86400.0
 
 _INTS = types.Array(types.int64, 1, "C", readonly=True)

@@ -30,7 +30,7 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
                     tasks
                 )
             try:
-                for result in done:  # not `yield from`, which would close it before the warnings are held back
+                for result in done:  # noqa: UP028 (`yield from` would close it before the warnings are held back)
                     yield result
             finally:
                 with warnings.catch_warnings():

@@ -96,8 +96,6 @@ def check_answers(command: str, name: str, questions: Iterable[Question]) -> Non
 PREDICTORS = ("will-jobs-arrive", "new-load", "job-duration")
 """What a scheduler asks of the registry, by name."""
 
-ASKED_BY_SIA = (Question.ARRIVALS, Question.LOADS, Question.DURATIONS)
-"""Their questions, in that order."""
 REGIME = "regime"
 """What a scheduler of training jobs asks of the registry."""
 ACCURACY_CURVE = "accuracy-curve"

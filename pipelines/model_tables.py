@@ -115,12 +115,6 @@ def saved(model: Any) -> Iterator[Path]:
         yield folder
 
 
-def save_and_register(home: Path, model: Any, card: ModelCard) -> ModelVersion:
-    """A fitted predictor becomes a new version. Raises RegistryError for a store that cannot be used."""
-    with saved(model) as folder:
-        return open_registry(home).register(folder, card)
-
-
 def card_of_table(table: Any, model: Any, seed: int, **told: Any) -> ModelCard:
     """What the registry is told of a predictor that learnt from a table, which has `path`, `sha256` and `rows`."""
     return ModelCard(

@@ -85,8 +85,6 @@ def count_missing(told: BadAnswers, kind: str, error: Exception) -> None:
     told.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
 
 
-Pin = tuple[str, int | str]
-"""A predictor, and its version or alias."""
 NOBODY = "nobody"
 """Pool of the question that warms predictors up."""
 

@@ -20,8 +20,6 @@ from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
 from jobcast.schedulers.cells.reservation import Floats, Sizes, may_be_bound, out_of_reach, reserved, reserved_gpus
 from jobcast.schedulers.draft import Draft, Loads
 
-APART = ("cell", "buddy", "none")
-"""What spare jobs keep away from: cells of quotas in which dedicated jobs run, those jobs' own buddies, or neither."""
 Part = tuple[int, Cell, tuple[str, int]]
 """GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of."""
 
