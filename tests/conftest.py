@@ -6,5 +6,5 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before any library starts
 
 from hypothesis import settings
 
-settings.register_profile("jobcast", deadline=None, derandomize=True)
+settings.register_profile("jobcast", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("jobcast")

@@ -15,6 +15,7 @@ import jobcast
 from jobcast.pipelines.config import LEARNED, SCHEDULERS, Learn, Params, Schedule
 
 ROOT = Path(jobcast.__file__).parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dvc")]  # what they share is made once
 AUTHOR = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
 ROOMS = ("domain", "traces", "features", "models", "simulator", "schedulers", "pipelines")
 SMALL = {

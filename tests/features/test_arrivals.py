@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.features.arrivals import arrival_features, feature_names
@@ -180,7 +180,6 @@ def test_refuses_descending_instants_and_empty_horizons(pool_of):
         arrival_features(pool_of([]), [1.0], [MINUTES_5, 0.0])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_jobs=st.integers(0, 320),

@@ -52,7 +52,7 @@ def dumped(whole, at_s):
     return replace(known, jobs=known.jobs.with_columns(**columns))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000))
 def test_features_of_a_dump_are_those_of_that_instant(jobs, at_s):
     whole = whole_trace(jobs)
@@ -70,7 +70,7 @@ def test_features_of_a_dump_are_those_of_that_instant(jobs, at_s):
     assert np.array_equal(duration_rows(dump, HORIZONS_MIN, wanted), then, equal_nan=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(JOB, min_size=2, max_size=30), st.integers(1, 12_000))
 def test_what_has_not_ended_is_no_lesson(jobs, at_s):
     whole = whole_trace(jobs)
@@ -86,7 +86,7 @@ def test_what_has_not_ended_is_no_lesson(jobs, at_s):
     assert (len(over), end_s) == (ended, dump.end_s[dump.ended].max())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(JOB, min_size=1, max_size=30), st.integers(1, 12_000), st.integers(0, 30_000))
 def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_s):
     dump = dumped(whole_trace(jobs), at_s)
@@ -100,7 +100,7 @@ def test_a_run_that_follows_a_dump_sees_its_jobs_run_and_wait(jobs, at_s, later_
             assert np.array_equal(getattr(seen, name), getattr(rows, name)), name
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(JOB, min_size=1, max_size=20), st.lists(JOB, max_size=20))
 def test_jobs_of_cores_alone_change_no_features(jobs, others):
     plain = whole_trace(jobs)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
@@ -204,7 +204,6 @@ def test_what_a_job_asks_for():
     assert np.array_equal(tracker.rows(jobs), duration_rows(made, HORIZONS_MIN), equal_nan=True)
 
 
-@settings(max_examples=50, deadline=None)
 @given(runs())
 def test_rows_may_be_asked_for_later(made):
     jobs, duration_s = made.to_jobs()
@@ -239,7 +238,6 @@ def test_counts_are_found_in_rows():
     assert group_counts(rows, "pool_width", 20, 3)[2].tolist() == [1, 1, 0]
 
 
-@settings(max_examples=100, deadline=None)
 @given(runs())
 def test_live_rows_are_batch_rows(made):
     rows = duration_rows(made, HORIZONS_MIN)
@@ -252,7 +250,6 @@ def test_live_rows_are_batch_rows(made):
         assert np.array_equal(tracker.row(job), rows[job.seq], equal_nan=True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(runs(), st.integers(0, 2**32 - 1))
 def test_another_future_leaves_the_rows_as_they_are(made, seed):
     """After an instant starts and ends are shifted, jobs removed and others invented: rows up to it stay."""

@@ -1,7 +1,7 @@
 """Truths about (t, t + k]: open at t, closed at t + k."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.features.targets import arrivals_within, load_within
@@ -29,7 +29,6 @@ def test_a_pool_without_jobs(pool_of):
     assert load_within(pool_of([]), [0.0, 1.0], [60.0]).tolist() == [[0.0], [0.0]]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 80), st.sampled_from(["minutes", "instants", "bursts"]))
 def test_agrees_with_masks(random_pool, seed, n_jobs, style):
     history = random_pool(seed, n_jobs, style)

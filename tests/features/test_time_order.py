@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.history import PoolHistory
@@ -50,7 +50,6 @@ def changed_after(history, t, rng):
     return PoolHistory(arrival_s, arrival_gpus, start_s, end_s, completion_s, duration_s)
 
 
-@settings(max_examples=200, deadline=None)
 @given(pool=pools, step_s=st.sampled_from([3600.0, 7300.5]))
 def test_training_rows_are_serving_rows(random_pool, known_at, pool, step_s):
     history = random_pool(*pool)
@@ -65,7 +64,6 @@ def test_training_rows_are_serving_rows(random_pool, known_at, pool, step_s):
         assert sliding_max(live, [tick], 43200.0, 8)[0] == largest[i]
 
 
-@settings(max_examples=60, deadline=None)
 @given(pool=pools, step_s=st.sampled_from([3600.0, 7300.5]))
 def test_rows_that_are_kept_up_are_training_rows(random_pool, known_at, pool, step_s):
     """Instants that ascend, stay, and go back; a history that grows, and a whole one; pools at different instants."""
@@ -80,7 +78,6 @@ def test_rows_that_are_kept_up_are_training_rows(random_pool, known_at, pool, st
         assert np.array_equal(rows[1], batch[other])
 
 
-@settings(max_examples=150, deadline=None)
 @given(pool=pools, share=st.floats(0, 1))
 def test_rows_of_a_trace_cut_at_the_last_instant(random_pool, known_at, pool, share):
     history = random_pool(*pool)
@@ -92,7 +89,6 @@ def test_rows_of_a_trace_cut_at_the_last_instant(random_pool, known_at, pool, sh
     assert np.array_equal(single[0], whole[-1])
 
 
-@settings(max_examples=200, deadline=None)
 @given(pool=pools, share=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
 def test_another_future_leaves_the_rows_as_they_are(random_pool, pool, share, seed):
     history = random_pool(*pool)

@@ -89,7 +89,7 @@ def test_answers_at_every_event_of_half_a_day(scene):
     assert refreshed > 10  # some answers came from a first arrival after a quiet window
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_answers_do_not_depend_on_when_or_whether_others_were_asked(scene, data):
     share = st.floats(0.1, 1.0, allow_nan=False)

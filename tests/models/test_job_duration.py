@@ -334,7 +334,7 @@ def test_an_unknown_algorithm_is_refused():
         JobDuration(algorithm="oracle")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(1, 4), st.integers(0, 99))
 def test_any_bins(count, seed):
     horizons = (3, 20, 90, 600)[:count]

@@ -95,7 +95,7 @@ def test_a_quantile_reserves_less_than_the_sliding_maximum_that_covers_as_much(q
     assert said[model] < said[largest]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.floats(0, 40 * HOUR_S), st.integers(1, 8)), max_size=30), st.floats(0, 30 * HOUR_S))
 def test_the_future_changes_no_estimate(quantile, jobs, now_s):
     jobs = sorted(jobs)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError, TrainingError
@@ -44,6 +44,7 @@ def job_of(training, seq=0):
     return Job(seq, str(seq), "a", 0.0, 1, training=training)
 
 
+@pytest.mark.slow
 def test_learns_when_each_kind_changes(prior):
     start = Progress(0.0, (Regime(16, 0.0),))
     accordion = prior.left(Training("A", 16, 200, "accordion", EPOCH_S), start)
@@ -73,6 +74,7 @@ def test_beats_restatement_on_jobs_that_it_has_not_seen(prior):
     assert 80 <= rules["prior"]["coverage_open"] <= 99
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_and_same_answers(prior, tmp_path):
     prior.save(tmp_path / "a")
     RegimePrior(seed=1, steps=STEPS, calibration="open").fit(finished(120, 0), 5.0, 9.0).save(tmp_path / "b")
@@ -105,7 +107,6 @@ def test_served_rows(prior):
         served.predict(bad)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     which=st.sampled_from([("A", "accordion"), ("B", "gns"), ("still", "accordion"), ("new", "gns"), ("x", "else")]),
     epochs=st.integers(1, 2000),

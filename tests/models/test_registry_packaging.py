@@ -61,6 +61,7 @@ def test_registering_is_silent_and_leaves_nothing_elsewhere(saved, tmp_path):
     assert sorted(path.name for path in (tmp_path / "home" / "mlruns").iterdir()) == ["artifacts", "mlflow.db"]
 
 
+@pytest.mark.slow
 def test_an_export_is_an_mlflow_model_that_needs_no_jobcast(registry, tmp_path):
     folder = registry.export(registry.resolve("will-jobs-arrive"), tmp_path / "exported")
     done = run(LOAD_WITHOUT_JOBCAST, folder, Path(jobcast.__file__).parents[1], cwd=tmp_path)

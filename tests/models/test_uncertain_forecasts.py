@@ -94,7 +94,7 @@ def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(small_trace, p
     assert scene.source.load_quantile("empty", 300.0, 0.99) == 6.0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.floats(0.3, 1.0), st.sampled_from(POOLS), st.sampled_from(HORIZONS_S)), min_size=1))
 def test_answers_do_not_depend_on_the_order_of_questions(small_trace, predictors, learnt, questions):
     told = []

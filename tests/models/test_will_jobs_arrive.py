@@ -245,6 +245,7 @@ def test_a_pool_that_never_sees_a_job_always_passes_the_gate():
     assert model.predict(silent.X, gate=True).all()
 
 
+@pytest.mark.slow
 def test_philly_is_forecast_as_well_as_is_known_to_be_possible():
     """Three later weeks; a PR-AUC above .97 at 720 minutes would mean that a feature sees the future (SIA, Table 9)."""
     if "JOBCAST_DATA" not in os.environ:

@@ -63,6 +63,7 @@ def test_every_notebook_is_a_script_without_outputs(executor):
         assert any(cell.cell_type == "markdown" for cell in jupytext.read(file).cells)
 
 
+@pytest.mark.slow
 def test_all_cells_run_and_none_complains(executed):
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))

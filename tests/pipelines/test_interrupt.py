@@ -60,6 +60,7 @@ def hidden(folder: Path) -> list[Path]:
     return list(folder.rglob(".*"))
 
 
+@pytest.mark.slow
 def test_a_run_interrupted_at_its_stages_can_be_run_again_and_ends_like_any_other(run, shell, tmp_path):
     shell.home, out, temporary = tmp_path / "home", tmp_path / "out", tmp_path / "scratch"
     sigint, sigterm = (signal.SIGINT, 130, LINE), (signal.SIGTERM, 143, TERMINATED)

@@ -13,11 +13,10 @@ FAST = {
     "will-jobs-arrive": "logistic",
     "new-load": "quantile",
     "job-duration": "blended",
-    "regime": "hierarchical",
     "completion-time": "futures",
     "job-size": "pooled",
 }
-SLOW = {"accuracy-curve": "combination", "epoch-time": "steps", "goodput": "pollux"}
+SLOW = {"regime": "hierarchical", "accuracy-curve": "combination", "epoch-time": "steps", "goodput": "pollux"}
 
 
 @pytest.mark.parametrize(

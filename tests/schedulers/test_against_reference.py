@@ -8,7 +8,7 @@ from math import isclose
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -174,7 +174,6 @@ def starts(workload, policy, source=None):
 
 
 @given(workloads())
-@settings(max_examples=300, deadline=None)
 def test_fcfs(workload):
     assert starts(workload, make_policy("fcfs", None, {})) == reference(workload, fcfs)
 
@@ -183,7 +182,6 @@ def test_fcfs(workload):
 @pytest.mark.parametrize(("name", "rule"), [("ssf", ssf), ("gssf", gssf)])
 def test_shortest_service_first(name, rule, backfill):
     @given(workloads(), st.booleans())
-    @settings(max_examples=200, deadline=None)
     def check(workload, drawn):
         source = Random(workload, 1) if drawn else Oracle(workload)
         policy = make_policy(name, source, {"backfill": backfill})
@@ -195,7 +193,6 @@ def test_shortest_service_first(name, rule, backfill):
 @pytest.mark.parametrize("strict", [False, True])
 def test_mmfs(strict):
     @given(workloads())
-    @settings(max_examples=300, deadline=None)
     def check(workload):
         assert starts(workload, make_policy("mmfs", None, {"strict": strict})) == reference(workload, mmfs(strict))
 
@@ -213,7 +210,6 @@ SOURCES = {
 @pytest.mark.parametrize("kind", SOURCES)
 def test_sia(kind):
     @given(workloads())
-    @settings(max_examples=300, deadline=None)
     def check(workload):
         lazy, plain = SOURCES[kind](workload), SOURCES[kind](workload)
         assert starts(workload, Sia(lazy), lazy) == reference(workload, sia(plain), plain)
@@ -222,14 +218,12 @@ def test_sia(kind):
 
 
 @given(workloads())
-@settings(max_examples=200, deadline=None)
 def test_sia_with_conservative_forecasts_is_fcfs(workload):
     source = Conservative(workload, HORIZONS_MIN)
     assert starts(workload, Sia(source), source) == starts(workload, make_policy("fcfs", None, {}))
 
 
 @given(workloads(max_jobs=24), st.booleans())
-@settings(max_examples=1000, deadline=None)
 def test_sia_with_exact_coarse_forecasts_slows_no_job(workload, ticks):
     oracle = Oracle(workload, HORIZONS_MIN)
     log = replay(workload, Sia(oracle, tick_s=77.0 if ticks else None), oracle)
@@ -262,7 +256,6 @@ def peak(starts_s, ends_s, gpus):
 @pytest.mark.parametrize("kind", RUNS)
 def test_what_holds_for_every_policy(kind):
     @given(workloads(), st.randoms(use_true_random=False))
-    @settings(max_examples=150, deadline=None)
     def check(workload, rng):
         log = run(workload, kind)
         # every job runs exactly once, for its duration, not before its submission, within the capacity
@@ -285,7 +278,6 @@ def test_what_holds_for_every_policy(kind):
 
 
 @given(workloads())
-@settings(max_examples=200, deadline=None)
 def test_fcfs_starts_in_order_and_no_later_than_it_must(workload):
     log = run(workload, "fcfs")
     for index, pool in enumerate(log.pools):

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 
 from jobcast.schedulers.hived import HiveD
 from jobcast.schedulers.mmfs import MaxMinFair
@@ -23,7 +23,6 @@ def hived(cluster):
 
 
 @given(workloads(max_jobs=20))
-@settings(max_examples=300, deadline=None)
 def test_hived(workload):
     assert starts(workload, lambda _: HiveD()) == reference(workload, hived)
 

@@ -18,7 +18,7 @@ TOLERANCE = 1e-3
 """Relative. The solver's own error is below 1e-4; a coefficient next to a tie doubles it."""
 EQUAL = st.just(None)
 FREE = st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0, 5.0]), min_size=4, max_size=4)
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 @st.composite

@@ -15,7 +15,7 @@ from jobcast.schedulers.market_expected import Chain, solve_expected
 pytest.importorskip("cvxpy", reason="the market needs jobcast's extra `market`")
 
 TOLERANCE = 1e-3
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=15)
 
 
 def clock(utilities, units=1):

@@ -50,6 +50,7 @@ def test_the_synthetic_workload_of_sia():
         assert max(f["slowed_pct"] for f in found[anticipating]) == 0
 
 
+@pytest.mark.slow
 def test_three_weeks_of_philly():
     data = os.environ.get("JOBCAST_DATA")
     if not data:

@@ -72,7 +72,7 @@ def workloads(draw):
     return jobs, {seq: float(length) for seq, (_, length, _) in enumerate(rows)}, draw(st.integers(8, 12))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(workloads(), st.sampled_from(["reactive", "lazy"]))
 def test_rounds_fit_and_leave_no_gpu_idle_in_vain(workload, mode):
     jobs, run_s, gpus = workload

@@ -62,7 +62,6 @@ def optimum(problem):
     return max(problem.value(np.array(columns).T) for columns in product(masks, repeat=problem.rounds))
 
 
-@settings(max_examples=40, deadline=None)
 @given(programmes(most_jobs=4, most_rounds=3))
 def test_the_optimum_lies_between_value_and_bound(problem):
     best, solution = optimum(problem), solve(problem, HEURISTIC)
@@ -70,7 +69,7 @@ def test_the_optimum_lies_between_value_and_bound(problem):
     assert best <= solution.bound + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(programmes(most_jobs=4, most_rounds=3))
 def test_highs_finds_the_optimum_of_small_windows(problem):
     best, begin = optimum(problem), solve(problem, HEURISTIC)
@@ -79,7 +78,6 @@ def test_highs_finds_the_optimum_of_small_windows(problem):
     assert improved.bound >= best - 1e-6
 
 
-@settings(max_examples=60, deadline=None)
 @given(programmes())
 def test_timetables_fit_and_leave_no_gpu_idle_in_vain(problem):
     solution = solve(problem, HEURISTIC)
@@ -90,7 +88,6 @@ def test_timetables_fit_and_leave_no_gpu_idle_in_vain(problem):
     assert solution.gap >= 0.0
 
 
-@settings(max_examples=60, deadline=None)
 @given(programmes())
 def test_every_candidate_stays_within_the_window(problem):
     relaxed = relax(problem)
@@ -109,7 +106,6 @@ def test_epochs_follow_the_order_of_regimes(regimes, done):
     assert work.fraction(ends[None, :])[0] == pytest.approx(expected)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.floats(-5.0, 5.0), min_size=2, max_size=8))
 def test_majorants_are_concave_and_nowhere_below(values):
     row = np.array([values])

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -81,7 +81,6 @@ def small_workloads(preemptible):
     return st.lists(row, min_size=1, max_size=25).map(build)
 
 
-@settings(max_examples=150, deadline=None)
 @given(small_workloads(st.just(False)))
 def test_without_jobs_that_may_be_stopped_it_is_sia(made):
     exact = Oracle(made, HORIZONS_MIN)
@@ -92,7 +91,6 @@ def test_without_jobs_that_may_be_stopped_it_is_sia(made):
     assert ours.dedicated.tolist() == theirs.dedicated.tolist()
 
 
-@settings(max_examples=300, deadline=None)
 @given(small_workloads(st.booleans()))
 def test_with_exact_forecasts_and_free_resuming_nobody_is_slowed(made):
     exact = Oracle(made, HORIZONS_MIN)
@@ -100,7 +98,6 @@ def test_with_exact_forecasts_and_free_resuming_nobody_is_slowed(made):
     assert (ours.end_s <= base.end_s + 1e-6).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(small_workloads(st.booleans()), st.sampled_from([30.0, 600.0]))
 def test_only_jobs_that_were_stopped_lose_by_resuming(made, resume_s):
     made = replace(made, resume_s=resume_s)
@@ -111,7 +108,6 @@ def test_only_jobs_that_were_stopped_lose_by_resuming(made, resume_s):
     assert (log.end_s - log.start_s + 1e-6 >= log.duration_s).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(small_workloads(st.just(False)))
 def test_with_the_worst_forecasts_it_is_fcfs(made):
     worst = Conservative(made, HORIZONS_MIN)

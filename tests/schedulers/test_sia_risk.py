@@ -5,7 +5,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -50,7 +50,6 @@ def test_a_bin_that_just_as_many_jobs_outlive_is_the_median(chances, median):
 
 
 @given(workloads(), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload, ticks):
     oracle = Oracle(workload, HORIZONS_MIN)
     tick_s = 77.0 if ticks else None
@@ -60,14 +59,12 @@ def test_exact_forecasts_and_no_budget_slow_no_job_and_lend_as_sia_does(workload
 
 
 @given(workloads(), st.sampled_from([0.0, 5.0]))
-@settings(max_examples=60, deadline=None)
 def test_conservative_forecasts_give_fcfs(workload, budget_min):
     source = Conservative(workload, HORIZONS_MIN)
     assert starts(workload, SiaRisk(source, budget_min), source) == starts(workload, Fcfs())
 
 
 @given(workloads(), st.sampled_from([0.0, 1.0, inf]), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
 def test_any_budget_runs_all_jobs_the_same_way_again(workload, budget_min, seed):
     runs = []
     for _ in range(2):
@@ -78,7 +75,6 @@ def test_any_budget_runs_all_jobs_the_same_way_again(workload, budget_min, seed)
 
 
 @given(workloads())
-@settings(max_examples=100, deadline=None)
 def test_switched_off_pools_lend_nothing(workload):
     oracle = Oracle(workload, HORIZONS_MIN)
     off = Switches(tuple(Switch(pool.name, k, -inf, False) for pool in workload.pools for k in HORIZONS_MIN))
@@ -162,7 +158,6 @@ def test_relief_bounds_what_a_borrower_costs():
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_the_chance_of_being_missed_is_that_of_all_combinations(data):
     pools, horizons, atoms = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)), 3
     small = st.integers(0, 4).map(float)
@@ -185,7 +180,6 @@ def test_the_chance_of_being_missed_is_that_of_all_combinations(data):
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2), st.booleans()), max_size=200), st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
 def test_candidates_are_found_in_order_of_submission(rows, free):
     overstay = np.arange(3.0) + np.arange(free + 1.0)[:, None]
     jobs, kept = Candidates(3), []

@@ -146,7 +146,7 @@ TUNABLES = st.fixed_dictionaries(
 )
 
 
-@given_settings(max_examples=400, deadline=None)
+@given_settings(max_examples=400)
 @given(workloads(), TUNABLES)
 def test_no_tunable_slows_a_job_under_exact_forecasts(workload, tunables):
     oracle = Oracle(workload, HORIZONS_MIN)
@@ -154,7 +154,7 @@ def test_no_tunable_slows_a_job_under_exact_forecasts(workload, tunables):
     assert (log.end_s <= replay(workload, make_policy("fcfs", None, {})).end_s).all()
 
 
-@given_settings(max_examples=150, deadline=None)
+@given_settings(max_examples=150)
 @given(workloads(), TUNABLES)
 def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunables):
     source = Conservative(workload, HORIZONS_MIN)
@@ -163,7 +163,7 @@ def test_every_setting_equals_fcfs_under_conservative_forecasts(workload, tunabl
     assert log.dedicated.all()
 
 
-@given_settings(max_examples=100, deadline=None)
+@given_settings(max_examples=100)
 @given(workloads(), st.integers(0, 3))
 def test_neutral_settings_change_nothing(workload, seed):
     plain, tuned = (Random(workload, seed, horizons_min=HORIZONS_MIN) for _ in range(2))
@@ -171,7 +171,7 @@ def test_neutral_settings_change_nothing(workload, seed):
     assert replay(workload, neutral, tuned).start_s.tolist() == replay(workload, Sia(plain), plain).start_s.tolist()
 
 
-@given_settings(max_examples=100, deadline=None)
+@given_settings(max_examples=100)
 @given(workloads())
 def test_all_of_the_quota_as_slack_lends_nothing(workload):
     oracle = Oracle(workload, HORIZONS_MIN)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
@@ -68,19 +68,16 @@ def figure_6(workload):
 
 
 @given(workloads())
-@settings(max_examples=500, deadline=None)
 def test_every_start_is_that_of_figure_6(workload):
     assert starts(workload, SiaVc) == reference(workload, figure_6(workload))
 
 
 @given(workloads(max_jobs=30))
-@settings(max_examples=100, deadline=None)
 def test_every_start_is_that_of_figure_6_on_longer_queues(workload):
     assert starts(workload, SiaVc) == reference(workload, figure_6(workload))
 
 
 @given(workloads(max_jobs=40, durations=(1e-8, 1, 2, 3, 4, 5, 6, 9, 11, 20, 40)))
-@settings(max_examples=400, deadline=None)
 def test_no_job_finishes_later_than_under_fcfs(workload):
     """SIA, Theorem 1, but for events that are one; 1e-8 s after the epoch is no time at all."""
     oracle = Oracle(workload)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jobcast.schedulers.ssf import ShortestJobFirst
 from jobcast.simulator.forecasts import Conservative, Oracle
@@ -23,7 +23,6 @@ def shortest_first(durations_s, backfill):
 @pytest.mark.parametrize("backfill", [False, True])
 def test_sjf(backfill):
     @given(workloads())
-    @settings(max_examples=200, deadline=None)
     def check(workload):
         rule = shortest_first([outcome.duration_s for outcome in workload.outcomes], backfill)
         assert starts(workload, lambda source: ShortestJobFirst(source, backfill)) == reference(workload, rule)

@@ -2,7 +2,7 @@ from itertools import combinations
 from math import ceil, log1p
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.schedulers.themis_np import ThemisNp
@@ -66,7 +66,6 @@ class Checked:
 
 
 @given(workloads(max_jobs=16), st.sampled_from([0.01, 0.2, 0.5, 1.0]))
-@settings(max_examples=300, deadline=None)
 def test_every_decision_is_one_that_the_rule_allows(workload, filter):
     policy = Checked(workload, filter)
     replay(workload, policy)

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.schedulers.fcfs import Fcfs
@@ -9,7 +9,6 @@ from tests.schedulers.events_driver import starts, workloads
 
 
 @given(workloads(max_jobs=30, durations=(1e-8, 1, 2, 3, 5, 9, 20, 40)))
-@settings(max_examples=200, deadline=None)
 def test_virtual_starts_are_those_of_fcfs(workload):
     durations_s = [outcome.duration_s for outcome in workload.outcomes]
     found = virtual_starts_s(workload.jobs, durations_s, workload.quotas())
@@ -17,7 +16,6 @@ def test_virtual_starts_are_those_of_fcfs(workload):
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
 def test_the_tree_is_an_array(count, seed):
     rng = np.random.default_rng(seed)
     size = 1 << (count - 1).bit_length()

@@ -161,7 +161,6 @@ def test_open_and_closed_runs_are_not_compared_and_the_traces_submissions_decide
     assert against(log, fast)["slowdown_total_min"] == pytest.approx(9 / 60)
 
 
-@settings(max_examples=60, deadline=None)
 @given(traces(follow=False), st.integers(3, 6), st.sampled_from([Fcfs, MaxMinFair]))
 def test_a_closed_loop_in_which_nobody_follows_is_an_open_one(trace, quota, policy):
     looped = workload_of(trace, quota)
@@ -169,7 +168,6 @@ def test_a_closed_loop_in_which_nobody_follows_is_an_open_one(trace, quota, poli
     assert_same(replay(looped, policy()), replay(made, policy()))
 
 
-@settings(max_examples=80, deadline=None)
 @given(traces())
 def test_where_nobody_waits_the_loop_reproduces_the_trace(trace):
     made = workload_of(trace, 1000)
@@ -179,7 +177,6 @@ def test_where_nobody_waits_the_loop_reproduces_the_trace(trace):
     np.testing.assert_array_equal(log.end_s, log.submit_s + log.duration_s)
 
 
-@settings(max_examples=80, deadline=None)
 @given(traces(), st.integers(3, 6))
 def test_each_job_runs_once_and_arrives_its_think_time_after_what_it_awaits(trace, quota):
     made = workload_of(trace, quota)
@@ -195,7 +192,6 @@ def test_each_job_runs_once_and_arrives_its_think_time_after_what_it_awaits(trac
             assert log.end_s[place] == log.start_s[place] + log.duration_s[place]
 
 
-@settings(max_examples=80, deadline=None)
 @given(traces(), st.integers(3, 6))
 def test_where_no_job_waits_successors_arrive_no_later_than_where_some_do(trace, quota):
     slow, fast = (replay(workload_of(trace, gpus), Fcfs()) for gpus in (quota, 1000))
@@ -203,7 +199,7 @@ def test_where_no_job_waits_successors_arrive_no_later_than_where_some_do(trace,
     assert (fast.end_s <= slow.end_s).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(traces(), st.integers(3, 6))
 def test_the_same_run_twice_is_the_same(trace, quota):
     made = workload_of(trace, quota)

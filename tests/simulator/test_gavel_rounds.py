@@ -194,7 +194,7 @@ def test_an_idle_cluster_waits_for_the_next_job():
     assert spans(log) == [(0, 0.0, 50.0), (1, 1_000.0, 1_050.0)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2_000), st.integers(1, 4), st.integers(1, 900), st.floats(0.1, 5.0)),

@@ -237,14 +237,14 @@ ANYTHING = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data(), policy=st.sampled_from(OF_POOLS))
 def test_whatever_a_source_answers_the_run_ends_and_capacity_holds(data, policy):
     check_whatever_is_answered(data, policy)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data(), policy=st.sampled_from(POLICIES))
 def test_whatever_a_source_answers_under_every_policy(data, policy):
     check_whatever_is_answered(data, policy)

@@ -1,6 +1,6 @@
 """What the cluster keeps up over all pools, against the same worked out from scratch."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Pool
@@ -43,7 +43,6 @@ def change(state, kind, pick, gpus, lane, number):
         state.stop(running[pick % len(running)])
 
 
-@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_the_kept_tally_is_the_one_read_from_scratch(steps):
     state = ClusterState([Pool(name, quota) for name, quota in QUOTAS.items()])

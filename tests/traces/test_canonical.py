@@ -50,7 +50,7 @@ def parquet(**columns) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=st.lists(JOB, min_size=1, max_size=8), ids=st.lists(NAMES, min_size=8, max_size=8, unique=True))
 def test_what_is_written_is_read_back(tmp_path, suffix, jobs, ids):
     rows = [{"job_id": name, **job} for name, job in zip(ids, jobs, strict=False)]

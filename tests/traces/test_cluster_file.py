@@ -105,7 +105,7 @@ def clusters(draw):
     return Cluster(tuple(groups), table, pue=draw(st.floats(1, 3)), tariff=tariff)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cluster=clusters())
 def test_what_is_written_is_read_back(tmp_path, cluster):
     write_cluster(cluster, tmp_path / "written.yaml")

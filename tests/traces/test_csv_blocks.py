@@ -22,7 +22,7 @@ def quoted(field: str) -> str:
     return '"' + field.replace('"', '""') + '"' if special else field
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, block_bytes=st.integers(1, 60), end=st.sampled_from(["", "\n", "\n\n"]), bom=st.booleans())
 def test_blocks_of_any_size_hold_the_same_rows_on_the_same_lines(tmp_path, rows, block_bytes, end, bom):
     text = "\n".join(["x,y", *(f"{quoted(x)},{quoted(y)}" for x, y in rows)]) + end

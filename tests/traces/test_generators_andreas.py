@@ -82,7 +82,7 @@ def test_gpus_and_duration_are_those_of_the_fastest_configuration(campaign):
 
 
 @given(st.floats(0.2, 3.0), st.integers(1, 2), st.integers(2, 30))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_offered_load_is_what_was_asked_for(load, scenario, nodes):
     """Work of all jobs on one GPU each, over what all GPUs do in the stretches."""
     asked = {"nodes": nodes, "scenario": scenario, "load": load}

@@ -52,7 +52,7 @@ def needs(kind, cluster):
     return {"trace": str(cluster)} if kind == "philly-elastic" else {}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(sorted(KINDS)),
     seed=st.integers(0, 10**6),

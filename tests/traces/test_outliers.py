@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
@@ -51,7 +51,6 @@ def test_the_order_of_rows_does_not_matter(instants, order):
     assert np.array_equal(isolated(np.array(instants))[places], isolated(np.array(instants)[places]))
 
 
-@settings(deadline=None, max_examples=40)
 @given(kind=st.sampled_from(["campus", "sia", "automl", "mlfs"]), seed=st.integers(0, 2), stretch=st.floats(1e-3, 2e3))
 def test_generated_traces_of_any_span_are_kept(kind, seed, stretch):
     times = generated(kind, seed)

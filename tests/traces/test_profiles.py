@@ -34,7 +34,7 @@ def test_what_is_written_is_read(tmp_path, suffix):
     assert os.listdir(tmp_path) == [path.name]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rows=st.lists(
         st.tuples(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import RegistryError, TraceError, TrainingError
@@ -45,7 +45,6 @@ def three_apps():
     return runs
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     shape=st.sampled_from(sorted(SHAPES)),
     epochs=st.integers(2, 150),

@@ -100,6 +100,7 @@ def janoschek_curves() -> list[LearningCurve]:
     return made
 
 
+@pytest.mark.slow
 def test_a_prior_is_learned_that_tells_such_curves(janoschek_curves):
     pytest.importorskip("pymc")
     told: list[tuple[int, int]] = []

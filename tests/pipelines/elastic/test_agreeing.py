@@ -74,6 +74,7 @@ def test_the_run_is_left_as_it_is():
         assert np.array_equal(mine, theirs, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_with_declared_sizes_arrivals_are_drawn_from_running_jobs_too_and_end():
     """Of three past jobs two still run, so most arrivals are drawn from those; none of them holds GPUs for ever."""
     run, _ = stopped("elastic_fair", [50.0, 5_000.0, 6_000.0], gpus=1.0)

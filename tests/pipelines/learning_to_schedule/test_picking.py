@@ -1,7 +1,7 @@
 """Decisions built pick by pick agree with those that are made at once."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.tasks import QUEUED
@@ -33,7 +33,6 @@ def test_picking_the_best_score_each_time_is_the_policys_decision(view, seed):
 
 
 @given(task_views(), st.integers(0, 99))
-@settings(max_examples=50)
 def test_any_picks_make_a_sound_decision(view, seed):
     rng = np.random.default_rng(seed)
     decided, _ = picked(view, lambda choice: int(rng.integers(len(choice.rows))))

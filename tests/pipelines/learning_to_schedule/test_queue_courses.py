@@ -70,7 +70,7 @@ def test_of_many_jobs_the_oldest_are_offered():
 
 
 @given(st.sampled_from(["runtime", "epochs", "goodput"]), st.integers(0, 2**16), st.integers(0, 2**16))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_whatever_is_picked_all_jobs_end_and_rewards_are_completion_times(law, seed, picks):
     jobs, law_of = world(law, seed)
     rng, course = np.random.default_rng(picks), QueueCourse(jobs, law_of())
@@ -82,7 +82,7 @@ def test_whatever_is_picked_all_jobs_end_and_rewards_are_completion_times(law, s
 
 
 @given(st.integers(0, 2**16))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_first_row_each_time_is_first_fit_in_order_of_submission(seed):
     jobs, _ = world("runtime", seed)
     course = QueueCourse(jobs)

@@ -23,6 +23,7 @@ def empty(shell, tmp_path):
     return shell
 
 
+@pytest.mark.slow
 def test_a_version_a_week_each_scored_on_the_next(empty, walk):
     told = empty.json(*walk)
     weeks = told["weeks"]

@@ -1,7 +1,7 @@
 from random import Random as Draws
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.cells import Cell
@@ -43,7 +43,6 @@ def test_what_is_taken_cannot_be_taken_again():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
 def test_cells_never_overlap_and_merge_to_whole_roots(seed):
     rng = Draws(seed)
     roots = [rng.choice((1, 2, 4, 8, 16)) for _ in range(rng.randint(1, 5))]
@@ -62,7 +61,6 @@ def test_cells_never_overlap_and_merge_to_whole_roots(seed):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
 def test_legal_cells_are_always_found(seed):
     """HiveD's theorem: what could be in use together is found, however it came and went."""
     rng = Draws(seed)
@@ -83,7 +81,6 @@ def test_legal_cells_are_always_found(seed):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=300, deadline=None)
 def test_turns_do_not_come_out_of_their_reach(seed):
     rng = Draws(seed)
     tree, held = Buddies([rng.choice((4, 8, 16, 32)) for _ in range(rng.randint(1, 3))]), []

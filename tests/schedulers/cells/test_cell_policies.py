@@ -22,7 +22,6 @@ SEEDS = st.integers(0, 10**6)
 
 
 @given(seed=SEEDS, draws=st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
 def test_exact_forecasts_slow_nobody(drawn, placed_run, seed, draws):
     """No job waits for fragmentation, or anything else, that private servers would not have caused."""
     workload = drawn(seed)
@@ -43,7 +42,7 @@ def tunables(draws):
 
 @pytest.mark.parametrize("policy", ["sia", "sia_risk"])
 @given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_conservative_forecasts_give_fcfs(drawn, placed_run, policy, seed):
     workload = drawn(seed)
     source = Conservative(workload, HORIZONS_MIN)
@@ -53,7 +52,7 @@ def test_conservative_forecasts_give_fcfs(drawn, placed_run, policy, seed):
 
 @pytest.mark.parametrize("policy", [*local_policies(), "sia follow=false", "ssf backfill=true", "mmfs strict=true"])
 @given(seed=SEEDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_jobs_lie_together(drawn, placed_run, policy, seed):
     """Under wrong forecasts too, and widths that are no powers of two; the engine refuses cells that are taken."""
     workload = drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16))
@@ -70,7 +69,7 @@ def test_jobs_lie_together(drawn, placed_run, policy, seed):
 
 @pytest.mark.parametrize("policy", ["fcfs", "ssf", "sjf", "gssf", "mmfs", "hived", "themis_np"])
 @given(seed=SEEDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_jobs_of_one_gpu_are_never_in_pieces(drawn, placed_run, policy, seed):
     """Then cells are GPUs, and who starts when is as without locality."""
     workload = drawn(seed, widths=(1,))

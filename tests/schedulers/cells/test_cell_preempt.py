@@ -26,7 +26,6 @@ def log_of(made, name, source, **settings):
 
 
 @given(seed=SEEDS, share=st.sampled_from((0.2, 0.5, 1.0)), apart=st.sampled_from(("cell", "buddy", "none")))
-@settings(max_examples=100, deadline=None)
 def test_with_exact_forecasts_and_free_resuming_nobody_ends_later(drawn, seed, share, apart):
     made = stoppable(drawn(seed), share, seed)
     log = log_of(made, "sia_preempt", Oracle(made, HORIZONS_MIN), apart=apart)
@@ -34,7 +33,6 @@ def test_with_exact_forecasts_and_free_resuming_nobody_ends_later(drawn, seed, s
 
 
 @given(seed=SEEDS, follow=st.booleans(), resume_s=st.sampled_from((0.0, 30.0)))
-@settings(max_examples=40, deadline=None)
 def test_wrong_forecasts_and_odd_widths_end_all_jobs(drawn, seed, follow, resume_s):
     """The engine refuses cells that are taken, and to stop a job that does not allow it."""
     made = replace(stoppable(drawn(seed, widths=(1, 2, 3, 5, 8, 12, 16)), 0.5, seed), resume_s=resume_s)
@@ -44,7 +42,7 @@ def test_wrong_forecasts_and_odd_widths_end_all_jobs(drawn, seed, follow, resume
 
 
 @given(seed=SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_without_jobs_that_may_be_stopped_it_is_sia(drawn, seed):
     made = drawn(seed)
     ours = log_of(made, "sia_preempt", Oracle(made, HORIZONS_MIN))

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
@@ -49,7 +49,6 @@ def free_after(view, deployment):
     return free
 
 
-@settings(max_examples=150, deadline=None)
 @given(view=VIEWS, chosen=SETTINGS, thorough=st.booleans())
 def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thorough):
     deployment, cost = Andreas(chosen.model_copy(update={"thorough": thorough})).best(view)
@@ -62,7 +61,6 @@ def test_deployments_are_legal_and_cost_what_the_kernel_says(view, chosen, thoro
     assert cost == pytest.approx(proxy_objective(view, deployment), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 3), thorough=st.booleans())
 def test_same_seed_and_call_same_answer(view, seed, thorough):
     first, again = (andreas(seed=seed, max_iterations=SOME, thorough=thorough).schedule(view) for _ in range(2))
@@ -70,14 +68,12 @@ def test_same_seed_and_call_same_answer(view, seed, thorough):
     assert first.gpus_of.tolist() == again.gpus_of.tolist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 3))
 def test_more_constructions_never_cost_more(view, seed):
     costs = [andreas(seed=seed, max_iterations=count).best(view)[1] for count in (1, 2, 20, 80)]
     assert all(more <= fewer + 1e-9 * abs(fewer) for fewer, more in pairwise(costs))
 
 
-@settings(max_examples=60, deadline=None)
 @given(view=VIEWS)
 def test_the_first_construction_leaves_running_jobs_where_they_run(view):
     deployment = andreas(max_iterations=1).schedule(view)
@@ -87,7 +83,6 @@ def test_the_first_construction_leaves_running_jobs_where_they_run(view):
     assert (deployment.gpus_of[ran] == view.gpus_of[here][ran]).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(view=VIEWS, chosen=SETTINGS)
 def test_no_gpu_idles_that_a_waiting_job_could_use(view, chosen):
     deployment = Andreas(chosen).schedule(view)
@@ -134,7 +129,6 @@ def plain(view):
     return Deployment(node_of, gpus_of)
 
 
-@settings(max_examples=150, deadline=None)
 @given(view=energy_views(most_jobs=8, most_nodes=4))
 def test_without_running_jobs_the_first_construction_is_the_plain_greedy(view):
     idle = view._replace(node_of=np.full_like(view.node_of, POSTPONED), gpus_of=np.zeros_like(view.gpus_of))

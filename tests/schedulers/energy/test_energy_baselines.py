@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED
@@ -22,7 +22,6 @@ def answer(view, name, strict=False):
     return list(zip(node.tolist(), gpus.tolist(), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
 @given(view=energy_views(most_jobs=8, tariffs=True), name=NAMES, strict=st.booleans())
 def test_running_jobs_stay_and_others_get_their_one_configuration(view, name, strict):
     deployment = policy(name, strict).schedule(view)
@@ -43,7 +42,6 @@ def test_running_jobs_stay_and_others_get_their_one_configuration(view, name, st
             assert not ((view.cluster.kind_of == kind[row]) & (free >= gpus[row])).any()
 
 
-@settings(max_examples=60, deadline=None)
 @given(view=energy_views(tariffs=True), later_s=st.floats(1.0, 1e5))
 def test_configurations_never_change(view, later_s):
     later = view._replace(now_s=view.now_s + later_s, left_saved=view.left_saved / 2.0, left=view.left / 2.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED
@@ -135,7 +135,6 @@ def test_forced_nodes_are_as_many_as_jobs_can_be_spread_over():
     assert solve(some, ExactSettings(force_nodes=True)).objective == pytest.approx(0.1 + 0.05, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), printed=st.booleans(), forced=st.booleans(), data=st.data())
 def test_no_legal_deployment_is_below_the_bound(seed, printed, forced, data):
     some = random_view(seed, 3, 2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
@@ -27,7 +27,6 @@ def made(view, seed, most, force_nodes=False):
     return Deployment(node_of, gpus_of), cost
 
 
-@settings(max_examples=150, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 1000), most=st.sampled_from([1, 10, PLENTY]), forced=st.booleans())
 def test_never_dearer(view, seed, most, forced):
     before, before_eur = made(view, seed, 0, forced)
@@ -43,7 +42,6 @@ def used(deployment):
     return len(np.unique(deployment.node_of[deployment.node_of != POSTPONED]))
 
 
-@settings(max_examples=100, deadline=None)
 @given(view=VIEWS, seed=st.integers(0, 1000))
 def test_ends_where_no_single_job_gains(view, seed):
     deployment, cost = made(view, seed, PLENTY)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
@@ -40,7 +40,6 @@ def test_what_no_computer_can_hold_is_refused():
         every_step(instance)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 6))
 def test_rows_refuse_exactly_what_exceeds_capacity(seed, reach):
     """Any choice of one start a job: the rows hold where usage stays within the GPUs, and only there."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
@@ -23,7 +23,6 @@ def test_times_are_rounded_up_and_no_job_vanishes():
     assert [outcome.duration_s for outcome in outcomes] == [60.0, 60.0, 120.0]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6))
 def test_cut_offs_are_the_starts_under_fcfs(seed):
     workload, instance = draw(seed, jobs=20, quotas=(4, 3, 1), span=15, longest=9)

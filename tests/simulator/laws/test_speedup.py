@@ -42,7 +42,7 @@ def cases(draw):
 
 @pytest.mark.parametrize("rule", RULES)
 @given(case=cases())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_loop_and_its_twin_agree(rule, case):
     log, twin = both(*case, RULES[rule])
     np.testing.assert_allclose(log.end_s, twin.end_s, rtol=0, atol=1e-6)
