@@ -1,6 +1,7 @@
 """The plan of the house, held by a test: arrows between rooms run one way only."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,15 @@ ML_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "optuna", "pymc"}
 HOUSE = Path(jobcast.__file__).parent
 
 
-def imports_of(path: Path) -> list[str]:
-    """Full names of all modules that a file imports, inside functions too."""
+def imports_of(path: Path, typing: bool = True) -> list[str]:
+    """Full names of all modules that a file imports, inside functions too, and for type checkers alone if wanted."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    checked = set() if typing else {id(part) for guard in guards for part in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if id(node) in checked:
+            continue
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -59,6 +65,18 @@ def test_no_machine_learning_library_outside_models(room):
     for path in files_of(room):
         found = {name.split(".")[0] for name in imports_of(path)} & ML_LIBRARIES
         assert not found, f"{path} imports {found}"
+
+
+def test_no_circle_of_modules():
+    """Imports inside functions count, those for type checkers alone do not; CycleError names a circle."""
+    modules = {path: ".".join(("jobcast", *path.relative_to(HOUSE).with_suffix("").parts)) for room in ROOMS
+               for path in files_of(room)}  # fmt: skip
+    known = {name.removesuffix(".__init__") for name in modules.values()}
+    graph = {}
+    for path, name in modules.items():
+        reached = {one if one in known else one.rpartition(".")[0] for one in imports_of(path, typing=False)}
+        graph[name.removesuffix(".__init__")] = (reached & known) - {name.removesuffix(".__init__")}
+    TopologicalSorter(graph).prepare()
 
 
 def test_mlflow_only_in_the_registry():

@@ -59,7 +59,7 @@ class AccuracyCurve(JsonModel):
         usable = [curve for curve in curves if len(curve.metric) > 1 and np.ptp(curve.metric) > 0]
         if not usable:
             raise TrainingError(f"{self.name}: no curve of two values that differ; train on longer curves")
-        self.numbers_ = learn_numbers(usable, self.prior)
+        self.numbers_ = learn_numbers(usable, self.prior, forecast_by)
         self.apps_, self.curves_ = tuple(sorted({curve.app for curve in usable})), len(usable)
         self.trained_from_s_, self.trained_until_s_ = from_s, until_s
         return self
@@ -223,3 +223,8 @@ def _stretches(
             if np.isnan(table[row, begin[row] : seen[row]]).all():
                 begin[row] = 0
     return begin, until
+
+
+def forecast_by(numbers: CurveNumbers, curves: Sequence[LearningCurve], ends: Sequence[int]) -> CurveForecast:
+    """Forecasts of curves so far up to their last epochs, by numbers; see `AccuracyCurve.forecast`."""
+    return AccuracyCurve.from_numbers(numbers).forecast(curves, ends)

@@ -5,8 +5,9 @@ Applications are few, so each counts once, however many runs it has, and default
 How wide intervals must be: from applications left out one by one inside of the training curves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,12 +15,15 @@ from scipy.special import ndtri
 from jobcast.domain.arrays import Floats
 from jobcast.models.curves.finished import bounds, end_level
 from jobcast.models.curves.fitting import Stretches, fit_stretches
+from jobcast.models.curves.forecast import CurveForecast
 from jobcast.models.curves.numbers import ANNEALING, CUT_SIZE_SD, CUT_SIZES, SPREAD_SHARES, CurveNumbers, app_curve
 from jobcast.models.curves.prior import FAMILIES, CurvePrior
 from jobcast.models.curves.scaling import ANNEALED, BASE, LEVEL, PER_V, SHARE
 from jobcast.traces.learning_curves import LearningCurve
 
 ByApp = Mapping[str, Sequence[LearningCurve]]
+Forecaster = Callable[[CurveNumbers, Sequence[LearningCurve], Sequence[int]], CurveForecast]
+"""What numbers forecast of curves so far, up to their last epochs."""
 PRIOR_APPS = 2.0
 """Applications that the defaults of families count as."""
 ANNEALING_APPS, MOST_ANNEALING = 1.0, 10.0
@@ -30,12 +34,12 @@ LEAST_POINTS = 5
 """Values of a curve from which on it tells of families."""
 
 
-def learn_numbers(curves: Sequence[LearningCurve], prior: CurvePrior | None) -> CurveNumbers:
+def learn_numbers(curves: Sequence[LearningCurve], prior: CurvePrior | None, forecaster: Forecaster) -> CurveNumbers:
     """All numbers from whole curves, intervals calibrated on applications left out one by one."""
 
     by_app = grouped(curves)
     numbers = core_numbers(by_app, prior)
-    spread = calibrated_spread(by_app, prior)
+    spread = calibrated_spread(by_app, prior, forecaster)
     apps = {
         app: app_curve(app_direction(runs), [run.epoch / run.epoch[-1] for run in runs], [run.metric for run in runs])
         for app, runs in by_app.items()
@@ -175,7 +179,7 @@ NORMAL_QUANTILE = float(ndtri(0.5 + COVERED / 2))
 LEAST_EPOCHS = 5
 
 
-def calibrated_spread(by_app: ByApp, prior: CurvePrior | None) -> tuple[float, ...]:
+def calibrated_spread(by_app: ByApp, prior: CurvePrior | None, forecaster: Forecaster) -> tuple[float, ...]:
     """By SPREAD_SHARES, what to multiply standard deviations with so that nine in ten intervals hold.
 
     The quantile of all applications' deviations together, where each counts once, and so does the default.
@@ -188,7 +192,7 @@ def calibrated_spread(by_app: ByApp, prior: CurvePrior | None) -> tuple[float, .
             others = {name: rest for name, rest in by_app.items() if name != app}
             numbers = core_numbers(others, prior)
             for place, share in enumerate(SPREAD_SHARES[1:-1]):
-                off = deviations(long, share, numbers)
+                off = deviations(long, share, partial(forecaster, numbers))
                 if off.size:
                     found[place].append(off)
     spread = [float(np.clip(pooled_quantile(parts) / NORMAL_QUANTILE, LEAST_SPREAD, MOST_SPREAD)) for parts in found]
@@ -208,19 +212,20 @@ def pooled_quantile(parts: Sequence[Floats]) -> float:
     return float(value[order][min(int(place), value.size - 1)])
 
 
-def deviations(runs: Sequence[LearningCurve], share: float, numbers: CurveNumbers) -> Floats:
+def deviations(
+    runs: Sequence[LearningCurve],
+    share: float,
+    forecaster: Callable[[Sequence[LearningCurve], Sequence[int]], CurveForecast],
+) -> Floats:
     """How many standard deviations off later epochs were, forecast by what other applications taught.
 
     What cuts of the learning rate may have done is left out of the deviation of nine intervals in ten.
     """
-    from jobcast.models.curves.accuracy_curve import AccuracyCurve
-
     rows = [max(1, int(np.searchsorted(run.epoch, round(share * run.epoch[-1]), "right"))) for run in runs]
     kept = [(run, row) for run, row in zip(runs, rows, strict=True) if row < len(run.metric)]
     if not kept:
         return np.zeros(0)
-    model = AccuracyCurve.from_numbers(numbers)
-    forecast = model.forecast([run.prefix(row) for run, row in kept], [int(run.epoch[-1]) for run, _ in kept])
+    forecast = forecaster([run.prefix(row) for run, row in kept], [int(run.epoch[-1]) for run, _ in kept])
     most = max(len(run.metric) - row for run, row in kept)
     later = np.array([np.resize(run.epoch[row:], most) for run, row in kept])
     actual = np.array([np.resize(run.metric[row:], most) for run, row in kept])

@@ -11,7 +11,8 @@ from jobcast.models.registry.cards import DRAWINGS, HEADLINES, ModelVersion, fig
 from jobcast.models.registry.model_card import with_gains
 from jobcast.models.registry.provenance import run_tags
 from jobcast.models.registry.runs import open_run
-from jobcast.models.registry.store import Store, store_of
+from jobcast.models.registry.store import Store
+from jobcast.models.registry.stores import store_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

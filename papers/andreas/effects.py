@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobcast.schedulers.energy.policies import AndreasSettings
+from jobcast.schedulers.energy.settings import AndreasSettings
 from papers.andreas.bench import Bench
 from papers.andreas.measures import (
     SHOWN,

@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.energy import EnergyView, Floats
 from jobcast.schedulers.energy.exact import nodes_to_use, solve
 from jobcast.schedulers.energy.objective import proxy_objective
-from jobcast.schedulers.energy.policies import ExactSettings
+from jobcast.schedulers.energy.settings import ExactSettings
 from jobcast.schedulers.registry import make_policy
 from papers.andreas.bench import Bench
 from papers.andreas.instances import MOST_JOBS, MOST_NODES, small

@@ -250,3 +250,16 @@ def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[st
     if settings and predictor != reader:
         raise ConfigError(f"--set {next(iter(settings))}: {predictor} reads no settings, {reader} does; leave it out")
     return settings
+
+
+def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
+    """Numbers between commas. Raises ConfigError for others.
+
+    >>> whole_numbers("4,8", "--ask-gpus")
+    (4, 8)
+    """
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    for part in parts:
+        if not part.isdecimal() or int(part) < 1:
+            raise ConfigError(f"{option} {text}: whole numbers >= 1 between commas are expected, got {part!r}")
+    return tuple(int(part) for part in parts)

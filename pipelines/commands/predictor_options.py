@@ -227,19 +227,6 @@ def needed_instant(ctx: click.Context) -> float:
     return float(ctx.params["at_s"])
 
 
-def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
-    """Numbers between commas. Raises ConfigError for others.
-
-    >>> whole_numbers("4,8", "--ask-gpus")
-    (4, 8)
-    """
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    for part in parts:
-        if not part.isdecimal() or int(part) < 1:
-            raise ConfigError(f"{option} {text}: whole numbers >= 1 between commas are expected, got {part!r}")
-    return tuple(int(part) for part in parts)
-
-
 def name_of(reference: str) -> str:
     """The predictor that PREDICTOR[@ALIAS|:VERSION] means.
 

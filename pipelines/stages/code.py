@@ -5,7 +5,7 @@ A stage's code is what its module imports, and what that imports, inside functio
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -32,11 +32,8 @@ TABLES = ("jobcast.models.predictors", "jobcast.pipelines.predictors")
 """Modules that name those of all predictors: of these a stage of one predictor computes with its own alone."""
 
 
-def work(context: Context, item: str = "") -> None:
+def work(context: Context, named: Sequence[tuple[str, str]]) -> None:
     """Write a file a stage, of one that runs once a predictor a file each: the hash of each file of its code."""
-    from jobcast.pipelines.stages.plan import steps
-
-    named = [(stage.name, item) for stage, item in steps() if stage.name != "code"]
     for stage, predictor in named:
         write_json(context.root / FOLDER / f"{file_of(stage, predictor)}.json", code_of(stage, predictor))
     context.console.note(f"code: {len(named)} stages")

@@ -45,8 +45,12 @@ class Stage:
     """Why it cannot run here for an item, empty where it can; the main job goes on without it."""
 
 
+def _code(context: Context, item: str) -> None:
+    code.work(context, [(stage.name, item) for stage, item in steps() if stage.name != "code"])
+
+
 STAGES: tuple[Stage, ...] = (
-    Stage("code", code.work),
+    Stage("code", _code),
     Stage("prepare", prepare.work),
     Stage("featurize", featurize.work),
     Stage("care", care.work),

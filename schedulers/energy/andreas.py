@@ -34,7 +34,7 @@ from jobcast.domain.energy import (
     Tariff,
 )
 from jobcast.schedulers.energy.configurations import queue_of
-from jobcast.schedulers.energy.policies import AndreasSettings
+from jobcast.schedulers.energy.settings import AndreasSettings
 
 SWAP = 0.5
 """Probability that a job of the least weight goes back a place, and again from there; others go back with less,

@@ -13,7 +13,7 @@ import numpy as np
 
 from jobcast.domain.energy import DAY_S, HOUR_S, POSTPONED, Deployment, EnergyView, Ints
 from jobcast.domain.rounding import rounded_all
-from jobcast.schedulers.energy.policies import QueueSettings
+from jobcast.schedulers.energy.settings import QueueSettings
 
 QueueOrder = Callable[[EnergyView, Ints], Ints]
 """From a view and (n,) waiting jobs in order of submission: their rows in order of the queue."""

@@ -13,7 +13,7 @@ from jobcast.domain.energy import POSTPONED, Deployment, EnergyView, Floats
 from jobcast.domain.errors import DecisionError
 from jobcast.schedulers.energy.exact_model import Columns, Rows, columns_of, costs_of, rows_of
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
-from jobcast.schedulers.energy.policies import ExactSettings
+from jobcast.schedulers.energy.settings import ExactSettings
 
 SAME_EUR = 1e-6
 """Costs closer than this are the same, and the one in which more jobs stay is taken."""
