@@ -1,7 +1,4 @@
-"""How fast `duration_calibration` learns, and what it mixes: read by its compiled steps as well.
-
-The rates have least log loss on Philly until 6 November 2017 and on Graham until 10 June 2021.
-"""
+"""How fast `duration_calibration` learns, and what it mixes: read by its compiled steps as well."""
 
 FORECASTS = ("booster", "tag_pool_width", "last_20_pool_width", "last_finished", "majority")
 """What is mixed: the booster, and the rules of `models.evaluation.durations`."""
