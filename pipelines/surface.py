@@ -16,6 +16,7 @@ import pandas as pd
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
+from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.registry import ModelVersion, Registry, open_registry
 from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
 from jobcast.pipelines.console import Kept
@@ -156,8 +157,8 @@ def train(
         It is not known, the file cannot be read, or holds too little to learn from.
 
     >>> import jobcast as jc, tempfile
-    >>> trace, _ = jc.example_trace()
-    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=tempfile.mkdtemp())
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
     >>> str(version), version.aliases
     ('new-load:1', ('challenger', 'champion'))
     """
@@ -174,7 +175,7 @@ def evaluate(
     *,
     start: Instant = None,
     until: Instant = None,
-    draws: int = 0,
+    draws: int = DRAWS,
     allow_overlap: bool = False,
     set: Settings = None,
     home: PathName | None = None,
@@ -185,7 +186,7 @@ def evaluate(
     Parameters
     ----------
     draws : of days, for intervals; 0 makes none
-    wishes : of `pipelines.predictors.life.Wishes`: without, ablation, smoothing, prefix, points, ...
+    wishes : of `pipelines.predictors.life.Wishes`: without, ablation, paper_recipe, smoothing, prefix, points, ...
 
     Returns
     -------
@@ -197,15 +198,15 @@ def evaluate(
         There is no such version, it saw the window, or nothing can be scored.
 
     >>> import jobcast as jc, tempfile
-    >>> (trace, _), home = jc.example_trace(), tempfile.mkdtemp()
-    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=home)
-    >>> scores = jc.evaluate(version, trace, home=home)
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
+    >>> scores = jc.evaluate(version, trace, draws=0, home=room.name)
     >>> scores["horizon"].unique().tolist(), scores["model"].iloc[0]
     (['5min', '60min', '720min'], 'new-load:1')
     """
     folder, given, reference = home_of(home), texts(set), reference_of(version)
     check_capable(EVALUATE, reference[0])
-    wished = made(Wishes, "evaluate", {"paper_recipe": False, **wishes, "draws": draws, "given": given})
+    wished = made(Wishes, "evaluate", {**wishes, "draws": draws, "given": given})
     asked: dict[str, Any] = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
     asked |= {"prefix": wished.prefix, "points": wished.points, "seed": wished.seed}
     known = known_of(life_of(reference[0]), EVALUATE, trace, folder, given, **asked)
@@ -237,9 +238,9 @@ def forecast(
         There is no such version, no job was known by then, or the predictor answers no such question.
 
     >>> import jobcast as jc, tempfile
-    >>> (trace, _), home = jc.example_trace(), tempfile.mkdtemp()
-    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=home)
-    >>> forecast = jc.forecast(version, trace, at="2024-01-20T09:00:00Z", home=home)
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
+    >>> forecast = jc.forecast(version, trace, at="2024-01-20T09:00:00Z", home=room.name)
     >>> forecast.columns.tolist(), len(forecast)
     (['unique_id', 'cutoff', 'ds', 'horizon_min', 'y_pred'], 6)
     """
@@ -434,8 +435,8 @@ def predictors() -> pd.DataFrame:
 def registry(home: PathName | None = None) -> Registry:
     """The registry of a home, to list, resolve, load, promote and export versions.
 
-    >>> import jobcast as jc, tempfile
-    >>> jc.registry(tempfile.mkdtemp()).list()
+    >>> import jobcast as jc
+    >>> jc.registry("nowhere").list()
     ()
     """
     return open_registry(home_of(home))
@@ -444,8 +445,8 @@ def registry(home: PathName | None = None) -> Registry:
 def versions(home: PathName | None = None) -> pd.DataFrame:
     """All registered versions, a row each: `jobcast models list`.
 
-    >>> import jobcast as jc, tempfile
-    >>> len(jc.versions(tempfile.mkdtemp()))
+    >>> import jobcast as jc
+    >>> len(jc.versions("nowhere"))
     0
     """
     return pd.DataFrame([version_row(one) for one in open_registry(home_of(home)).list()])
@@ -454,8 +455,8 @@ def versions(home: PathName | None = None) -> pd.DataFrame:
 def load(version: Version, home: PathName | None = None) -> Any:
     """The model of a version. Raises RegistryError where it is not there, or not what was registered.
 
-    >>> import jobcast as jc, tempfile
-    >>> jc.load("new-load", tempfile.mkdtemp())  # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> import jobcast as jc
+    >>> jc.load("new-load", "nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     jobcast.domain.errors.RegistryError: new-load: there is no such model ...
     """
@@ -483,8 +484,8 @@ def promote(
     PromotionError, RegistryError, OverlapError, ConfigError
         It did worse, there is no such version, it saw the window, or no number is named.
 
-    >>> import jobcast as jc, tempfile
-    >>> jc.promote("new-load", home=tempfile.mkdtemp())  # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> import jobcast as jc
+    >>> jc.promote("new-load", home="nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     jobcast.domain.errors.ConfigError: new-load: name a version, as in new-load:2
     """
@@ -508,8 +509,8 @@ def promote(
 def rollback(name: str, home: PathName | None = None) -> ModelVersion:
     """Give the alias champion back to the version that held it before: `jobcast models rollback`.
 
-    >>> import jobcast as jc, tempfile
-    >>> jc.rollback("new-load", tempfile.mkdtemp())  # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> import jobcast as jc
+    >>> jc.rollback("new-load", "nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     jobcast.domain.errors.RegistryError: new-load: there is no such model ...
     """
