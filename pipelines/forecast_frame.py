@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 UNIQUE_ID, DS, CUTOFF, Y_PRED = "unique_id", "ds", "cutoff", "y_pred"
 """What is forecast, the instant until which, the instant at which, the value: as mlforecast and sktime name them."""
 OF_WHAT = ("pool", "job_id")
-VALUES = ("probability", "gpus", "remaining_s")
+VALUES = ("probability", "gpus", "remaining_s", "left_s", "size_s")
 """What answers are called, by which a predictor answers with one number a row."""
 MOST_BARS = 30
 MINUTE_S = 60.0

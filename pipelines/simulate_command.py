@@ -66,7 +66,7 @@ class SimulateRequest:
     json_to: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Finished:
     """A finished simulation, before anything of it is written or told.
 
@@ -88,6 +88,9 @@ class Finished:
     result: dict[str, Any]
     settings: Mapping[str, str]
     segments: Path | None = None
+
+    def __repr__(self) -> str:
+        return figures_table(self.result)
 
     @property
     def jobs(self) -> pl.DataFrame:

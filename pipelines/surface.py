@@ -7,7 +7,7 @@ registry, by default that of the command line. Mistakes of the caller's raise `U
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from jobcast.pipelines.explain.explaining import explain as explain_job
 from jobcast.pipelines.explain.run_table import read_run_table
 from jobcast.pipelines.explain.telling import tell
 from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
-from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.forecast_specs import parse_forecasts, split_forecasts
 from jobcast.pipelines.lifecycle.lives import standards_of
 from jobcast.pipelines.lifecycle.promotion import compare, refuse
 from jobcast.pipelines.lifecycle.promotion import promote as promote_version
@@ -45,6 +45,7 @@ from jobcast.pipelines.surface_inputs import (
     Settings,
     Traced,
     Version,
+    check_number,
     cluster_meant,
     home_of,
     instants,
@@ -55,6 +56,7 @@ from jobcast.pipelines.surface_inputs import (
     reference_of,
     scores,
     seconds,
+    several,
     texts,
     trace_of,
     untrained,
@@ -93,7 +95,7 @@ class Backtest:
 
     rows: pd.DataFrame
     gains: pd.DataFrame
-    result: Mapping[str, Any]
+    result: Mapping[str, Any] = field(repr=False)
     notes: tuple[str, ...]
 
 
@@ -104,7 +106,7 @@ class Explanation:
     told: Mapping[str, Any]
     text: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text
 
 
@@ -302,6 +304,7 @@ def simulate(
     spec = None if forecasts is None else parse_forecasts(forecasts)
     told = {"policy": policy, "baseline": baseline, "spec": spec, "settings": given, "named": named(cluster), **request}
     wanted = made(SimulateRequest, "simulate", told)
+    check_number("limit", limit)
     check_law(law, given, None)
     check_request(wanted, None)
     experiment = Experiment(
@@ -319,10 +322,10 @@ def simulate(
 
 def backtest(
     trace: Traced,
-    policies: Sequence[str],
+    policies: str | Sequence[str],
     cluster: Place = None,
     *,
-    forecasts: Sequence[str] = (),
+    forecasts: str | Sequence[str] = (),
     baseline: str = "fcfs",
     start: Instant = None,
     until: Instant = None,
@@ -352,10 +355,11 @@ def backtest(
     ['fcfs', 'mmfs', 'ssf']
     """
     read, from_s, console = trace_of(trace), seconds(start, "start"), Kept()
-    asked = {"policies": tuple(policies), "forecasts": tuple(map(parse_forecasts, forecasts)), "baseline": baseline}
+    sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
+    asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
     span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
     told: dict[str, Any] = {**USUAL, **asked, **span, "settings": texts(set), **request}
-    if {*policies, baseline} & DECLARED.keys():
+    if {*several(policies), baseline} & DECLARED.keys():
         told["jobs"] = 1  # other processes do not know what was declared in this one
     wanted = made(BacktestRequest, "backtest", told)
     folder = None if out is None else Path(out)

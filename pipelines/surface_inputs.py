@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -37,13 +38,25 @@ Settings: TypeAlias = Mapping[str, object] | None
 """As `--set` on the command line."""
 UNASKED = ("at_s", "seed", "prefix", "points", "epochs", "target", "out", "algorithm", "horizons")
 """Options of commands that a life may look at, None where nobody said anything."""
-BELOW_1 = ("coverage", "lending_coverage", "miss_share")
+SHARES = ("coverage", "lending_coverage", "miss_share", "prefix")
+"""Keywords that lie between 0 and 1."""
+LEAST: Mapping[str, float] = {
+    **dict.fromkeys(("windows", "seeds", "jobs", "limit", "points", "min_train_jobs"), 1),
+    **dict.fromkeys(("seed", "draws", "tune", "warmup_days", "under_cost", "step_s"), 0),
+}
+"""Others that are numbers, and the least that they may be."""
+PARTS = ("warmup_days", "under_cost", "step_s")
+"""Those of them that need not be whole."""
 T = TypeVar("T")
 
 
 def trace_of(trace: Traced) -> Trace:
-    """A trace as it is, or read from its file."""
-    return trace if isinstance(trace, Trace) else read_trace(trace)
+    """A trace as it is, or read from its file. Raises ConfigError for what is neither, TraceError as `read_trace`."""
+    if isinstance(trace, Trace):
+        return trace
+    if not isinstance(trace, str | PathLike):
+        raise ConfigError(f"trace: give a Trace or the file of one, not {trace!r}")
+    return read_trace(trace)
 
 
 def home_of(home: PathName | None) -> Path:
@@ -113,9 +126,11 @@ def instants(at: Any, trace: Traced) -> list[float]:
 
 
 def reference_of(version: Version) -> tuple[str, Ref]:
-    """Name, and alias or number. Raises RegistryError for text that names no version."""
+    """Name, and alias or number. Raises ConfigError for no text, RegistryError for text that names no version."""
     if isinstance(version, ModelVersion):
         return version.name, version.version
+    if not isinstance(version, str):
+        raise ConfigError(f"version: give one, or NAME, NAME@ALIAS, NAME:VERSION, not {version!r}")
     return parse_reference(version)
 
 
@@ -130,26 +145,50 @@ def texts(given: Settings) -> dict[str, str]:
     }
 
 
+def several(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of a sequence, or between commas as on the command line.
+
+    >>> several("mmfs, sia"), several(["mmfs"])
+    (('mmfs', 'sia'), ('mmfs',))
+    """
+    return tuple(name.strip() for name in (names.split(",") if isinstance(names, str) else names))
+
+
 def made(kind: type[T], who: str, told: Mapping[str, Any]) -> T:
-    """A dataclass of keywords. Raises ConfigError for one that it does not have."""
+    """A dataclass of keywords. Raises ConfigError for one that it does not have, or a number that cannot be."""
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    for name in told:
+    for name, value in told.items():
         if name not in known:
             raise ConfigError(f"{who}: there is no {name!r}; choose from {', '.join(known)}")
+        check_number(name, value)
     return kind(**told)
+
+
+def check_number(name: str, value: Any) -> None:
+    """Refuse a number that cannot be, by its keyword; None stands for a default. Raises ConfigError.
+
+    >>> check_number("limit", 0)
+    Traceback (most recent call last):
+    jobcast.domain.errors.ConfigError: limit: must be a whole number of at least 1, got 0
+    """
+    if value is None or (name not in SHARES and name not in LEAST):
+        return
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if name in SHARES:
+        if not number or not 0.0 < value < 1.0:
+            raise ConfigError(f"{name}: must lie between 0 and 1, got {value!r}")
+        return
+    least, whole = LEAST[name], "number" if name in PARTS else "whole number"
+    if not number or value < least or (name not in PARTS and value != int(value)):
+        raise ConfigError(f"{name}: must be a {whole} of at least {least:g}, got {value!r}")
 
 
 def untrained(predictor: str, algorithm: str | None, told: Mapping[str, Any]) -> Life[Any]:
     """A predictor to be trained. Raises ConfigError for settings that cannot be."""
     settings = made(TrainSettings, f"train {predictor}", told)
-    for name in BELOW_1:
-        if not 0.0 < getattr(settings, name) < 1.0:
-            raise ConfigError(f"{name}: must lie between 0 and 1, got {getattr(settings, name)}")
     horizons = list(settings.horizons_min)
     if not horizons or horizons != sorted({*horizons}) or horizons[0] <= 0:
         raise ConfigError(f"horizons_min: minutes above 0, ascending, are needed, got {horizons}")
-    if settings.min_train_jobs < 1 or settings.tune < 0 or not settings.under_cost > 0:
-        raise ConfigError("min_train_jobs must be at least 1, tune at least 0, under_cost more than 0")
     one = find_predictor(predictor, algorithm, settings)
     one.check_tune()
     return one

@@ -178,7 +178,7 @@ def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, tra
 
 def test_backtests_tell_rows_and_gains(tmp_path, traced):
     trace, pools = traced
-    found = jc.backtest(trace, ["mmfs"], pools, until="2024-01-06", jobs=1, home=tmp_path, out=tmp_path / "out")
+    found = jc.backtest(trace, "mmfs", pools, until="2024-01-06", jobs=1, home=tmp_path, out=tmp_path / "out")
     assert found.rows["policy"].tolist() == ["fcfs", "mmfs"]
     assert {"label", "against", "ratio"} <= set(found.gains.columns)
     assert (tmp_path / "out" / "results.json").is_file()
@@ -248,6 +248,14 @@ def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
         (lambda trace, home: jc.simulate(trace, "fcfs", cluster=["a"]), "give a Cluster"),
         (lambda trace, home: jc.simulate(trace, "fcfs", speed=3), "'speed'"),
         (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
+        (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", limit="few"), "limit: .*'few'"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", warmup_days=-1), "warmup_days"),
+        (lambda trace, home: jc.train("new-load", trace, coverage="high", home=home), "coverage: .*'high'"),
+        (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
+        (lambda trace, home: jc.forecast(3, trace, home=home), "NAME@ALIAS"),
+        (lambda trace, home: jc.explain(jc.simulate(trace, "fcfs", limit=9), "zzz"), "no such job"),
+        (lambda trace, home: jc.workload(trace, start="2030-01-01"), "no job was submitted"),
         (lambda trace, home: jc.promote("new-load", home=home), "name a version"),
     ],
 )
