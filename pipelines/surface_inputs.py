@@ -221,6 +221,8 @@ def known_of(
 def scores(result: Mapping[str, Any]) -> pd.DataFrame:
     """Figures of an evaluation: a row a horizon and model, the version first, then the rules to beat.
 
+    Of regimes a row a group of jobs and rule; what has other shapes is in `attrs["result"]` alone.
+
     >>> told = {"predictor": "new-load", "version": 2, "mae": 1.5, "baselines": {"zero": {"mae": 4.0}}}
     >>> scores(told)[["model", "mae"]].to_dict("list")
     {'model': ['new-load:2', 'zero'], 'mae': [1.5, 4.0]}
@@ -232,6 +234,10 @@ def scores(result: Mapping[str, Any]) -> pd.DataFrame:
 
 def _blocks(result: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Mapping[str, Any]]]:
     name = f"{result['predictor']}:{result['version']}"
+    if "regimes" in result:
+        for group, block in result["regimes"].items():
+            yield from (({"group": group, "model": rule}, told) for rule, told in block["rules"].items())
+        return
     by_horizon: Mapping[str, Any] = result.get("horizons") or {"": result}
     for horizon, figures in by_horizon.items():
         key = {"horizon": horizon} if horizon else {}
