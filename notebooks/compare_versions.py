@@ -61,27 +61,23 @@ import numpy as np
 import pandas as pd
 from IPython.display import SVG, Markdown, display
 
-from jobcast.domain.hardware import Cluster, PoolsTable
+import jobcast as jc
+from jobcast.domain.hardware import PoolsTable
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.corpus import build_corpus
 from jobcast.models.evaluation import arrival_curves
-from jobcast.models.registry import open_registry
 from jobcast.pipelines import plots_backtest, plots_predictors, plots_trace
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.catalog import prepare_trace
 from jobcast.pipelines.config import Prepare
-from jobcast.pipelines.evaluating import evaluate_version
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
-from jobcast.pipelines.recipes import TrainSettings
 from jobcast.pipelines.summaries import summaries
 from jobcast.pipelines.times import iso
-from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.wording import between, duration, number, percent, share, signed
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
-from jobcast.traces.describe import describe
 from jobcast.traces.figures import cdf
 from jobcast.traces.history import pool_histories
 
@@ -115,7 +111,7 @@ prepared = prepare_trace(
     Prepare(trace=TRACE, pools=POOLS or None, seed=SEED, settings=generator, train_share=TRAIN_SHARE)
 )
 trace, pools, split = prepared.trace, prepared.pools, prepared.split
-description = describe(trace, pools)
+description = jc.describe(trace, pools)
 first, last = iso(description.total.first_submit_s), iso(description.total.last_submit_s)
 display(
     Markdown(
@@ -288,18 +284,15 @@ display(
 # Time is split once: predictors learn from what lies before, and are judged on what lies after. Nothing at or after
 # the split is read in training, and no forecast for an instant uses anything that happens later.
 #
-# `train_and_register` fits a predictor and registers it as a new version with the alias `challenger`; the first
+# `train` fits a predictor and registers it as a new version with the alias `challenger`; the first
 # version of a name is `champion` too, which is what schedulers use unless told otherwise. The store is MLflow's.
 
 # %%
-settings = TrainSettings(seed=SEED)
+training = {"start": split.train_from_s, "until": split.train_until_s, "seed": SEED, "home": home}
 wanted = [(PREDICTORS[0], algorithm) for algorithm in ALGORITHMS] + [(name, None) for name in PREDICTORS[1:]]
-trained = [
-    train_and_register(name, algorithm, trace, split.train_from_s, split.train_until_s, settings, home=home)
-    for name, algorithm in wanted
-]
-registry = open_registry(home)
-numbers = {(one["predictor"], one["algorithm"]): one["version"] for one in trained}
+trained = [jc.train(name, trace, algorithm=algorithm, **training) for name, algorithm in wanted]
+registry = jc.registry(home)
+numbers = {(one.name, one.algorithm): one.version for one in trained}
 versions = {algorithm: numbers["will-jobs-arrive", algorithm] for algorithm in ALGORITHMS}
 others = {name: number_ for (name, _), number_ in numbers.items() if name != "will-jobs-arrive"}
 display(
@@ -310,10 +303,10 @@ display(
 table(
     [
         {
-            "predictor": one["predictor"],
-            "version": one["version"],
-            "algorithm": one["algorithm"],
-            "aliases": ", ".join(registry.resolve(one["predictor"], one["version"]).aliases),
+            "predictor": one.name,
+            "version": one.version,
+            "algorithm": one.algorithm,
+            "aliases": ", ".join(registry.resolve(one.name, one.version).aliases),
         }
         for one in trained
     ]
@@ -333,10 +326,9 @@ table(
 # does not beat them has learnt nothing of use.
 
 # %%
+testing = {"start": split.train_until_s, "until": split.test_until_s, "home": home}
 scored = {
-    algorithm: evaluate_version(
-        ("will-jobs-arrive", version), trace, split.train_until_s, split.test_until_s, home=home
-    ).result
+    algorithm: jc.evaluate(f"will-jobs-arrive:{version}", trace, **testing).attrs["result"]
     for algorithm, version in versions.items()
 }
 
@@ -418,10 +410,7 @@ table(
 # names the right one of the four bins; to forecast too short a bin is the costly error.
 
 # %%
-loads, durations = (
-    evaluate_version((name, others[name]), trace, split.train_until_s, split.test_until_s, home=home).result
-    for name in PREDICTORS[1:]
-)
+loads, durations = (jc.evaluate(f"{name}:{others[name]}", trace, **testing).attrs["result"] for name in PREDICTORS[1:])
 table(
     [
         {
@@ -472,7 +461,7 @@ cells = [
 ]
 test = Experiment(
     trace=trace,
-    cluster=Cluster(quotas=PoolsTable.of(pools), origin=prepared.pools_origin),
+    cluster=jc.Cluster(quotas=PoolsTable.of(pools), origin=prepared.pools_origin),
     from_s=split.train_until_s,
     until_s=split.test_until_s,
     only_pools=True,

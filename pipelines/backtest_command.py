@@ -11,6 +11,7 @@ import joblib
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
 from jobcast.models.predictors import PREDICTORS
 from jobcast.models.registry import open_registry
 from jobcast.pipelines import backtest
@@ -65,6 +66,8 @@ class BacktestRequest:
     degrade: bool = False
     against: tuple[str, ...] = ()
     law: str | None = None
+    place: Cluster | None = None
+    """The cluster itself, in place of files that name it."""
 
 
 def run_backtest(
@@ -246,7 +249,9 @@ def _against(asked: Sequence[str], cells: Sequence[backtest.Cell]) -> list[str]:
 
 
 def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str]) -> list[Experiment]:
-    place = named_cluster(trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s)
+    place = request.place or named_cluster(
+        trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
+    )
     begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
     end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
     if begin >= end:

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from jobcast.models.predictor import Known
+from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.evaluating import opened
 from jobcast.pipelines.forecast_specs import JCT
@@ -34,6 +37,16 @@ def predict_known(reference: tuple[str, Ref], known: Known, asked: Mapping[str, 
     predictor, version, registry = opened(reference, home)
     answers = predictor.answered(Scene(known, version, registry), asked)
     return {**of_version(version), **answers, **registry.staleness()}
+
+
+def predicted_rows(reference: tuple[str, Ref], known: Known, *, home: Path) -> tuple[pl.DataFrame, ModelVersion]:
+    """Answers of a version as rows, a pool and horizon, a job or a run each, and the version that gave them.
+
+    Raises as `predict_known`.
+    """
+    check_capable(PREDICT, reference[0], (JCT,))
+    predictor, version, _ = opened(reference, home)
+    return predictor.predict(known), version
 
 
 def prediction_table(result: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError
 from jobcast.models.registry import open_registry
@@ -16,7 +18,7 @@ from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.job_forecasts import job_answer_table
-from jobcast.pipelines.job_table import check_job_table, write_job_table
+from jobcast.pipelines.job_table import check_job_table, job_table, write_table
 from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, write_run_record
@@ -64,10 +66,82 @@ class SimulateRequest:
     json_to: str | None = None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Finished:
+    """A finished simulation, before anything of it is written or told.
+
+    Attributes
+    ----------
+    experiment, request : what was asked for
+    scene : jobs and cluster as the policy met them
+    ran, base : the run, and the baseline's, None without one
+    result : figures, as `jobcast simulate --json` tells them
+    settings : those that the policy decided by
+    segments : where the Gantt chart goes, None for nowhere
+    """
+
+    experiment: Experiment
+    request: SimulateRequest
+    scene: Scene[Any, Any]
+    ran: Simulated
+    base: Simulated | None
+    result: dict[str, Any]
+    settings: Mapping[str, str]
+    segments: Path | None = None
+
+    def __repr__(self) -> str:
+        return figures_table(self.result)
+
+    @property
+    def jobs(self) -> pl.DataFrame:
+        """One row a job; see `job_table`."""
+        base = None if self.base is None else self.base.log
+        return job_table(self.ran.log, self.scene.listed, base, self.ran.nodes, self.bins)
+
+    @property
+    def bins(self) -> list[str | None] | None:
+        """Labels of the duration bins that the policy was told, None where it was told none."""
+        workload = self.scene.workload
+        return bin_names(self.ran.recording, workload) if isinstance(workload, Workload) else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the figures should know."""
+        dropped = dropped_lines(self.scene.dropped)
+        notes = (*self.scene.notes, *self.ran.notes, *dropped, *trust_lines(self.result))
+        if self.base is None or self.base.log.law == self.ran.log.law:
+            return notes
+        law = f"its jobs ran under another law ({self.base.log.law}); no gains are told"
+        return (*notes, f"baseline {self.base.log.policy}: {law}")
+
+    def write(self, out: Path) -> None:
+        """Write the job table, CSV or Parquet, and the record beside it, from which `explain` tells."""
+        _write(out, self)
+
+
 def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, console: Console) -> None:
     """Replay, write the job table and the record, print or write the figures.
 
     Raises ConfigError, TraceError, RegistryError and OverlapError as `running.run`; nothing is written then.
+    """
+    done = simulated(experiment, request, home, console)
+    if request.out:
+        done.write(request.out)
+        console.note(f"jobs: {request.out}")
+    if done.segments:
+        write_segments(done.scene, done.ran.log, done.segments)
+        console.note(f"segments: {done.segments}")
+    for line in done.notes:
+        console.note(line)
+    table_or_json(done.result, request.json_to, figures_table(done.result), console)
+
+
+def simulated(
+    experiment: Experiment, request: SimulateRequest, home: Path, console: Console, record: bool = False
+) -> Finished:
+    """Replay an experiment under a policy, and under its baseline; nothing is written.
+
+    `record`: keep what forecasts answered even where the request names no file. Raises as `simulate_one`.
     """
     rule, baseline, taken = policies_meant(request.policy, request.baseline, request.settings, experiment.trace)
     base_rule = find_policy(baseline) if baseline not in (None, "none") else None
@@ -88,7 +162,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         allow_overlap=request.allow_overlap,
         degrade=request.degrade,
         predict=request.predict,
-        record=request.out is not None,
+        record=record or request.out is not None,
     )
     check_living(experiment, rule)
     scene = experiment.scene(rule.kind, rule.scope)
@@ -118,17 +192,7 @@ def simulate_one(experiment: Experiment, request: SimulateRequest, home: Path, c
         "overlap_allowed": ran.overlap,
         "jobcast": __version__,
     }
-    if request.out:
-        _write(request.out, scene, ran, base, result, decide, _again(experiment, request))
-        console.note(f"jobs: {request.out}")
-    if segments:
-        write_segments(scene, ran.log, segments)
-        console.note(f"segments: {segments}")
-    for line in (*scene.notes, *ran.notes, *dropped_lines(scene.dropped), *trust_lines(result)):
-        console.note(line)
-    if base is not None and base.log.law != ran.log.law:
-        console.note(f"baseline {base.log.policy}: its jobs ran under another law ({base.log.law}); no gains are told")
-    table_or_json(result, request.json_to, figures_table(result), console)
+    return Finished(experiment, request, scene, ran, base, result, decide, segments)
 
 
 def settings_apart(
@@ -217,21 +281,14 @@ def _again(experiment: Experiment, request: SimulateRequest) -> dict[str, Any]:
     }
 
 
-def _write(
-    out: Path,
-    scene: Scene[Any, Any],
-    ran: Simulated,
-    base: Simulated | None,
-    result: Mapping[str, Any],
-    settings: Mapping[str, str],
-    again: Mapping[str, Any],
-) -> None:
-    told, bins = record_of(ran.log, ran.log.policy, result), None
+def _write(out: Path, done: Finished) -> None:
+    ran, scene, result = done.ran, done.scene, done.result
+    told = record_of(ran.log, ran.log.policy, result)
     if isinstance(scene.workload, Workload):
-        told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, settings, ran.recording)
-        bins = bin_names(ran.recording, scene.workload)
+        told = pool_record_of(ran.log, scene.workload, ran.log.policy, result, done.settings, ran.recording)
     left_out = 0 if ran.of_jobs is None else ran.of_jobs.left_out
+    again = _again(done.experiment, done.request)
     told |= {"asks": list(find_policy(result["policy"]).asks), "answers_left_out": left_out, "again": again}
     of_jobs = None if ran.of_jobs is None else job_answer_table(ran.of_jobs, scene.job_ids, ran.log)
-    write_job_table(ran.log, scene.listed, out, None if base is None else base.log, ran.nodes, bins)
+    write_table(done.jobs, out)
     write_run_record(out, told, ran.log, ran.recording, ran.replaced, of_jobs)

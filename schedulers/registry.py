@@ -1,11 +1,12 @@
 """Every policy under one name: ours, and those that installed packages bring through `jobcast.policies`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from jobcast.domain.errors import ConfigError, DecisionError, JobcastError
 from jobcast.domain.plugins import WithInstalled, broken, load_point, points_of
@@ -15,6 +16,7 @@ from jobcast.schedulers.policies import (
     ENERGY,
     KINDS,
     NO_SETTINGS,
+    POOL,
     POOLS,
     ROUNDS,
     Local,
@@ -25,10 +27,11 @@ from jobcast.schedulers.policies import (
 )
 from jobcast.schedulers.pool_policies import POOL_POLICIES
 from jobcast.schedulers.round_policies import ROUND_POLICIES, by_rounds
-from jobcast.schedulers.settings import did_you_mean, or_list
+from jobcast.schedulers.settings import Settings, did_you_mean, or_list
 from jobcast.schedulers.tasks.policies import TASK_POLICIES
 
 ENTRY_POINTS, KIND = "jobcast.policies", "policy"
+Made = TypeVar("Made", bound=Callable[..., Any])
 BUILT_IN: Mapping[str, PolicySpec] = MappingProxyType(
     {spec.name: spec for spec in (*POOL_POLICIES, *ROUND_POLICIES, *ELASTIC_POLICIES, *TASK_POLICIES, *ENERGY_POLICIES)}
 )
@@ -43,6 +46,9 @@ SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Names that papers share -> what they may stand for; the first one where a trace by itself is elastic."""
 
 
+DECLARED: dict[str, PolicySpec] = {}
+"""Policies of this process alone, that the decorator `policy` registered."""
+_OURS: Mapping[str, PolicySpec] = ChainMap(DECLARED, dict(BUILT_IN))
 _installed = points_of(ENTRY_POINTS)
 
 
@@ -56,8 +62,56 @@ def _loaded(point: EntryPoint) -> PolicySpec:
     return adopted(point.name, found)
 
 
-POLICIES: Mapping[str, PolicySpec] = WithInstalled(BUILT_IN, lambda name: BUILT_IN[name], lambda: _installed(), _loaded)
-"""Our policies, then installed ones."""
+POLICIES: Mapping[str, PolicySpec] = WithInstalled(_OURS, lambda name: _OURS[name], lambda: _installed(), _loaded)
+"""Our policies, those declared, then installed ones."""
+
+
+def policy(
+    name: str,
+    *,
+    kind: str = POOLS,
+    settings: type[Settings] = Settings,
+    asks: tuple[str, ...] = (),
+    scope: str = POOL,
+    preempts: bool = False,
+    summary: str = "",
+) -> Callable[[Made], Made]:
+    """Register a policy for this process: a class, or whatever makes one.
+
+    It is called with its settings as keywords and, where it asks forecasts, with these first. Registered anew under the
+    same name, as a notebook's cell does, it takes the place of what was there. A package names its policies by entry
+    points instead; see docs/plugins.md.
+
+    Parameters
+    ----------
+    name : unlike those of ours and of installed packages
+    kind : of `schedulers.policies.KINDS`: pools, rounds, elastic, tasks, energy or goodput
+    settings : its own, a pydantic model
+    asks : what it asks of forecasts: arrivals, loads, durations, ...; nothing else is put before it
+    scope : `pool` where it keeps to quotas, else `cluster`
+    preempts : whether it stops running jobs, or changes what they hold
+    summary : one plain line; by default the first of the docstring
+
+    Raises
+    ------
+    ConfigError
+        The name is taken, or there is no such kind.
+    """
+    if name in BUILT_IN or name in _installed():
+        raise ConfigError(f"policy {name}: there is one of that name; choose another")
+    if kind not in KINDS:
+        raise ConfigError(f"policy {name}: there is no kind {kind!r}; choose from {', '.join(KINDS)}")
+
+    def register(made: Made) -> Made:
+        def make(given: Any, own: Settings) -> Any:
+            return made(given, **dict(own)) if asks else made(**dict(own))
+
+        told = summary or (made.__doc__ or "declared in this process").strip().splitlines()[0]
+        how: dict[str, Any] = {"settings": settings, "asks": asks, "scope": scope, "preempts": preempts}
+        DECLARED[name] = PolicySpec(name=name, kind=kind, make=make, summary=told, **how)
+        return made
+
+    return register
 
 
 @contextmanager
@@ -196,7 +250,7 @@ def local_policies() -> tuple[str, ...]:
 def _made(spec: PolicySpec, given: Any, make: Any, methods: tuple[str, ...]) -> Any:
     if spec.kind in (POOLS, ROUNDS) and spec.asks and given is None:
         raise ConfigError(f"policy {spec.name} needs forecasts; pass --forecasts, such as oracle")
-    if spec.name in BUILT_IN:
+    if spec.name in _OURS:
         return make()
     point = _installed()[spec.name]
     try:

@@ -80,9 +80,13 @@ class Window:
     gpus: int | None = None
     given: Mapping[str, str] = field(default_factory=dict)
     allow_overlap: bool = False
+    named: Cluster | None = None
+    """The cluster itself, in place of files that name it."""
 
     def place(self, begin_s: float, end_s: float) -> Cluster:
         """The GPUs that were named, else quotas that the jobs of [begin_s, end_s) keep busy."""
+        if self.named is not None:
+            return self.named
         named = named_cluster(self.trace, pools=self.pools, cluster=self.cluster, gpus=self.gpus, from_s=begin_s)
         if named is not None:
             return named

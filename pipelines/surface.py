@@ -1,0 +1,521 @@
+"""What `import jobcast` offers a notebook: the commands as functions, which return in place of printing.
+
+Each calls what the command of its name calls. Instants are seconds from the epoch, ISO-8601 text or datetimes, in UTC
+where they tell no zone; files and what was read from them are taken alike; `home` is the folder that holds the
+registry, by default that of the command line. Mistakes of the caller's raise `UserError`s.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.models.evaluation.intervals import DRAWS
+from jobcast.models.registry import ModelVersion, Registry, open_registry
+from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
+from jobcast.pipelines.console import Kept
+from jobcast.pipelines.evaluating import evaluate_known
+from jobcast.pipelines.experiment import Experiment
+from jobcast.pipelines.explain.explaining import explain as explain_job
+from jobcast.pipelines.explain.run_table import read_run_table
+from jobcast.pipelines.explain.telling import tell
+from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
+from jobcast.pipelines.forecast_specs import parse_forecasts, split_forecasts
+from jobcast.pipelines.lifecycle.lives import standards_of
+from jobcast.pipelines.lifecycle.promotion import compare, refuse
+from jobcast.pipelines.lifecycle.promotion import promote as promote_version
+from jobcast.pipelines.lifecycle.replays import Window
+from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.policy_tables import all_policies
+from jobcast.pipelines.predicting import predicted_rows
+from jobcast.pipelines.predictors import check_capable, life_of
+from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
+from jobcast.pipelines.predictors_page import all_predictors
+from jobcast.pipelines.simulate_command import Finished, SimulateRequest, check_request, simulated
+from jobcast.pipelines.surface_inputs import (
+    Instant,
+    PathName,
+    Place,
+    Settings,
+    Traced,
+    Version,
+    check_number,
+    cluster_meant,
+    home_of,
+    instants,
+    known_of,
+    learns_from_jobs,
+    made,
+    named,
+    reference_of,
+    scores,
+    seconds,
+    several,
+    texts,
+    trace_of,
+    untrained,
+)
+from jobcast.pipelines.training import train_version
+from jobcast.pipelines.worlds import check_law
+from jobcast.schedulers.policies import POOLS
+from jobcast.schedulers.registry import DECLARED
+from jobcast.simulator.workload import Workload
+from jobcast.traces.describe import Description
+from jobcast.traces.describe import describe as describe_trace
+from jobcast.traces.generators import generate
+from jobcast.traces.table import Trace
+
+EXAMPLE = {"weeks": 3, "pools": 2, "jobs": 800}
+"""Settings of the generator `campus`."""
+USUAL: Mapping[str, Any] = {
+    **dict.fromkeys(("pools", "cluster", "gpus", "jobs")),
+    **{"windows": 1, "seeds": 1, "warmup_days": 0.0, "engine": "local"},
+    **dict.fromkeys(("drop_wide", "only_pools", "allow_overlap"), False),
+}
+"""What `jobcast backtest` takes where nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """A finished backtest.
+
+    Attributes
+    ----------
+    rows : a simulation each: label, policy, forecasts, window, seed, and its figures
+    gains : hours saved and slowdowns of a row against another, with paired intervals
+    result : all figures, as `jobcast backtest --json` tells them
+    notes : what a reader should know of them
+    """
+
+    rows: pd.DataFrame
+    gains: pd.DataFrame
+    result: Mapping[str, Any] = field(repr=False)
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a job waited, was helped or was slowed: `told` as `jobcast explain --json`, `text` for a person."""
+
+    told: Mapping[str, Any]
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def example_trace(seed: int = 0) -> tuple[Trace, list[Pool]]:
+    """A small generated trace of a campus, 21 days of two pools, and these pools.
+
+    >>> import jobcast as jc
+    >>> trace, pools = jc.example_trace()
+    >>> len(trace), [pool.name for pool in pools]
+    (803, ['production-1', 'research-1'])
+    """
+    return generate("campus", seed, EXAMPLE)
+
+
+def describe(trace: Traced, cluster: Place = None) -> Description:
+    """Figures of a trace, in all and by pool; against quotas where a cluster is named. See `traces.describe`.
+
+    >>> import jobcast as jc
+    >>> jc.describe(*jc.example_trace()).total.jobs
+    803
+    """
+    read = trace_of(trace)
+    place = cluster_meant(cluster, read)
+    return describe_trace(read, None if place is None else place.quotas or place.pools)
+
+
+def train(
+    predictor: str,
+    trace: Traced,
+    *,
+    start: Instant = None,
+    until: Instant = None,
+    algorithm: str | None = None,
+    set: Settings = None,
+    home: PathName | None = None,
+    **settings: Any,
+) -> ModelVersion:
+    """Train a predictor on [start, until) and register it as a new version: `jobcast train`.
+
+    Parameters
+    ----------
+    predictor : a name of `predictors()`
+    trace : or the table that it learns from: a file of curves, of profiles, of step times
+    algorithm : one of its own; None takes the default
+    settings : of `pipelines.recipes.TrainSettings`: horizons_min, coverage, miss_share, seed, tune, ...
+
+    Raises
+    ------
+    ConfigError, TraceError, TrainingError
+        It is not known, the file cannot be read, or holds too little to learn from.
+
+    >>> import jobcast as jc, tempfile
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
+    >>> str(version), version.aliases
+    ('new-load:1', ('challenger', 'champion'))
+    """
+    folder, given, life = home_of(home), texts(set), life_of(predictor)
+    one = untrained(predictor, algorithm, {**settings, "given": given})
+    span = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
+    told = train_version(one, known_of(life, TRAIN, trace, folder, given, **span), home=folder)
+    return open_registry(folder).resolve(predictor, told["version"])
+
+
+def evaluate(
+    version: Version,
+    trace: Traced,
+    *,
+    start: Instant = None,
+    until: Instant = None,
+    draws: int = DRAWS,
+    allow_overlap: bool = False,
+    set: Settings = None,
+    home: PathName | None = None,
+    **wishes: Any,
+) -> pd.DataFrame:
+    """Score a version on [start, until), by default what came after its training: `jobcast evaluate`.
+
+    Parameters
+    ----------
+    draws : of days, for intervals; 0 makes none
+    wishes : of `pipelines.predictors.life.Wishes`: without, ablation, paper_recipe, smoothing, prefix, points, ...
+
+    Returns
+    -------
+    A row a horizon and model: the version, then the rules to beat; `attrs["result"]` holds all that the command tells.
+
+    Raises
+    ------
+    RegistryError, OverlapError, TrainingError, ConfigError
+        There is no such version, it saw the window, or nothing can be scored.
+
+    >>> import jobcast as jc, tempfile
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
+    >>> scores = jc.evaluate(version, trace, draws=0, home=room.name)
+    >>> scores["horizon"].unique().tolist(), scores["model"].iloc[0]
+    (['5min', '60min', '720min'], 'new-load:1')
+    """
+    folder, given, reference = home_of(home), texts(set), reference_of(version)
+    check_capable(EVALUATE, reference[0])
+    wished = made(Wishes, "evaluate", {**wishes, "draws": draws, "given": given})
+    asked: dict[str, Any] = {"from_s": seconds(start, "start"), "until_s": seconds(until, "until")}
+    asked |= {"prefix": wished.prefix, "points": wished.points, "seed": wished.seed}
+    known = known_of(life_of(reference[0]), EVALUATE, trace, folder, given, **asked)
+    result = evaluate_known(reference, known, home=folder, wishes=wished, allow_overlap=allow_overlap).result
+    return scores(result)
+
+
+def forecast(
+    version: Version,
+    trace: Traced,
+    at: Instant | Sequence[Any] = None,
+    *,
+    set: Settings = None,
+    home: PathName | None = None,
+) -> ForecastFrame:
+    """What a version says at an instant or several, from what was known then: `jobcast predict`.
+
+    Parameters
+    ----------
+    at : by default the last submission of the trace
+
+    Returns
+    -------
+    A pandas frame of `unique_id, cutoff, ds, ..., y_pred`; `plot()` draws it. See `ForecastFrame`.
+
+    Raises
+    ------
+    RegistryError, TraceError, ConfigError
+        There is no such version, no job was known by then, or the predictor answers no such question.
+
+    >>> import jobcast as jc, tempfile
+    >>> (trace, _), room = jc.example_trace(), tempfile.TemporaryDirectory()
+    >>> version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max", home=room.name)
+    >>> forecast = jc.forecast(version, trace, at="2024-01-20T09:00:00Z", home=room.name)
+    >>> forecast.columns.tolist(), len(forecast)
+    (['unique_id', 'cutoff', 'ds', 'horizon_min', 'y_pred'], 6)
+    """
+    folder, given, reference = home_of(home), texts(set), reference_of(version)
+    check_capable(PREDICT, reference[0])
+    life = life_of(reference[0])
+    read = trace_of(trace) if learns_from_jobs(life) else trace
+    answers = []
+    for at_s in instants(at, read):
+        known = known_of(life, PREDICT, read, folder, given, until_s=at_s)
+        rows, found = predicted_rows(reference, known, home=folder)
+        answers.append((at_s, rows))
+    overlap = found.train_until_s > min(at_s for at_s, _ in answers)
+    return forecast_frame(answers, {"predictor": found.name, "version": found.version, "overlap": overlap})
+
+
+def simulate(
+    trace: Traced,
+    policy: str,
+    cluster: Place = None,
+    *,
+    forecasts: str | None = None,
+    baseline: str | None = None,
+    start: Instant = None,
+    until: Instant = None,
+    limit: int | None = None,
+    law: str | None = None,
+    drop_wide: bool = False,
+    only_pools: bool = False,
+    set: Settings = None,
+    home: PathName | None = None,
+    **request: Any,
+) -> Finished:
+    """Replay the jobs of [start, until) under a policy: `jobcast simulate`.
+
+    Parameters
+    ----------
+    policy, baseline : names of `policies()`, `none` for no baseline
+    forecasts : oracle, registry, random, conservative, ...; None takes the policy's default
+    law, limit, drop_wide, only_pools : as on the command line
+    request : of `SimulateRequest`: warmup_days, predict, seed, allow_overlap, degrade
+
+    Returns
+    -------
+    `result` (figures), `jobs` (a polars frame, a job a row), `notes`, `ran.log`; `write(path)` keeps it.
+
+    Raises
+    ------
+    ConfigError, TraceError, PoolsError, RegistryError, OverlapError
+        As the command does.
+
+    >>> import jobcast as jc
+    >>> trace, pools = jc.example_trace()
+    >>> run = jc.simulate(trace, "mmfs", pools, limit=100)
+    >>> run.result["baseline"], run.jobs.height
+    ('fcfs', 100)
+    """
+    read, given, from_s = trace_of(trace), texts(set), seconds(start, "start")
+    spec = None if forecasts is None else parse_forecasts(forecasts)
+    told = {"policy": policy, "baseline": baseline, "spec": spec, "settings": given, "named": named(cluster), **request}
+    wanted = made(SimulateRequest, "simulate", told)
+    check_number("limit", limit)
+    check_law(law, given, None)
+    check_request(wanted, None)
+    experiment = Experiment(
+        trace=read,
+        cluster=cluster_meant(cluster, read, from_s),
+        from_s=from_s,
+        until_s=seconds(until, "until"),
+        limit=limit,
+        drop_wide=drop_wide,
+        only_pools=only_pools,
+        law=law,
+    )
+    return simulated(experiment, wanted, home_of(home), Kept(), record=True)
+
+
+def backtest(
+    trace: Traced,
+    policies: str | Sequence[str],
+    cluster: Place = None,
+    *,
+    forecasts: str | Sequence[str] = (),
+    baseline: str = "fcfs",
+    start: Instant = None,
+    until: Instant = None,
+    out: PathName | None = None,
+    set: Settings = None,
+    home: PathName | None = None,
+    **request: Any,
+) -> Backtest:
+    """Replay policies with several sources of forecasts, compare them with paired intervals: `jobcast backtest`.
+
+    Parameters
+    ----------
+    policies : names of `policies()`; `all` stands for every one
+    forecasts : sources, such as oracle, registry, registry:challenger; none takes the policies' defaults
+    out : folder for tables and the report
+    request : of `BacktestRequest`: windows, seeds, jobs (processes), warmup_days, law, against, ...
+
+    Raises
+    ------
+    ConfigError, TraceError, PoolsError, RegistryError, OverlapError
+        As the command does.
+
+    >>> import jobcast as jc
+    >>> trace, pools = jc.example_trace()
+    >>> found = jc.backtest(trace, ["mmfs", "ssf"], pools, forecasts=["oracle"], until="2024-01-04", jobs=1)
+    >>> found.rows["policy"].tolist()
+    ['fcfs', 'mmfs', 'ssf']
+    """
+    read, from_s, console = trace_of(trace), seconds(start, "start"), Kept()
+    sources = tuple(split_forecasts(forecasts) if isinstance(forecasts, str) else map(parse_forecasts, forecasts))
+    asked = {"policies": several(policies), "forecasts": sources, "baseline": baseline}
+    span = {"from_s": from_s, "until_s": seconds(until, "until"), "place": cluster_meant(cluster, read, from_s)}
+    told: dict[str, Any] = {**USUAL, **asked, **span, "settings": texts(set), **request}
+    if {*several(policies), baseline} & DECLARED.keys():
+        told["jobs"] = 1  # other processes do not know what was declared in this one
+    wanted = made(BacktestRequest, "backtest", told)
+    folder = None if out is None else Path(out)
+    result = run_backtest(wanted, read, out=folder, home=home_of(home), console=console)
+    rows = [
+        {name: value for name, value in row.items() if name != "figures"} | row["figures"] for row in result["rows"]
+    ]
+    return Backtest(pd.DataFrame(rows), pd.DataFrame(result["gains"]), result, tuple(console.lines))
+
+
+def explain(run: Finished | PathName, job_id: str) -> Explanation:
+    """Why a job waited, was helped or was slowed: `jobcast explain`.
+
+    Parameters
+    ----------
+    run : what `simulate` returned, or the table of jobs that it or the command wrote
+
+    Raises
+    ------
+    ConfigError, TraceError, PoolsError
+        There is no such job, or the table cannot be read.
+
+    >>> import jobcast as jc
+    >>> trace, pools = jc.example_trace()
+    >>> run = jc.simulate(trace, "mmfs", pools, limit=100)
+    >>> jc.explain(run, "007").text.splitlines()[0]
+    'Job 007 of pool production-1: 1 GPU for 5.44 h; mmfs'
+    """
+    if isinstance(run, Finished):
+        with tempfile.TemporaryDirectory(prefix="jobcast-explain-") as room:
+            run.write(Path(room) / "jobs.parquet")
+            return explain(Path(room) / "jobs.parquet", job_id)
+    told = explain_job(read_run_table(Path(run), None), job_id)
+    return Explanation(told, tell(told))
+
+
+def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, until: Instant = None) -> Workload:
+    """Jobs of [start, until), the truth about them, and their pools: what a `Simulation` steps through.
+
+    Raises
+    ------
+    TraceError, PoolsError, ConfigError
+        A job can never run, or the window is empty.
+
+    >>> import jobcast as jc
+    >>> run = jc.Simulation(jc.workload(*jc.example_trace()), jc.make_policy("fcfs"))
+    >>> len(run.run(jc.example_trace()[0].submit_s[9]).jobs) >= 10
+    True
+    """
+    read, from_s = trace_of(trace), seconds(start, "start")
+    place = cluster_meant(cluster, read, from_s)
+    experiment = Experiment(trace=read, cluster=place, from_s=from_s, until_s=seconds(until, "until"))
+    jobs: Workload = experiment.scene(POOLS).workload
+    return jobs
+
+
+def policies() -> pd.DataFrame:
+    """All policies, a row each: ours, those declared by `policy`, those installed. `jobcast policies`.
+
+    >>> import jobcast as jc
+    >>> {"fcfs", "sia"} <= set(jc.policies()["name"])
+    True
+    """
+    return pd.DataFrame(all_policies())
+
+
+def predictors() -> pd.DataFrame:
+    """All predictors, a row each: the question, what it learns from, who asks it. `jobcast predictors`.
+
+    >>> import jobcast as jc
+    >>> {"new-load", "job-duration"} <= set(jc.predictors()["name"])
+    True
+    """
+    return pd.DataFrame(all_predictors())
+
+
+def registry(home: PathName | None = None) -> Registry:
+    """The registry of a home, to list, resolve, load, promote and export versions.
+
+    >>> import jobcast as jc
+    >>> jc.registry("nowhere").list()
+    ()
+    """
+    return open_registry(home_of(home))
+
+
+def versions(home: PathName | None = None) -> pd.DataFrame:
+    """All registered versions, a row each: `jobcast models list`.
+
+    >>> import jobcast as jc
+    >>> len(jc.versions("nowhere"))
+    0
+    """
+    return pd.DataFrame([version_row(one) for one in open_registry(home_of(home)).list()])
+
+
+def load(version: Version, home: PathName | None = None) -> Any:
+    """The model of a version. Raises RegistryError where it is not there, or not what was registered.
+
+    >>> import jobcast as jc
+    >>> jc.load("new-load", "nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    jobcast.domain.errors.RegistryError: new-load: there is no such model ...
+    """
+    found = open_registry(home_of(home))
+    return found.load(found.resolve(*reference_of(version)))
+
+
+def promote(
+    version: Version,
+    trace: Traced | None = None,
+    cluster: Place = None,
+    *,
+    start: Instant = None,
+    until: Instant = None,
+    alias: str = "champion",
+    force: bool = False,
+    home: PathName | None = None,
+) -> Mapping[str, Any]:
+    """Make a version the champion; with a trace only if it is not worse there: `jobcast models promote`.
+
+    Of predictors that learn from a trace of jobs alone; others are compared by the command.
+
+    Raises
+    ------
+    PromotionError, RegistryError, OverlapError, ConfigError
+        It did worse, there is no such version, it saw the window, or no number is named.
+
+    >>> import jobcast as jc
+    >>> jc.promote("new-load", home="nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    jobcast.domain.errors.ConfigError: new-load: name a version, as in new-load:2
+    """
+    name, ref = reference_of(version)
+    if not isinstance(ref, int):
+        raise ConfigError(f"{version}: name a version, as in {name}:2")
+    act = None
+    if trace is not None:
+        if standards_of("promote", name).table is not None:
+            raise ConfigError(
+                f"{name}: learns from tables; compare with `jobcast models promote {version} --trace FILE`"
+            )
+        read, from_s = trace_of(trace), seconds(start, "start")
+        place = cluster_meant(cluster, read, from_s)
+        act = partial(compare, window=Window(read, from_s, seconds(until, "until"), named=place))
+    told = promote_version(name, ref, alias, act, force=force, home=home_of(home))
+    refuse(told)
+    return told
+
+
+def rollback(name: str, home: PathName | None = None) -> ModelVersion:
+    """Give the alias champion back to the version that held it before: `jobcast models rollback`.
+
+    >>> import jobcast as jc
+    >>> jc.rollback("new-load", "nowhere")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    jobcast.domain.errors.RegistryError: new-load: there is no such model ...
+    """
+    return open_registry(home_of(home)).rollback(name)

@@ -1,0 +1,264 @@
+"""What `import jobcast` offers: the names, what they return, what they refuse, and that the import costs nothing."""
+
+import doctest
+import inspect
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+import jobcast as jc
+from jobcast.pipelines import surface
+from jobcast.schedulers.registry import DECLARED
+from jobcast.traces.canonical import write_trace
+from jobcast.traces.pools import write_pools
+
+HEAVY = ("pandas", "polars", "numpy", "mlflow", "lightgbm", "matplotlib", "numba", "sklearn", "pydantic", "click")
+UNTIL, AT = "2024-01-15", "2024-01-20T09:00:00Z"
+SIX_LINES = """
+import jobcast as jc
+trace = jc.read_trace("jobs.parquet")
+version = jc.train("new-load", trace, until="2024-01-15", algorithm="sliding-max")
+forecast = jc.forecast(version, trace, at="2024-01-20T09:00:00Z")
+axes = forecast.plot()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_a_screen():
+    before = matplotlib.get_backend()
+    matplotlib.use("agg")
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    matplotlib.use(before)
+
+
+@pytest.fixture(scope="module")
+def traced():
+    return jc.example_trace()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory, traced):
+    """A registry with two versions of one predictor and one of another."""
+    folder = tmp_path_factory.mktemp("home")
+    trace, _ = traced
+    jc.train("new-load", trace, until=UNTIL, algorithm="sliding-max", home=folder)
+    jc.train("new-load", trace, until="2024-01-14", algorithm="sliding-max", home=folder)
+    jc.train("job-duration", trace, until=UNTIL, algorithm="tag-pool-width", home=folder)
+    return folder
+
+
+def test_import_brings_nothing_heavy():
+    code = "import json, sys, jobcast; print(json.dumps([dir(jobcast), list(sys.modules)]))"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    names, modules = json.loads(told)
+    assert set(jc.__all__) <= set(names)
+    assert not set(modules) & set(HEAVY)
+    assert not [name for name in modules if name.startswith("jobcast.")]
+
+
+def test_every_name_is_there_and_some_thirty_are():
+    assert 30 <= len(jc.__all__) <= 40
+    assert sorted(jc.__all__) == sorted({*jc._HOMES, "__version__"})
+    for name in jc.__all__:
+        assert getattr(jc, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = jc.nothing
+
+
+def test_checkers_see_the_names_that_users_do():
+    source = inspect.getsource(jc)
+    seen = {}
+    for line in source[source.index("if TYPE_CHECKING") : source.index("__version__ =")].replace("(", "").splitlines():
+        words = line.replace(",", " ").replace(")", " ").split()
+        if words[:1] == ["from"]:
+            place, words = words[1].removeprefix("jobcast."), words[3:]
+        seen |= {name: place for name in words if not line.startswith("if")}
+    assert seen == jc._HOMES
+
+
+def test_every_function_of_the_surface_is_typed_and_has_an_example():
+    functions = [getattr(jc, name) for name in jc._SURFACE.split()]
+    assert {one.__module__ for one in functions} == {surface.__name__}
+    for one in functions:
+        assert ">>> " in (one.__doc__ or ""), one.__name__
+        signature = inspect.signature(one)
+        assert signature.return_annotation is not inspect.Signature.empty
+        assert all(one.annotation is not inspect.Parameter.empty for one in signature.parameters.values())
+
+
+def test_the_module_shows_a_simulation_that_runs():
+    found = doctest.testmod(jc)
+    assert (found.failed, found.attempted) == (0, 5)
+
+
+def test_a_trace_is_loaded_trained_on_forecast_and_drawn_in_six_lines(tmp_path, monkeypatch, traced):
+    write_trace(traced[0], tmp_path / "jobs.parquet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JOBCAST_HOME", str(tmp_path / "home"))
+    lines = SIX_LINES.strip().splitlines()
+    assert len(lines) <= 6
+    names = {}
+    exec(SIX_LINES, names)
+    forecast, axes = names["forecast"], names["axes"]
+    assert isinstance(forecast, pd.DataFrame)
+    assert list(forecast.columns) == ["unique_id", "cutoff", "ds", "horizon_min", "y_pred"]
+    assert set(forecast["cutoff"]) == {pd.Timestamp(AT)}
+    np.testing.assert_array_equal(
+        (forecast["ds"] - forecast["cutoff"]).dt.total_seconds() / 60, forecast["horizon_min"]
+    )
+    assert axes.get_title() == "new-load 1"
+    assert len(axes.get_lines()) == forecast["unique_id"].nunique() == 2
+    assert forecast.attrs["overlap"] is False
+
+
+def test_forecasts_at_several_instants_and_of_jobs(home, traced):
+    trace, _ = traced
+    several = jc.forecast("new-load:1", trace, at=[AT, datetime(2024, 1, 20, 10, tzinfo=UTC)], home=home)
+    assert several["cutoff"].nunique() == 2
+    assert len(several.plot().get_lines()) == 6  # two pools, three horizons
+    np.testing.assert_array_equal(several.iloc[:6], jc.forecast("new-load:1", trace, at=AT, home=home))
+    assert type(several.head(2)) is type(several)
+    jobs = jc.forecast("job-duration", trace, at=AT, home=home)
+    assert jobs.columns[0] == "unique_id"
+    assert "ds" not in jobs
+    assert len(jobs.plot().patches) == 4 * min(len(jobs), 30)
+    assert jc.forecast("new-load", trace, at="2024-01-10", home=home).attrs["overlap"] is True
+
+
+def test_scores_are_a_row_a_horizon_and_model(home, traced):
+    scores = jc.evaluate("new-load:1", traced[0], draws=0, home=home)
+    assert scores["horizon"].unique().tolist() == ["5min", "60min", "720min"]
+    assert scores.groupby("horizon")["model"].first().unique().tolist() == ["new-load:1"]
+    assert scores.attrs["result"]["version"] == 1
+
+
+def test_versions_are_listed_promoted_rolled_back_and_loaded(home, traced):
+    table = jc.versions(home)
+    assert sorted(zip(table["name"], table["version"], strict=True)) == [
+        ("job-duration", 1),
+        ("new-load", 1),
+        ("new-load", 2),
+    ]
+    assert jc.registry(home).resolve("new-load").version == 1
+    told = jc.promote("new-load:2", home=home)
+    assert (told["promoted"], told["compared"]) == (True, False)
+    assert jc.registry(home).resolve("new-load").version == 2
+    assert jc.rollback("new-load", home).version == 1
+    assert jc.load("new-load", home).name == "new-load"
+    compared = jc.promote("new-load:2", traced[0], traced[1], force=True, home=home)
+    assert compared["compared"]
+    jc.rollback("new-load", home)
+
+
+def test_simulations_by_cluster_in_python_and_by_file_are_the_same(tmp_path, traced):
+    trace, pools = traced
+    write_trace(trace, tmp_path / "jobs.parquet")
+    write_pools(pools, tmp_path / "pools.csv")
+    here = jc.simulate(trace, "sia", pools, forecasts="oracle", limit=150, home=tmp_path)
+    there = jc.simulate(tmp_path / "jobs.parquet", "sia", tmp_path / "pools.csv", forecasts="oracle", limit=150)
+    timeless = {"wall_s", "cpu_s", "inputs", "decision_ms_mean", "decision_ms_max"}
+    assert {k: v for k, v in here.result.items() if k not in timeless} == {
+        k: v for k, v in there.result.items() if k not in timeless
+    }
+    assert here.jobs.equals(there.jobs)
+    assert here.jobs.height == 150
+    here.write(tmp_path / "log.csv")
+    job = here.jobs["job_id"][20]
+    assert jc.explain(tmp_path / "log.csv", job).text == str(jc.explain(here, job))
+
+
+def test_backtests_tell_rows_and_gains(tmp_path, traced):
+    trace, pools = traced
+    found = jc.backtest(trace, "mmfs", pools, until="2024-01-06", jobs=1, home=tmp_path, out=tmp_path / "out")
+    assert found.rows["policy"].tolist() == ["fcfs", "mmfs"]
+    assert {"label", "against", "ratio"} <= set(found.gains.columns)
+    assert (tmp_path / "out" / "results.json").is_file()
+    assert any(note.startswith("report: ") for note in found.notes)
+
+
+def test_a_declared_policy_is_one_like_ours(tmp_path, traced):
+    trace, pools = traced
+
+    @jc.policy("narrowest_here")
+    class Narrowest:
+        """The narrowest job of each pool first."""
+
+        name = "narrowest_here"
+
+        def key(self, job: jc.Job) -> float:
+            return float(job.gpus)
+
+        def decide(self, view: jc.View) -> jc.Decision:
+            starts: dict[int, jc.Grant] = {}
+            for pool in view.pools.values():
+                free = pool.quota - pool.allocated
+                while (job := pool.pending.head(starts.keys())) is not None and job.gpus <= free:
+                    starts[job.seq] = jc.Grant(job.gpus)
+                    free -= job.gpus
+            return jc.Decision(starts)
+
+    try:
+        row = jc.policies().set_index("name").loc["narrowest_here"]
+        assert (row["kind"], row["summary"]) == ("pools", "The narrowest job of each pool first.")
+        jc.check_policy(lambda forecasts: Narrowest(), seeds=range(2))
+        run = jc.simulate(trace, "narrowest_here", pools, limit=60)
+        assert run.result["policy"] == "narrowest_here"
+        table = jc.backtest(trace, ["narrowest_here"], pools, until="2024-01-03", jobs=2, home=tmp_path).rows
+        assert "narrowest_here" in set(table["policy"])
+        stepped = jc.Simulation(jc.workload(trace, pools, until="2024-01-03"), jc.make_policy("narrowest_here"))
+        assert stepped.run().over
+        with pytest.raises(jc.UserError, match="narrowest_here: setting slack"):
+            jc.simulate(trace, "narrowest_here", pools, set={"slack": 1})
+    finally:
+        DECLARED.clear()
+    with pytest.raises(jc.UserError, match="there is one of that name"):
+        jc.policy("fcfs")(Narrowest)
+    with pytest.raises(jc.UserError, match="no kind 'fast'"):
+        jc.policy("fastest", kind="fast")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda trace, home: jc.read_trace(home / "none.csv"), "none.csv"),
+        (lambda trace, home: jc.train("fortune", trace, home=home), "no predictor"),
+        (lambda trace, home: jc.train("new-load", trace, algorithm="fate", home=home), "fate"),
+        (lambda trace, home: jc.train("new-load", trace, colour="red", home=home), "'colour'"),
+        (lambda trace, home: jc.train("new-load", trace, coverage=2.0, home=home), "coverage"),
+        (lambda trace, home: jc.train("new-load", trace, horizons_min=(60, 5), home=home), "horizons_min"),
+        (lambda trace, home: jc.train("new-load", trace, until="soon", home=home), "until"),
+        (lambda trace, home: jc.train("accuracy-curve", trace, home=home), "name the trace's file"),
+        (lambda trace, home: jc.forecast("new-load:7", trace, home=home), "no version 7"),
+        (lambda trace, home: jc.forecast("new-load@", trace, home=home), "names no model"),
+        (lambda trace, home: jc.forecast("new-load", trace, at=[], home=home), "at least one instant"),
+        (lambda trace, home: jc.forecast("new-load", trace, at=object(), home=home), "no instant"),
+        (lambda trace, home: jc.forecast("new-load", trace, at="1999-01-01", home=home), "no job was submitted"),
+        (lambda trace, home: jc.evaluate("new-load:1", trace, start="2024-01-10", home=home), "trained"),
+        (lambda trace, home: jc.simulate(trace, "fcsf"), "fcfs"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", cluster=0), "at least 1"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", cluster=["a"]), "give a Cluster"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", speed=3), "'speed'"),
+        (lambda trace, home: jc.backtest(trace, ["fcfs"], forecasts=["stars"], home=home), "stars"),
+        (lambda trace, home: jc.backtest(trace, "fcfs", windows=0, home=home), "windows: .*at least 1"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", limit="few"), "limit: .*'few'"),
+        (lambda trace, home: jc.simulate(trace, "fcfs", warmup_days=-1), "warmup_days"),
+        (lambda trace, home: jc.train("new-load", trace, coverage="high", home=home), "coverage: .*'high'"),
+        (lambda trace, home: jc.train("new-load", None, home=home), "give a Trace"),
+        (lambda trace, home: jc.forecast(3, trace, home=home), "NAME@ALIAS"),
+        (lambda trace, home: jc.explain(jc.simulate(trace, "fcfs", limit=9), "zzz"), "no such job"),
+        (lambda trace, home: jc.workload(trace, start="2030-01-01"), "no job was submitted"),
+        (lambda trace, home: jc.promote("new-load", home=home), "name a version"),
+    ],
+)
+def test_mistakes_are_told_as_the_users(call, words, home, traced):
+    with pytest.raises(jc.UserError, match=words):
+        call(traced[0], home)
