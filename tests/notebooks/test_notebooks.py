@@ -64,6 +64,7 @@ def test_every_notebook_is_a_script_without_outputs(executor):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
 def test_all_cells_run_and_none_complains(executed):
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -71,12 +72,16 @@ def test_all_cells_run_and_none_complains(executed):
     assert complaints == []
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
 def test_two_versions_are_registered_in_the_home_that_was_given(executed, home):
     versions = open_registry(home).show("will-jobs-arrive").versions
     assert {(one.version, one.algorithm) for one in versions} == {(1, "lightgbm"), (2, "xgboost")}
     assert {one.name for one in open_registry(home).list()} == {"will-jobs-arrive", "new-load", "job-duration"}
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("notebooks")
 def test_worth_and_gains_are_shown_with_intervals(executed):
     worth, gains = _shown(_tagged(executed, "worth")), _shown(_tagged(executed, "gains"))
     for label in ("fcfs", "mmfs", "sia oracle", "sia random", "sia lightgbm (v1)", "sia xgboost (v2)"):
