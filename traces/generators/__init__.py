@@ -15,12 +15,13 @@ from jobcast.traces.generators.andreas import (
     ArmidaConfig,
     andreas_notes,
     andreas_profiles,
+    armida_notes,
+    armida_profiles,
     generate_andreas,
+    generate_armida,
     parse_andreas,
     parse_armida,
 )
-from jobcast.traces.generators.armida import armida_notes, armida_profiles, generate_armida
-from jobcast.traces.generators.automl import AutomlConfig, automl_notes, generate_automl, parse_automl
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.gavel import (
@@ -34,19 +35,23 @@ from jobcast.traces.generators.gavel import (
     parse_gavel_elastic,
 )
 from jobcast.traces.generators.mlfs import generate_mlfs, mlfs_notes, mlfs_tasks
-from jobcast.traces.generators.mlfs_config import MlfsConfig, parse_mlfs
-from jobcast.traces.generators.philly_elastic import (
+from jobcast.traces.generators.mlfs_tasks import MlfsConfig, parse_mlfs
+from jobcast.traces.generators.pcs_workloads import (
+    AutomlConfig,
     PhillyElasticConfig,
+    automl_notes,
+    generate_automl,
     generate_philly_elastic,
+    parse_automl,
     parse_philly_elastic,
     philly_elastic_notes,
 )
 from jobcast.traces.generators.settings import Setting
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
-from jobcast.traces.job_curves import JobCurves
+from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
-from jobcast.traces.throughputs import Starts
+from jobcast.traces.trainings import Starts
 
 COURSES = 1
 """Sets the stream of a seed that draws courses apart from the one that draws the trace."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.times import has_an_offset_of_earth
-from jobcast.traces.typed import FLAGS
+from jobcast.traces.column_types import FLAGS
 
 Setting = str | int | float
 ConfigT = TypeVar("ConfigT")

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.traces.enrich.models import SIZES, known_models, model_rows
+from jobcast.traces.enrich.columns import SIZES, known_models, model_rows
 from jobcast.traces.generators.gavel import BATCH_SIZES
-from jobcast.traces.generators.mlfs_config import ALGORITHMS
-from jobcast.traces.throughputs import SAMPLES
+from jobcast.traces.generators.mlfs_tasks import ALGORITHMS
+from jobcast.traces.trainings import SAMPLES
 
 MODELS = {model.name: model for model in known_models()}
 
