@@ -11,7 +11,7 @@ A trace is written with the same names in both forms.
 import hashlib
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -181,16 +181,8 @@ def write_trace(trace: Trace, path: PathLike) -> None:
     ConfigError
         The suffix is neither .csv nor .parquet, or the file cannot be written.
     """
-    write = _WRITERS.get(Path(path).suffix.lower())
-    if write is None:
-        raise ConfigError(f"{os.fspath(path)}: the suffix must be {' or '.join(_WRITERS)}; rename the file")
-    with replacing(path) as temporary:
-        write(trace.jobs, temporary)
-
-
-def _write_csv(jobs: pl.DataFrame, path: Path) -> None:
-    times = [name for name, dtype in jobs.schema.items() if dtype == UTC_TIME]
-    jobs.with_columns(pl.col(times).dt.strftime(ISO_MICROSECONDS)).write_csv(path)
-
-
-_WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {".csv": _write_csv, ".parquet": write_parquet}
+    jobs = trace.jobs
+    if Path(path).suffix.lower() == ".csv":
+        times = [name for name, dtype in jobs.schema.items() if dtype == UTC_TIME]
+        jobs = jobs.with_columns(pl.col(times).dt.strftime(ISO_MICROSECONDS))
+    write_plain(jobs, path)

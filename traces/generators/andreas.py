@@ -21,7 +21,7 @@ The eight jobs of ANDREAS's validation (section V.C and Table V), due dates coun
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -35,9 +35,8 @@ from jobcast.domain.gpu_types import GPU_TYPES, HOST_W, known_type, linear_power
 from jobcast.domain.hardware import Cluster, NodeGroup
 from jobcast.domain.jobs import Pool
 from jobcast.traces.cluster_file import read_cluster
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting
 
-FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 JOBS_A_NODE = 10
 SCENARIOS: Mapping[int, Mapping[str, int]] = {1: {"v100": 2, "t4": 1}, 2: {"v100": 4, "t4": 2}}
 """GPUs of a node by scenario, and jobs a node: ANDREAS, section V.B."""
@@ -105,16 +104,6 @@ class ArmidaConfig:
                 for name, kind, gpus in held
             )
         )
-
-
-def parse_andreas(settings: Mapping[str, Setting]) -> AndreasConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(AndreasConfig, settings, "andreas")
-
-
-def parse_armida(settings: Mapping[str, Setting]) -> ArmidaConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(ArmidaConfig, settings, "armida")
 
 
 T4 = "t4"

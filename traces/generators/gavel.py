@@ -24,7 +24,7 @@ the model's largest. GNS (McCandlish et al., 2018) doubles the batch size as the
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -49,7 +49,7 @@ from jobcast.traces.generators.elastic import (
     speedup_table,
     widths_speedups,
 )
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
 from jobcast.traces.speedups import LINEAR
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import (
@@ -188,7 +188,6 @@ def _doubling(batch_size: int, sizes: Sequence[int]) -> Starts:
     return tuple(starts)
 
 
-FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 SHARES_TOLERANCE = 1e-9
 POISSON, BATCH = "poisson", "batch"
 RULE = "rule"
@@ -440,11 +439,6 @@ class GavelElasticConfig:
             raise ValueError(f"width_shares must add up to 1, got {sum(self.width_shares):g}")
         if max(self.widths) > self.gpus:
             raise ValueError(f"widths must fit gpus, got {max(self.widths)} > {self.gpus}; set both")
-
-
-def parse_gavel_elastic(settings: Mapping[str, Setting]) -> GavelElasticConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(GavelElasticConfig, settings, "gavel-elastic")
 
 
 def generate_gavel_elastic(config: GavelElasticConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:

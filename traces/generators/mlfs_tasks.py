@@ -11,7 +11,7 @@ What may be set of MLFS's workload, and what it assumes of its five algorithms.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, check_ranges, setting
 
-FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 PAPER_JOBS = 620
 """Jobs at x = 1. MLFS, section 4.1."""
 DIVISOR, GPUS = "divisor", "gpus"
@@ -118,11 +117,6 @@ class MlfsConfig:
             raise ValueError("widths must name at least one number of GPUs")
         if self.communication == 0.0:
             raise ValueError("communication must be above 0")
-
-
-def parse_mlfs(settings: Mapping[str, Setting]) -> MlfsConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(MlfsConfig, settings, "mlfs")
 
 
 CONCENTRATION = 5.0

@@ -17,7 +17,7 @@ trace's, which is how PCS samples a collected workload (section 3.3).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -37,12 +37,11 @@ from jobcast.traces.generators.elastic import (
     speedup_table,
     widths_speedups,
 )
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
 from jobcast.traces.speedups import LINEAR
 from jobcast.traces.stages import STAGES, Stage, stages_text
 from jobcast.traces.table import Trace
 
-FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 POOL = "automl"
 MINUTES_AN_HOUR = 60.0
 HALF = 2
@@ -70,11 +69,6 @@ class AutomlConfig:
                 f"{self.trials} trials of shortest_min {self.shortest_min:g} take longer than service_h "
                 f"{self.service_h:g}; lower one of them"
             )
-
-
-def parse_automl(settings: Mapping[str, Setting]) -> AutomlConfig:
-    """Read settings. Raises ConfigError."""
-    return parse_settings(AutomlConfig, settings, "automl")
 
 
 def generate_automl(config: AutomlConfig, rng: np.random.Generator) -> tuple[pl.DataFrame, list[Pool]]:

@@ -11,6 +11,8 @@ from jobcast.domain.times import has_an_offset_of_earth
 from jobcast.traces.column_types import FLAGS
 
 Setting = str | int | float
+FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
+"""When a generated trace begins unless `start` says otherwise: midnight of a Monday."""
 ConfigT = TypeVar("ConfigT")
 
 
