@@ -1,4 +1,4 @@
-"""The Philly trace: its own job log as JSON (`philly_log`), or flattened to one CSV row a job.
+"""The Philly trace: its own job log as JSON, or flattened to one CSV row a job.
 
 Microsoft, 2017 (Jeon et al., USENIX ATC 2019). The flat file, timestamp, duration, num_gpus, cluster, is that of the
 artifact of Pollux (OSDI 2021). In both, times are wall-clock times without an offset; durations are seconds.

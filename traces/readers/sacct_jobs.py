@@ -258,7 +258,7 @@ END_UNKNOWN = "end unknown"
 
 
 def unfit_rows(frame: pl.DataFrame) -> list[Unfit]:
-    """Rows of `sacct_jobs.job_rows` that are left out, each under the first reason that holds."""
+    """Rows of `job_rows` that are left out, each under the first reason that holds."""
     ids, ended = frame["job_id"], ~frame["state"].is_in(NOT_ENDED).fill_null(False)
     return [
         Unfit(HEADER_AGAIN, frame["_header"], "job_id", "the header stands once"),
