@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators import generate
-from jobcast.traces.generators.campus import parse_campus
+from jobcast.traces.generators.campus import EARLY_LOOK_SHARE, parse_campus, zone_of
 from jobcast.traces.generators.campus_config import DAY_S, HOUR_S, MINUTE_S, CampusConfig
-from jobcast.traces.generators.campus_users import EARLY_LOOK_SHARE, zone_of
 from jobcast.traces.table import Trace
 
 BURST_PAUSE_S = 60.0  # far over the gaps within a burst, and far under think times

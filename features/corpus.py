@@ -20,7 +20,7 @@ from jobcast.domain.memory import need_memory
 from jobcast.features.arrivals import arrival_features, feature_names
 from jobcast.features.targets import arrivals_within, load_within
 from jobcast.traces.files import replacing
-from jobcast.traces.parquet import read_parquet, write_parquet
+from jobcast.traces.table_files import read_parquet, write_parquet
 
 STEP_S = 300.0
 """One prediction every 5 minutes a pool. SIA, Figure 21."""

@@ -14,9 +14,9 @@ import polars as pl
 
 from jobcast.domain.arrays import Bools, Floats, Ints
 from jobcast.features.durations import duration_columns
+from jobcast.traces.column_types import MICROSECONDS
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
-from jobcast.traces.times import MICROSECONDS
 
 LOAD = 0.9
 """GPUs that a pool's jobs have asked for until now, in the mean, of those that it has: queues that are long but end.

@@ -16,7 +16,7 @@ from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.wording import counted, listed
 from jobcast.simulator.metrics import utilization_over_time
 from jobcast.traces.files import replacing
-from jobcast.traces.parquet import read_parquet, write_parquet
+from jobcast.traces.table_files import read_parquet, write_parquet
 
 RESULTS, JOBS, UTILIZATION = "results.json", "jobs.parquet", "utilization.parquet"
 """Files of a backtest: figures by simulation and gains; who ran when; shares of all GPUs in use by hour."""

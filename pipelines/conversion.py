@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.pools import DEFAULT_LOAD, derive_pools, write_pools
 from jobcast.traces.readers import read_sources
 from jobcast.traces.readers.reading import Reading
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_trace
 
 AUTO = "auto"
 """The format that looks at what the sources hold."""

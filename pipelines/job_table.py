@@ -11,7 +11,7 @@ from jobcast.simulator import metrics
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
-from jobcast.traces.parquet import write_parquet
+from jobcast.traces.table_files import write_parquet
 
 MICROSECOND_DIGITS = 6
 TIMES = ("submit_time", "start_time", "end_time", "trace_submit_time", "predicted_end_time", "baseline_end_time")

@@ -16,7 +16,7 @@ from jobcast.pipelines.recipes import recipe_of
 from jobcast.pipelines.simulation import warmup_end
 from jobcast.schedulers.policies import POOLS, WHOLE_JOBS
 from jobcast.schedulers.registry import find_of_kind
-from jobcast.traces.enrich.config import parse_enrich
+from jobcast.traces.enrich.columns import parse_enrich
 from jobcast.traces.generators import GENERATORS
 from jobcast.traces.splits import pools_to_learn_from
 

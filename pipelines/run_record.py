@@ -25,7 +25,7 @@ from jobcast.simulator.guard import Replaced
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
 from jobcast.traces.files import replacing
-from jobcast.traces.parquet import read_parquet, write_parquet
+from jobcast.traces.table_files import read_parquet, write_parquet
 
 FORMAT = 2
 AGAIN = "simulate again with --out"

@@ -9,14 +9,15 @@ from jobcast.domain.jobs import Job, Outcome
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import (
+from jobcast.traces.trainings import (
     SAMPLES,
+    Trainings,
     TrainingTables,
     read_courses,
     read_datasets,
     read_throughputs,
+    trainings_of,
 )
-from jobcast.traces.trainings import Trainings, trainings_of
 
 TABLE_SETTINGS = ("throughputs", "regimes", "datasets", "gpu_type", "planned")
 """Settings that say what jobs do, whatever the policy."""

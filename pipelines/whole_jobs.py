@@ -16,8 +16,7 @@ from jobcast.pipelines.training_jobs import planned_run_times, training_workload
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.successors import find_successors
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import TrainingTables
-from jobcast.traces.trainings import Trainings
+from jobcast.traces.trainings import Trainings, TrainingTables
 
 LOOP_NOTE = "closed loop"
 """How a note about who follows whom begins."""

@@ -12,10 +12,10 @@ from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.check import Place, shown_columns
+from jobcast.traces.column_types import read_instant
 from jobcast.traces.files import PathLike, reason, replacing
 from jobcast.traces.history import rows_by_pool
 from jobcast.traces.table import Trace
-from jobcast.traces.times import read_instant
 
 DEFAULT_LOAD = 0.8
 """Share of the quotas that the jobs of a trace keep busy on average, where a trace brings no quotas."""

@@ -16,10 +16,10 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
+from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
 from jobcast.traces.files import FileBytes, PathLike, read_file, reason, replacing
-from jobcast.traces.plain_tables import floats_in, read_plain, write_plain
 from jobcast.traces.table import Floats
-from jobcast.traces.typed import LARGEST_COUNT, numbers_of
+from jobcast.traces.table_files import floats_in, read_plain, write_plain
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 SQLITE_SUFFIXES = (".sqlite", ".db")

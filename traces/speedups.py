@@ -13,12 +13,11 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
+from jobcast.traces.column_types import numbers_of
 from jobcast.traces.csv_table import read_csv
 from jobcast.traces.files import PathLike, read_file
-from jobcast.traces.parquet import read_parquet
-from jobcast.traces.plain_tables import write_plain
 from jobcast.traces.table import Floats
-from jobcast.traces.typed import numbers_of
+from jobcast.traces.table_files import read_parquet, write_plain
 
 SPEEDUP_COLUMNS = ("model", "gpus", "speedup")
 TYPE, LOCALITY = "gpu_type", "locality"

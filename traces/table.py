@@ -1,23 +1,52 @@
-"""The canonical job table: one row a job, in order of submission."""
+"""The canonical job table: one row a job, in order of submission.
+
+As of when an end was known: accounting shows it later than it came.
+"""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import repeat
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobcast.domain.errors import TraceError
+from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Requirements
-from jobcast.traces.check import Place, check_jobs
+from jobcast.traces.check import Place, check_jobs, node_names
+from jobcast.traces.column_types import Typed, typed_columns
 from jobcast.traces.columns import COLUMNS
-from jobcast.traces.known import known_after_s
-from jobcast.traces.node_lists import node_names
 from jobcast.traces.outliers import without_outliers
-from jobcast.traces.typed import Typed, typed_columns
+
+_KNOWN_AFTER_S: ContextVar[float] = ContextVar("known_after_s", default=0.0)
+
+
+def known_after_s() -> float:
+    """Seconds after which the ends of traces read now are known, where their rows name no `known_time`."""
+    return _KNOWN_AFTER_S.get()
+
+
+@contextmanager
+def ends_known_after(seconds: float) -> Iterator[None]:
+    """Ends of traces read meanwhile are known so many seconds later. Raises ConfigError for a number below 0.
+
+    >>> with ends_known_after(60.0):
+    ...     known_after_s()
+    60.0
+    """
+    if not (isfinite(seconds) and seconds >= 0.0):
+        raise ConfigError(f"known_after_s must be 0 or more seconds, got {seconds:g}; 0 counts an end at once")
+    token = _KNOWN_AFTER_S.set(seconds)
+    try:
+        yield
+    finally:
+        _KNOWN_AFTER_S.reset(token)
+
 
 MICROSECONDS = 1e6
 NO_GPUS = "no GPUs"

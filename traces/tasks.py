@@ -15,11 +15,11 @@ from jobcast.domain.arrays import Bools, Ints
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.column_types import FLAGS
 from jobcast.traces.files import PathLike
-from jobcast.traces.job_curves import numbers_by, refuse_gaps
-from jobcast.traces.plain_tables import counts_in, floats_in, names_in, read_plain, write_plain
+from jobcast.traces.learning_curves import numbers_by, refuse_gaps
 from jobcast.traces.table import Floats
-from jobcast.traces.typed import FLAGS
+from jobcast.traces.table_files import counts_in, floats_in, names_in, read_plain, write_plain
 
 SENDS_TO, VOLUME = "sends_to", "volume_mb"
 BETWEEN = ";"

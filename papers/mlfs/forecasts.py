@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.traces.job_curves import read_job_curves
-from jobcast.traces.learning_curves import LearningCurve, read_learning_curves
+from jobcast.traces.learning_curves import LearningCurve, read_job_curves, read_learning_curves
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.readers import read_trace
 from papers.mlfs.rows import BY_EARLIER

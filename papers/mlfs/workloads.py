@@ -7,10 +7,10 @@ from jobcast.domain.hardware import Cluster
 from jobcast.pipelines.clusters import servers
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.tasks.scene import TaskScene, task_jobs
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate, generate_tasks
-from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table_files import write_trace
 from jobcast.traces.tasks import write_tasks
 
 PHILLY = Path("philly", "philly_jobs.csv")

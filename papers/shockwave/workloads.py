@@ -11,7 +11,7 @@ from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.traces.generators import generate, generate_courses
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import Courses, TrainingTables, read_courses, read_throughputs
+from jobcast.traces.trainings import Courses, TrainingTables, read_courses, read_throughputs
 
 KIND = "gavel"
 FOLDER = "shockwave"

@@ -81,7 +81,7 @@ def _drop_outliers(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
 
 def _known_after(ctx: click.Context, param: click.Parameter, seconds: float | None) -> None:
     if seconds is not None:
-        from jobcast.traces.known import ends_known_after
+        from jobcast.traces.table import ends_known_after
 
         ctx.with_resource(ends_known_after(seconds))
 

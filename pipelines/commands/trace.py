@@ -53,7 +53,7 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
       jobcast trace enrich jobs.parquet --facts speedups,training,goodput,tasks,epochs,limits --out enriched
       jobcast simulate --trace enriched/jobs.parquet --gpus 64 --policy shockwave
     """
-    from jobcast.traces.enrich.config import parse_enrich, parse_facts
+    from jobcast.traces.enrich.columns import parse_enrich, parse_facts
     from jobcast.traces.enrich.enrichment import check_folder, enrich, write_enriched
     from jobcast.traces.facts import ASSUMPTIONS, JOBS, sentences
     from jobcast.traces.readers import read_trace
@@ -163,13 +163,13 @@ def generate_trace(
       jobcast trace generate andreas --out jobs.parquet --profiles-out profiles.csv --cluster-out cluster.yaml
     """
     from jobcast.traces import generators
-    from jobcast.traces.canonical import write_trace
     from jobcast.traces.cluster_file import write_cluster
-    from jobcast.traces.job_curves import write_job_curves
+    from jobcast.traces.learning_curves import write_job_curves
     from jobcast.traces.pools import write_pools
     from jobcast.traces.profiles import write_profiles
+    from jobcast.traces.table_files import write_trace
     from jobcast.traces.tasks import write_tasks
-    from jobcast.traces.throughputs import write_courses
+    from jobcast.traces.trainings import write_courses
 
     files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
     options.check_places(None, files={"--out": out, **files})

@@ -13,8 +13,8 @@ from jobcast.domain.errors import ConfigError, PoolsError, TraceError
 from jobcast.pipelines.run_record import POOLS, SPAN_COLUMNS, RunRecord, read_run_record, record_folder
 from jobcast.simulator.log import Bools, Floats, Ints, Spans, flat_spans
 from jobcast.traces.files import read_file, reason
-from jobcast.traces.parquet import is_parquet, read_parquet
 from jobcast.traces.pools import read_pools
+from jobcast.traces.table_files import is_parquet, read_parquet
 
 NEEDED = ("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration")
 TIMES = NEEDED[2:5]

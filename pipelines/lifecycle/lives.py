@@ -16,8 +16,7 @@ from jobcast.pipelines.lifecycle.rows import Blocks, Sample
 from jobcast.pipelines.wording import percent, share
 from jobcast.schedulers.policies import KINDS
 from jobcast.traces.goodput_tables import read_step_table
-from jobcast.traces.job_curves import read_job_curves
-from jobcast.traces.learning_curves import read_learning_curves
+from jobcast.traces.learning_curves import read_job_curves, read_learning_curves
 from jobcast.traces.profiles import read_profiles
 from jobcast.traces.table import Trace
 

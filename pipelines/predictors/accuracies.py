@@ -24,8 +24,14 @@ from jobcast.pipelines.learning_curves.training import apps_of, counts, fitted, 
 from jobcast.pipelines.model_tables import card_of_table, made_from
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Fitted, Scene, Told, Wishes, told_by
 from jobcast.pipelines.predictors.tables import TableLife
-from jobcast.traces.job_curves import JobCurves, read_job_curves
-from jobcast.traces.learning_curves import CurveTable, LearningCurve, curves_of_jobs, read_learning_curves
+from jobcast.traces.learning_curves import (
+    CurveTable,
+    JobCurves,
+    LearningCurve,
+    curves_of_jobs,
+    read_job_curves,
+    read_learning_curves,
+)
 from jobcast.traces.table import Trace
 
 MEDIAN = 0.5

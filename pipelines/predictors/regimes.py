@@ -23,7 +23,7 @@ from jobcast.pipelines.scoring import Scoring
 from jobcast.pipelines.times import iso
 from jobcast.traces.splits import finished_jobs, gpu_jobs
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import TrainingTables
+from jobcast.traces.trainings import TrainingTables
 
 
 class Regimes(TraceLife[RegimePrior]):

@@ -19,7 +19,6 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import shown_columns
 from jobcast.traces.files import read_file
 from jobcast.traces.goodput_tables import STEP_COLUMNS, read_step_times
-from jobcast.traces.plain_tables import read_plain
 from jobcast.traces.profiles import (
     KEY,
     PROFILE_COLUMNS,
@@ -31,7 +30,8 @@ from jobcast.traces.profiles import (
     read_profiles,
     write_profiles,
 )
-from jobcast.traces.throughputs import SAMPLES, THROUGHPUT_COLUMNS, read_throughputs
+from jobcast.traces.table_files import read_plain
+from jobcast.traces.trainings import SAMPLES, THROUGHPUT_COLUMNS, read_throughputs
 
 
 def show_profiles(path: Path, model: str | None = None, gpu_type: str | None = None) -> dict[str, Any]:

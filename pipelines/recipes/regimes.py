@@ -19,8 +19,7 @@ from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSetting
 from jobcast.pipelines.training_jobs import TABLE_SETTINGS, read_tables
 from jobcast.traces.facts import facts_beside
 from jobcast.traces.table import Trace
-from jobcast.traces.throughputs import TrainingTables
-from jobcast.traces.trainings import STATIC, trainings_of
+from jobcast.traces.trainings import STATIC, TrainingTables, trainings_of
 
 ALGORITHMS = (RegimePrior.algorithm,)
 JITTER, CALIBRATION, FIT_STEPS = "jitter", "calibration", "steps"

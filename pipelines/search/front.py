@@ -14,7 +14,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.pipelines.search.evaluating import Objective, parse_objectives
 from jobcast.schedulers.elastic.config import WfqConfig, parse_config
 from jobcast.traces.files import read_file, replacing
-from jobcast.traces.parquet import parquet_metadata, read_parquet, write_parquet
+from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet
 
 ENDING = ".parquet"
 ABOUT = "jobcast_front"

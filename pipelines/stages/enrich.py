@@ -14,7 +14,7 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.stages.context import Context
-from jobcast.traces.enrich.config import FACTS, EnrichConfig, parse_enrich
+from jobcast.traces.enrich.columns import FACTS, EnrichConfig, parse_enrich
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
 from jobcast.traces.pools import read_pools
 from jobcast.traces.table import Trace

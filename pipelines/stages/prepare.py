@@ -6,8 +6,8 @@ from jobcast.pipelines.catalog import prepare_trace
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.times import iso
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.pools import write_pools
+from jobcast.traces.table_files import write_trace
 
 
 def work(context: Context, item: str = "") -> None:

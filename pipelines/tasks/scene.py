@@ -10,7 +10,7 @@ from jobcast.domain.tasks import Ints, TaskCluster, TaskJobs
 from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
-from jobcast.traces.job_curves import JobCurves, read_job_curves
+from jobcast.traces.learning_curves import JobCurves, read_job_curves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable, read_tasks
 
@@ -27,7 +27,7 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
     Parameters
     ----------
     cut : the window, with `epochs`; `deadline`, `weight` (urgency), `target_accuracy` and `model` where there are
-    tasks, curves : files as `traces.tasks` and `traces.job_curves` read them
+    tasks, curves : files as `traces.tasks` and `traces.learning_curves` read them
 
     Raises TraceError where a file cannot be read, or does not fit the window.
     """

@@ -16,8 +16,7 @@ from jobcast.features.finished import DurationTracker
 from jobcast.features.load_features import load_features
 from jobcast.simulator.history import EarlierJobs, RunHistory
 from jobcast.traces.history import pool_histories
-from jobcast.traces.known import ends_known_after
-from jobcast.traces.table import Trace
+from jobcast.traces.table import Trace, ends_known_after
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)
 HORIZONS_MIN = (5, 60, 720)

@@ -15,11 +15,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
+from jobcast.traces.table_files import write_trace
 from jobcast.traces.tasks import write_tasks
 from tests.fuzz.command_line import FIGURES, JOBS, emptied, fault_of, typed
 from tests.fuzz.mutations import mutate, mutate_text

@@ -12,10 +12,9 @@ import pytest
 
 from jobcast.domain.errors import JobcastError
 from jobcast.pipelines.cli import main
-from jobcast.traces.canonical import write_trace
-from jobcast.traces.parquet import parquet_metadata, read_parquet, write_parquet
 from jobcast.traces.readers import format_names, read_sources, read_trace
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet, write_trace
 from tests.fuzz.mutations import mutate
 from tests.traces.test_readers_fuzz import CASES, assert_one_line, read, sources_of
 

@@ -16,10 +16,10 @@ from jobcast.pipelines.cli import main
 from jobcast.pipelines.config import Learn, Schedule
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.whole_jobs import WholeScene
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table_files import write_trace
 from tests.scenes import pool_scene
 
 HEADER = "job_id,pool,submit_time,duration,gpus"

@@ -16,7 +16,7 @@ from jobcast.pipelines.config import Params
 from jobcast.pipelines.stages import learn
 from jobcast.pipelines.stages.enrich import lessons, nodes_of, small_pools
 from jobcast.pipelines.stages.plan import STAGES, find_stage
-from jobcast.traces.enrich.config import EnrichConfig
+from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.generators import generate
 from tests.pipelines.conftest import PARAMS
 

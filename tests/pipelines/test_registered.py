@@ -17,7 +17,7 @@ from jobcast.pipelines.sources import Registered, registered, trust
 from jobcast.pipelines.tasks import accuracy
 from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
-from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.profiles import write_profiles
 from jobcast.traces.tasks import write_tasks
 

@@ -18,7 +18,7 @@ from jobcast.schedulers.gavel import Gavel
 from jobcast.schedulers.packing import first_fit
 from jobcast.simulator.gavel import CRITICAL, StepRates, gavel_rounds
 from jobcast.simulator.workload import Workload
-from jobcast.traces.throughputs import SAMPLES
+from jobcast.traces.trainings import SAMPLES
 
 TRACE_GPUS = 32
 CONTENTION = 120 / TRACE_GPUS

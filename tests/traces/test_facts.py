@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.enrich.config import EnrichConfig
+from jobcast.traces.enrich.columns import EnrichConfig
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
 from jobcast.traces.facts import assumptions_beside, facts_beside, sentences
 from jobcast.traces.table import Trace

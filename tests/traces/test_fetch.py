@@ -16,8 +16,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.catalogue import CATALOGUE, PublicFile, PublicTrace
-from jobcast.traces.download import UnreachableError, download
-from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace, unpack
+from jobcast.traces.fetch import Fetching, UnreachableError, convert_command, download, fetch, public_trace, unpack
 
 DATA = bytes(range(256)) * 4096
 SHA256 = hashlib.sha256(DATA).hexdigest()

@@ -12,8 +12,7 @@ from scipy import stats
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
-from jobcast.traces.generators.andreas import APPLICATIONS, AndreasConfig, arrivals_s, epoch_s
-from jobcast.traces.generators.armida import TABLE_V
+from jobcast.traces.generators.andreas import APPLICATIONS, TABLE_V, AndreasConfig, arrivals_s, epoch_s
 from jobcast.traces.generators.settings import known_settings
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be

@@ -19,9 +19,8 @@ from benchmarks.campus_measures import (
 )
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.generators import generate
-from jobcast.traces.generators.campus import parse_campus
+from jobcast.traces.generators.campus import parse_campus, zone_of
 from jobcast.traces.generators.campus_config import CHARACTERS, CampusConfig
-from jobcast.traces.generators.campus_users import zone_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.generators.sia import SiaConfig
 

@@ -13,14 +13,13 @@ from scipy import stats
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
-from jobcast.traces.generators.automl import AutomlConfig, halved
 from jobcast.traces.generators.gavel import GavelElasticConfig
-from jobcast.traces.generators.philly_elastic import SUBLINEAR, PhillyElasticConfig
+from jobcast.traces.generators.pcs_workloads import SUBLINEAR, AutomlConfig, PhillyElasticConfig, halved
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.readers import read_trace
 from jobcast.traces.stages import parse_stages, stages_of
+from jobcast.traces.table_files import write_trace
 
 UNLIKELY = 1e-3  # a fixed seed either passes or not; this bounds how odd a passing draw may be
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "elastic-workloads.md"

@@ -13,10 +13,8 @@ from scipy import stats
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.generators import generate, generate_tasks
-from jobcast.traces.generators.mlfs_config import ALGORITHMS, MlfsConfig
-from jobcast.traces.generators.mlfs_curves import EARLY_GAIN, SHAPES, draw_curves
-from jobcast.traces.generators.mlfs_errors import spread_of_error
-from jobcast.traces.generators.mlfs_tasks import graph_of
+from jobcast.traces.generators.mlfs_curves import EARLY_GAIN, SHAPES, draw_curves, spread_of_error
+from jobcast.traces.generators.mlfs_tasks import ALGORITHMS, MlfsConfig, graph_of
 from jobcast.traces.generators.settings import known_settings
 from jobcast.traces.tasks import write_tasks
 

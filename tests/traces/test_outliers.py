@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from jobcast.traces.outliers import DROPPED, LEAST_ROWS, dropping_outliers, isolated
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_trace
 
 SECOND = 1_000_000
 DAY, YEAR = 86400 * SECOND, 365 * 86400 * SECOND

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.readers import read_trace
 from jobcast.traces.stages import parse_stages, stages_of, stages_text
+from jobcast.traces.table_files import write_trace
 
 JOBS = (("p", 0, 100, 16), ("p", 1, 50, 4), ("p", 2, 10, 8))
 

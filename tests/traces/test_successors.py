@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.generators import campus_users, generate
+from jobcast.traces.generators import campus as campus_generator
+from jobcast.traces.generators import generate
 from jobcast.traces.successors import MAX_THINK_S, find_successors, keeps_to_a_timer
 from jobcast.traces.table import Trace
 
@@ -106,7 +107,7 @@ def test_a_timer_is_told_by_any_period_and_a_poisson_process_is_none(seed, perio
 def campus():
     """A campus trace, and its users' own successions: (user, launch, to the millisecond) -> end that was awaited."""
     own, state = {}, {}
-    burst, look, launch = campus_users._burst, campus_users._looked_at_s, campus_users.next_launch_s
+    burst, look, launch = campus_generator._burst, campus_generator._looked_at_s, campus_generator.next_launch_s
 
     def seeing_burst(user, instant_s, *rest):
         if state["follows"]:
@@ -128,9 +129,9 @@ def campus():
         return at_s
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campus_users, "_burst", seeing_burst)
-        patch.setattr(campus_users, "_looked_at_s", seeing_look)
-        patch.setattr(campus_users, "next_launch_s", seeing_launch)
+        patch.setattr(campus_generator, "_burst", seeing_burst)
+        patch.setattr(campus_generator, "_looked_at_s", seeing_look)
+        patch.setattr(campus_generator, "next_launch_s", seeing_launch)
         trace, _ = generate("campus", 0, {"weeks": 4, "pools": 6, "jobs": 8000})
     return trace, own
 

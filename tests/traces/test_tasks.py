@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
-from jobcast.traces.job_curves import JobCurves, read_job_curves, write_job_curves
+from jobcast.traces.learning_curves import JobCurves, read_job_curves, write_job_curves
 from jobcast.traces.tasks import TaskTable, read_tasks, write_tasks
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")

@@ -1,11 +1,25 @@
 """Columns that a trace lacks: the model that each job is taken for, and what follows from it.
 
 Draws by (seed, job id): what is drawn for a job does not depend on which other jobs there are, or in what order.
+
+What may be asked of an enrichment: facts by name, and the settings of its rules.
+
+The models that jobs are taken for: one table that joins the vocabularies of Gavel, PCS, Pollux and MLFS.
+
+`models.csv` beside this file has a row a model, with its sources and their licences. One formula gives every table its
+seconds, so that what is told of a job agrees:
+
+    steps a second = speed of the GPU type x speedup(g) / (overhead_s + sample_s x batch size)
+
+on a V100, whose speed is 1; batch sizes are of all GPUs together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +28,210 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from jobcast.domain.arrays import Floats, Ints
-from jobcast.domain.errors import TraceError
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.gpu_types import GPU_TYPES, known_type
 from jobcast.traces.columns import LONGEST_S
-from jobcast.traces.enrich.config import ACCORDION, GNS, MIXED, STATIC, EnrichConfig
-from jobcast.traces.enrich.models import SIZES, Model, known_models, model_rows
+from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
 from jobcast.traces.table import MICROSECONDS, Trace
+from jobcast.traces.trainings import REFERENCE_GPU
+
+FACTS: Mapping[str, str] = {
+    "speedups": "elastic jobs: speedups by model and GPUs; 1 GPU is the least, those asked for are the most",
+    "training": "training jobs: model, batch size, epochs and adaptation; throughputs, data sets, true batch sizes",
+    "goodput": "jobs that scale with their batch size: step times and gradient noise",
+    "tasks": "jobs of tasks: task graphs, accuracy by epoch, target accuracies, due dates",
+    "epochs": "seconds an epoch by model, batch size, GPU type and number of GPUs",
+    "due": "due dates and weights",
+    "limits": "time limits",
+}
+"""Facts by name, and what they are."""
+MIXED, STATIC, ACCORDION, GNS = "mixed", "static", "accordion", "gns"
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichConfig:
+    """Settings of the rules."""
+
+    reference: str = setting(REFERENCE_GPU, "type of GPU that durations are taken to hold on")
+    gpu_types: str = setting("v100,p100,t4,k80", "types of GPU in the tables, NAME or NAME:SPEED, a V100's speed is 1")
+    regimes: str = setting(MIXED, f"how batch sizes change: {STATIC}, {ACCORDION}, {GNS}, or {MIXED}: a third each")
+    epochs: tuple[int, ...] = setting((5, 100), "fewest and most epochs of a job", 1, 10_000)
+    due: tuple[float, ...] = setting((1.2, 3.0), "due dates, as multiples of the duration, uniform", 1, 1000)
+    weights: tuple[int, ...] = setting((1, 10), "least and greatest weight, uniform whole numbers", 0, 1000)
+    limit_factor: tuple[float, ...] = setting(
+        (1.1, 3.0), "a time limit is the next usual one above so many durations, uniform", 1, 1000
+    )
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        for name in ("epochs", "due", "weights", "limit_factor"):
+            pair = getattr(self, name)
+            if len(pair) != 2 or pair[0] > pair[1]:
+                raise ValueError(f"{name} must be two ascending numbers, got {pair}")
+        if self.regimes not in (MIXED, STATIC, ACCORDION, GNS):
+            raise ValueError(f"regimes must be {MIXED}, {STATIC}, {ACCORDION} or {GNS}, got {self.regimes}")
+        if self.reference.lower() not in self.speeds:
+            raise ValueError(f"gpu_types must name the reference, {self.reference}; got {self.gpu_types}")
+
+    @property
+    def speeds(self) -> dict[str, float]:
+        """Speed of a GPU over the reference's by type in small letters, the reference first. Raises ValueError."""
+        of_v100 = dict(_type_and_speed(part) for part in self.gpu_types.lower().split(","))
+        first = self.reference.lower()
+        order = ([first] if first in of_v100 else []) + [name for name in of_v100 if name != first]
+        return {name: of_v100[name] / of_v100[order[0]] for name in order}
+
+
+def parse_enrich(settings: Mapping[str, Setting]) -> EnrichConfig:
+    """Read settings. Raises ConfigError."""
+    return parse_settings(EnrichConfig, settings, "trace enrich")
+
+
+def parse_facts(words: Sequence[str]) -> tuple[str, ...]:
+    """Names of facts, each once, in the order of `FACTS`. Raises ConfigError for one that is none."""
+    asked = [word.strip() for word in words if word.strip()]
+    for word in asked:
+        if word not in FACTS:
+            near = get_close_matches(word, FACTS, 1)
+            hint = f"did you mean {near[0]}? known are" if near else "choose from"
+            raise ConfigError(f"--facts {word}: is not known; {hint} {', '.join(FACTS)}")
+    if not asked:
+        raise ConfigError(f"--facts: names nothing; choose from {', '.join(FACTS)}")
+    return tuple(name for name in FACTS if name in asked)
+
+
+def _type_and_speed(part: str) -> tuple[str, float]:
+    name, _, told = part.strip().partition(":")
+    known = known_type(name)
+    try:
+        speed = float(told) if told else known.speed if known is not None else 0.0
+    except ValueError:
+        speed = 0.0
+    if not name or not 0.0 < speed < float("inf"):
+        raise ValueError(
+            f"gpu_types must give a speed above 0 as in {name or 'a100'}:2.5, got {part.strip()!r}; known without are "
+            f"{', '.join(GPU_TYPES)}"
+        )
+    return name, speed
+
+
+MODELS_FILE = Path(__file__).with_name("models.csv")
+VOCABULARIES = ("model", "gavel", "pcs", "pollux")
+"""Columns by whose names a trace's own models are recognised."""
+SIZES = {"S": 0.0, "M": 1.0, "L": 10.0, "XL": 100.0}
+"""GPU-hours from which a job is small, medium, large, extra large: Qiao et al., OSDI 2021, section 5.1 (Pollux)."""
+UNKNOWN_GROWTH = 0.5
+"""Beyond what was measured a speedup grows by the power of GPUs of its last doubling; by this where only one GPU was
+measured. Ours."""
+LEAST_GROWTH = 0.05
+"""And by no less than this power, so that more GPUs are never slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name, mlfs : of the model, and of the MLFS algorithm that it is split as
+    sizes : names in `SIZES` of the jobs that are taken for it
+    dataset, samples : what an epoch goes through
+    batch_sizes : that jobs begin with, ascending, each twice the one before
+    overhead_s, sample_s : seconds a step, and a sample of it, on one V100
+    speedups : on 2, 4, 8, ... GPUs over one
+    noise : gradient noise scale in samples at the beginning and after 100 epochs
+    source, licence : of the numbers
+    aliases : what other tables call it
+    """
+
+    name: str
+    mlfs: str
+    sizes: tuple[str, ...]
+    dataset: str
+    samples: int
+    batch_sizes: tuple[int, ...]
+    overhead_s: float
+    sample_s: float
+    speedups: tuple[float, ...]
+    noise: tuple[float, float]
+    source: str
+    licence: str
+    aliases: tuple[str, ...]
+
+    @property
+    def measured_gpus(self) -> int:
+        """The most GPUs on which its speedup was measured."""
+        return 1 << len(self.speedups)
+
+    def knots(self, most_gpus: int) -> tuple[Ints, Floats]:
+        """GPUs 1, 2, 4, ... up to at least `most_gpus`, and speedups over one; linear in between."""
+        known = [1.0, *self.speedups]
+        last = np.log2(known[-1] / known[-2]) if self.speedups else UNKNOWN_GROWTH
+        growth = 2.0 ** max(float(last), LEAST_GROWTH)
+        doublings = max(len(self.speedups), int(np.ceil(np.log2(max(most_gpus, 1)))))
+        while len(known) <= doublings:
+            known.append(known[-1] * growth)
+        return 2 ** np.arange(doublings + 1), np.array(known)
+
+    def speedup(self, gpus: Ints) -> Floats:
+        """Over one GPU."""
+        at, known = self.knots(int(np.max(gpus, initial=1)))
+        speedups: Floats = np.interp(gpus, at, known)
+        return speedups
+
+    def step_s(self, batch_size: Ints, gpus: Ints) -> Floats:
+        """Seconds a step on V100s; arguments broadcast."""
+        return (self.overhead_s + self.sample_s * np.asarray(batch_size)) / self.speedup(gpus)
+
+    def epoch_s(self, batch_size: Ints, gpus: Ints) -> Floats:
+        """Seconds an epoch on V100s; arguments broadcast."""
+        return self.samples / np.asarray(batch_size) * self.step_s(batch_size, gpus)
+
+    def ladder(self, batch_size: int, top: int = 0) -> tuple[int, ...]:
+        """Doublings of a batch size up to the model's largest, or to `top` where that is more."""
+        sizes = [batch_size]
+        while 2 * sizes[-1] <= max(self.batch_sizes[-1], top):
+            sizes.append(2 * sizes[-1])
+        return tuple(sizes)
+
+
+@cache
+def known_models() -> tuple[Model, ...]:
+    """The table, in its order."""
+    rows = pl.read_csv(MODELS_FILE, infer_schema=False).fill_null("").to_dicts()
+    return tuple(_model(row) for row in rows)
+
+
+def model_rows(names: Sequence[str | None]) -> list[int | None]:
+    """Rows of names in any vocabulary, whatever their case; None for one that is in none.
+
+    >>> model_rows(["resnet-18", "Resnet50Model128", "GPT-4", None])
+    [0, 5, None, None]
+    """
+    known = {alias.lower(): row for row, model in reversed(list(enumerate(known_models()))) for alias in model.aliases}
+    return [None if name is None else known.get(name.lower()) for name in names]
+
+
+def _model(row: dict[str, str]) -> Model:
+    def numbers(name: str) -> list[float]:
+        return [float(part) for part in row[name].split(";") if part]
+
+    return Model(
+        name=row["model"],
+        mlfs=row["mlfs"],
+        sizes=tuple(row["sizes"].split(";")),
+        dataset=row["dataset"],
+        samples=int(row["samples"]),
+        batch_sizes=tuple(int(size) for size in numbers("batch_sizes")),
+        overhead_s=float(row["overhead_s"]),
+        sample_s=float(row["sample_s"]),
+        speedups=tuple(numbers("speedups")),
+        noise=(float(row["noise_begin"]), float(row["noise_end"])),
+        source=row["source"],
+        licence=row["licence"],
+        aliases=tuple(row[name] for name in VOCABULARIES if row[name]),
+    )
+
 
 Words = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -12,11 +12,17 @@ import polars as pl
 
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.columns import COLUMNS
-from jobcast.traces.enrich.columns import COLUMNS_OF, EnrichedJobs, drawn_columns, enriched_jobs, filled, kept_and_drawn
-from jobcast.traces.enrich.config import EnrichConfig
-from jobcast.traces.enrich.models import MODELS_FILE
+from jobcast.traces.enrich.columns import (
+    COLUMNS_OF,
+    MODELS_FILE,
+    EnrichConfig,
+    EnrichedJobs,
+    drawn_columns,
+    enriched_jobs,
+    filled,
+    kept_and_drawn,
+)
 from jobcast.traces.enrich.tables import (
     dataset_table,
     enriched_curves,
@@ -32,11 +38,11 @@ from jobcast.traces.enrich.tables import (
 from jobcast.traces.facts import ASSUMPTIONS, FILES, JOBS, KIND, is_enriched
 from jobcast.traces.files import replacing
 from jobcast.traces.generators.settings import known_settings
-from jobcast.traces.job_curves import write_job_curves
-from jobcast.traces.plain_tables import write_plain
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_plain, write_trace
 from jobcast.traces.tasks import write_tasks
-from jobcast.traces.throughputs import write_courses
+from jobcast.traces.trainings import write_courses
 
 Writer = Callable[[Path], None]
 SAYS: Mapping[str, str] = {

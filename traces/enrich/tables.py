@@ -16,11 +16,8 @@ import polars as pl
 from jobcast.domain.arrays import Floats, Ints
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.tasks import OPT_STOP, TARGET_ONLY
-from jobcast.traces.enrich.columns import EnrichedJobs
-from jobcast.traces.enrich.config import STATIC, EnrichConfig
-from jobcast.traces.enrich.models import known_models
-from jobcast.traces.generators.gavel_courses import planned_course
-from jobcast.traces.generators.mlfs_config import ALGORITHMS, DATA_MB, MlfsConfig
+from jobcast.traces.enrich.columns import STATIC, EnrichConfig, EnrichedJobs, known_models
+from jobcast.traces.generators.gavel import planned_course
 from jobcast.traces.generators.mlfs_curves import (
     BEGINNING,
     EARLY_GAIN,
@@ -36,13 +33,13 @@ from jobcast.traces.generators.mlfs_curves import (
     CurveDraws,
     DrawnCurves,
     curves_of,
+    spread_of_error,
 )
-from jobcast.traces.generators.mlfs_errors import spread_of_error
-from jobcast.traces.generators.mlfs_tasks import JobTasks, tasks_of_jobs
-from jobcast.traces.job_curves import JobCurves
+from jobcast.traces.generators.mlfs_tasks import ALGORITHMS, DATA_MB, JobTasks, MlfsConfig, tasks_of_jobs
+from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.profiles import PROFILE_SCHEMA
 from jobcast.traces.tasks import TaskTable
-from jobcast.traces.throughputs import Starts
+from jobcast.traces.trainings import Starts
 
 NODE_GPUS = 16
 """Profiles tell of every number of GPUs up to this, and of the widths of the trace."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ from jobcast.traces.generators.andreas import (
     ArmidaConfig,
     andreas_notes,
     andreas_profiles,
+    armida_notes,
+    armida_profiles,
     generate_andreas,
-    parse_andreas,
-    parse_armida,
+    generate_armida,
 )
-from jobcast.traces.generators.armida import armida_notes, armida_profiles, generate_armida
-from jobcast.traces.generators.automl import AutomlConfig, automl_notes, generate_automl, parse_automl
 from jobcast.traces.generators.campus import generate_campus, parse_campus
 from jobcast.traces.generators.campus_config import CampusConfig
 from jobcast.traces.generators.gavel import (
@@ -31,22 +31,24 @@ from jobcast.traces.generators.gavel import (
     generate_gavel,
     generate_gavel_elastic,
     parse_gavel,
-    parse_gavel_elastic,
 )
 from jobcast.traces.generators.mlfs import generate_mlfs, mlfs_notes, mlfs_tasks
-from jobcast.traces.generators.mlfs_config import MlfsConfig, parse_mlfs
-from jobcast.traces.generators.philly_elastic import (
+from jobcast.traces.generators.mlfs_tasks import MlfsConfig
+from jobcast.traces.generators.pcs_workloads import (
+    AutomlConfig,
     PhillyElasticConfig,
+    automl_notes,
+    generate_automl,
     generate_philly_elastic,
     parse_philly_elastic,
     philly_elastic_notes,
 )
-from jobcast.traces.generators.settings import Setting
+from jobcast.traces.generators.settings import Setting, parse_settings
 from jobcast.traces.generators.sia import SiaConfig, generate_sia, parse_sia
-from jobcast.traces.job_curves import JobCurves
+from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
-from jobcast.traces.throughputs import Starts
+from jobcast.traces.trainings import Starts
 
 COURSES = 1
 """Sets the stream of a seed that draws courses apart from the one that draws the trace."""
@@ -76,19 +78,24 @@ class Generator:
     nodes: Callable[[Any], Cluster] | None = None
 
 
+def _reads(config_type: type[Any], kind: str) -> Callable[[Mapping[str, Setting]], Any]:
+    """How settings become the configuration of a kind that has no rule of its own for them."""
+    return partial(parse_settings, config_type, kind=kind)
+
+
 GENERATORS: dict[str, Generator] = {
     "sia": Generator(SiaConfig, parse_sia, generate_sia),
     "campus": Generator(CampusConfig, parse_campus, generate_campus),
     "gavel": Generator(GavelConfig, parse_gavel, generate_gavel, gavel_notes, gavel_courses),
-    "automl": Generator(AutomlConfig, parse_automl, generate_automl, automl_notes),
+    "automl": Generator(AutomlConfig, _reads(AutomlConfig, "automl"), generate_automl, automl_notes),
     "philly-elastic": Generator(
         PhillyElasticConfig, parse_philly_elastic, generate_philly_elastic, philly_elastic_notes
     ),
-    "gavel-elastic": Generator(GavelElasticConfig, parse_gavel_elastic, generate_gavel_elastic),
-    "mlfs": Generator(MlfsConfig, parse_mlfs, generate_mlfs, mlfs_notes, tasks=mlfs_tasks),
+    "gavel-elastic": Generator(GavelElasticConfig, _reads(GavelElasticConfig, "gavel-elastic"), generate_gavel_elastic),
+    "mlfs": Generator(MlfsConfig, _reads(MlfsConfig, "mlfs"), generate_mlfs, mlfs_notes, tasks=mlfs_tasks),
     "andreas": Generator(
         AndreasConfig,
-        parse_andreas,
+        _reads(AndreasConfig, "andreas"),
         generate_andreas,
         andreas_notes,
         profiles=andreas_profiles,
@@ -96,7 +103,7 @@ GENERATORS: dict[str, Generator] = {
     ),
     "armida": Generator(
         ArmidaConfig,
-        parse_armida,
+        _reads(ArmidaConfig, "armida"),
         generate_armida,
         armida_notes,
         profiles=armida_profiles,

@@ -18,7 +18,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.domain.tasks import ALL_ITERATIONS, OPT_STOP, TARGET_ONLY
 from jobcast.traces.generators.elastic import JobColumns, canonical_frame
-from jobcast.traces.generators.mlfs_config import (
+from jobcast.traces.generators.mlfs_curves import DrawnCurves, draw_curves, spread_of_error
+from jobcast.traces.generators.mlfs_tasks import (
     ALGORITHMS,
     DATA_MB,
     DEADLINE_H,
@@ -27,12 +28,11 @@ from jobcast.traces.generators.mlfs_config import (
     PAPER,
     PAPER_JOBS,
     URGENCIES,
+    JobTasks,
     MlfsConfig,
+    tasks_of_jobs,
 )
-from jobcast.traces.generators.mlfs_curves import DrawnCurves, draw_curves
-from jobcast.traces.generators.mlfs_errors import spread_of_error
-from jobcast.traces.generators.mlfs_tasks import JobTasks, tasks_of_jobs
-from jobcast.traces.job_curves import JobCurves
+from jobcast.traces.learning_curves import JobCurves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import TaskTable
 

@@ -8,9 +8,11 @@ from typing import Any, TypeVar, get_type_hints
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.times import has_an_offset_of_earth
-from jobcast.traces.typed import FLAGS
+from jobcast.traces.column_types import FLAGS
 
 Setting = str | int | float
+FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
+"""When a generated trace begins unless `start` says otherwise: midnight of a Monday."""
 ConfigT = TypeVar("ConfigT")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import polars as pl
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.traces.generators.elastic import JobColumns, canonical_frame, concat
-from jobcast.traces.generators.settings import Setting, check_ranges, parse_settings, setting
+from jobcast.traces.generators.settings import FIRST_INSTANT, Setting, check_ranges, parse_settings, setting
 
 DAY_S = 86400.0
 MINUTE_S = 60.0
 SHARES_TOLERANCE = 1e-9
-FIRST_INSTANT = datetime(2024, 1, 1, tzinfo=UTC)
 SHORTEST_MIN = 10**0.5  # SIA, appendix A.1
 
 VARIANTS: dict[str, dict[str, Setting]] = {

@@ -6,12 +6,11 @@ Times are ISO-8601 with an offset; durations are seconds.
 
 from collections.abc import Sequence
 
+from jobcast.traces.column_types import Clock, lean_counts, lean_numbers
 from jobcast.traces.csv_table import header_of
 from jobcast.traces.files import PathLike
 from jobcast.traces.readers.cluster_log import LogFormat, by_cluster, cluster_named, read_logs
 from jobcast.traces.readers.reading import Reading
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import lean_counts, lean_numbers
 
 LOG_NAME = "trace"
 ACME = LogFormat(

@@ -6,14 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from jobcast.traces.check import Place
+from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.columns import COLUMNS, FORMER, REQUIRED, Kind
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.parquet import is_parquet, read_parquet
 from jobcast.traces.readers.reading import Reading, only_source
 from jobcast.traces.table import Source, Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import typed_columns
+from jobcast.traces.table_files import is_parquet, read_parquet
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.check import Place, require_columns, stacked_place
-from jobcast.traces.csv_blocks import read_csv_by_blocks, stacked
+from jobcast.traces.column_types import Clock, lean_counts, lean_numbers, lean_times, typed_columns
+from jobcast.traces.csv_table import read_csv_by_blocks, stacked
 from jobcast.traces.files import PathLike
 from jobcast.traces.readers.reading import (
     NO_DURATION,
@@ -22,8 +23,6 @@ from jobcast.traces.readers.reading import (
     without_contradictions,
 )
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import lean_counts, lean_numbers, lean_times, typed_columns
 
 CPU_JOB = "CPU job (gpu_num 0)"
 _LEAN: dict[str, Callable[[pl.Series], pl.Series]] = {

@@ -15,13 +15,12 @@ import polars as pl
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import ALWAYS_S, PoolsTable, Quota
 from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.column_types import Clock, lean_counts, lean_numbers, read_times
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.readers.cluster_log import LogFormat, by_cluster, cluster_named, read_logs, within
 from jobcast.traces.readers.reading import Reading, zone_note
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock, read_times
-from jobcast.traces.typed import lean_counts, lean_numbers
 
 DAY, TOTAL = "date", "total"
 

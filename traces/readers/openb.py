@@ -11,6 +11,7 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place, require_columns
+from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.reading import (
@@ -24,8 +25,6 @@ from jobcast.traces.readers.reading import (
     without_contradictions,
 )
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import numbers_of, typed_columns
 
 NEEDS = ("name", "num_gpu", "gpu_milli", "qos", "creation_time", "deletion_time", "scheduled_time")
 MOST_GPUS = 1_000_000

@@ -12,20 +12,19 @@ import polars as pl
 
 from jobcast.domain.errors import ConfigError
 from jobcast.traces.check import REMEDY, Place
+from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.readers.headless import read_headless
 from jobcast.traces.readers.reading import (
     NO_DURATION,
     Reading,
     Unfit,
     leave_out,
     merged_notes,
+    read_headless,
     source_of,
     without_contradictions,
 )
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import numbers_of, typed_columns
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "pai_job_table": ("job_name", "inst_id", "user", "status", "start_time", "end_time"),

@@ -10,6 +10,7 @@ from dataclasses import replace
 import polars as pl
 
 from jobcast.traces.check import require_columns
+from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.csv_table import header_of, read_csv
 from jobcast.traces.files import PathLike, read_file
 from jobcast.traces.readers.cluster_log import cluster_named
@@ -24,8 +25,6 @@ from jobcast.traces.readers.reading import (
     source_of,
 )
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import numbers_of, typed_columns
 
 RENAMED = {"app_id": "job_id", "service": "duration", "num_jobs": "gpus", "model_name": "model"}
 NEEDS = ("app_id", "submit_time", "service", "num_jobs", "model_name")

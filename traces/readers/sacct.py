@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
+from jobcast.traces.column_types import Clock, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
 from jobcast.traces.readers.reading import (
     Reading,
@@ -18,12 +19,17 @@ from jobcast.traces.readers.reading import (
     source_of,
     without_contradictions,
 )
-from jobcast.traces.readers.sacct_jobs import job_rows, need_columns, numbered_runs, stacked_tables, unfit_rows
+from jobcast.traces.readers.sacct_jobs import (
+    header_names,
+    job_rows,
+    need_columns,
+    numbered_runs,
+    read_pipes,
+    stacked_tables,
+    unfit_rows,
+)
 from jobcast.traces.readers.sacct_pools import is_pools, read_quotas, with_quotas
-from jobcast.traces.readers.sacct_table import header_names, read_pipes
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import typed_columns
 
 FIXED_WIDTH = b"JobID "
 HEAD_BYTES = 65536

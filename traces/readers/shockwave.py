@@ -1,6 +1,6 @@
 """Shockwave's traces: Gavel's, with the mode of adaptation and a nominal duration (uw-mad-dash/shockwave)."""
 
-from jobcast.traces.readers.training_jobs import TrainingJobs
+from jobcast.traces.readers.gavel import TrainingJobs
 
 
 class ShockwaveReader(TrainingJobs):

@@ -13,12 +13,10 @@ import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.traces.check import Place
+from jobcast.traces.column_types import Clock, numbers_of, typed_columns
 from jobcast.traces.files import FileBytes, PathLike, read_file
-from jobcast.traces.readers.headless import FIRST_LINE
-from jobcast.traces.readers.reading import Reading, Unfit, leave_out, merged_notes, only_source, source_of
+from jobcast.traces.readers.reading import FIRST_LINE, Reading, Unfit, leave_out, merged_notes, only_source, source_of
 from jobcast.traces.table import Trace
-from jobcast.traces.times import Clock
-from jobcast.traces.typed import numbers_of, typed_columns
 
 FIELDS = (
     "job_number",

@@ -10,8 +10,8 @@ import pytest
 from jobcast.domain.hardware import flat_cluster
 from jobcast.pipelines.clusters import task_cluster
 from jobcast.pipelines.tasks.learned import Learned
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
+from jobcast.traces.table_files import write_trace
 from papers.mlfs import units
 from papers.mlfs.rows import EXACT, Row
 from papers.mlfs.units import QUANTILES, UNDER, Unit, run_unit

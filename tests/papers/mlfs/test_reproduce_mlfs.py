@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from jobcast.domain.errors import ConfigError
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
+from jobcast.traces.table_files import write_trace
 from papers.mlfs import __main__ as command
 from papers.mlfs import bars, bench, figure4, parts
 from papers.mlfs.__main__ import ITEMS, RUNS, main, reproduce

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.cluster_file import write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.profiles import write_profiles
+from jobcast.traces.table_files import write_trace
 
 SETTINGS = {"nodes": 4, "jobs": 24, "epochs": "5,40"}
 

@@ -9,10 +9,10 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.recipes import TrainSettings
 from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import write_pools
 from jobcast.traces.readers import read_trace
+from jobcast.traces.table_files import write_trace
 
 UNTIL = "2024-01-15T00:00:00Z"
 SETTINGS = TrainSettings(horizons_min=(5, 60), min_train_jobs=50)

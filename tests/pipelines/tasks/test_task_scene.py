@@ -14,7 +14,7 @@ from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.tasks.scene import task_jobs
 from jobcast.traces.cluster_file import read_cluster
 from jobcast.traces.generators import generate, generate_tasks
-from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.readers import read_trace
 from jobcast.traces.tasks import write_tasks
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from jobcast.traces.generators import generate, generate_tasks
-from jobcast.traces.job_curves import write_job_curves
+from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.table import Trace
 from jobcast.traces.tasks import write_tasks
 

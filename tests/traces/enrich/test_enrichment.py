@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.traces.enrich.columns import COLUMNS_OF, USUAL_LIMITS_H
-from jobcast.traces.enrich.config import FACTS, EnrichConfig, parse_enrich, parse_facts
+from jobcast.traces.enrich.columns import (
+    COLUMNS_OF,
+    FACTS,
+    USUAL_LIMITS_H,
+    EnrichConfig,
+    known_models,
+    parse_enrich,
+    parse_facts,
+)
 from jobcast.traces.enrich.enrichment import enrich, write_enriched
-from jobcast.traces.enrich.models import known_models
 from jobcast.traces.facts import assumptions_beside, facts_beside
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace

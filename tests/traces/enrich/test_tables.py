@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobcast.traces.enrich.columns import enriched_jobs
-from jobcast.traces.enrich.config import EnrichConfig
+from jobcast.traces.enrich.columns import EnrichConfig, enriched_jobs
 from jobcast.traces.enrich.tables import (
     MOST_PARTITIONS,
     dataset_table,
@@ -20,13 +19,13 @@ from jobcast.traces.enrich.tables import (
     throughput_table,
 )
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
-from jobcast.traces.job_curves import read_job_curves, write_job_curves
-from jobcast.traces.plain_tables import write_plain
+from jobcast.traces.learning_curves import read_job_curves, write_job_curves
 from jobcast.traces.profiles import read_profiles
 from jobcast.traces.speedups import read_speedups
 from jobcast.traces.table import Trace
+from jobcast.traces.table_files import write_plain
 from jobcast.traces.tasks import read_tasks, write_tasks
-from jobcast.traces.throughputs import SAMPLES, read_datasets, read_throughputs
+from jobcast.traces.trainings import SAMPLES, read_datasets, read_throughputs
 
 CONFIG = EnrichConfig()
 OWN = {"model": ["LM", "ResNet-18", "mine"], "batch_size": [20, 64, 32], "epochs": [50, 7, 5]}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.traces.check import Place
-from jobcast.traces.times import Clock, read_instant, read_times
+from jobcast.traces.column_types import Clock, read_instant, read_times
 
 HERE = Place("file")
 PACIFIC = "America/Los_Angeles"

@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobcast.domain.errors import TraceError
-from jobcast.traces.csv_blocks import read_csv_by_blocks, stacked
-from jobcast.traces.csv_table import read_csv
+from jobcast.traces.column_types import lean_counts, lean_numbers, lean_times
+from jobcast.traces.csv_table import read_csv, read_csv_by_blocks, stacked
 from jobcast.traces.files import read_file
-from jobcast.traces.typed import lean_counts, lean_numbers, lean_times
 
 FIELD = st.text(st.sampled_from('ab,"\n é0'), max_size=5)
 ROWS = st.lists(st.tuples(FIELD, FIELD), max_size=12)

@@ -1,19 +1,30 @@
-"""Parquet files of our own, sealed: a byte that changed on its way is found before anything of the file is believed.
+"""Tables as files, CSV or Parquet: read as a whole, written under a temporary name first.
+
+Parquet files of our own are sealed: a byte that changed on its way is found before anything of the file is believed.
 
 The seal lies between the columns and the footer, where nothing of the file points: any Parquet reader skips it, and any
 writer that saves the table again leaves it out. So a table that somebody edited is read like any other.
+
+A trace is written with the same names in both forms.
 """
 
 import hashlib
 import io
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import polars as pl
 
-from jobcast.domain.errors import TraceError
-from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.traces.check import REMEDY, Place, require_columns
+from jobcast.traces.column_types import LARGEST_COUNT, numbers_of
+from jobcast.traces.columns import UTC_TIME
+from jobcast.traces.csv_table import read_csv
+from jobcast.traces.files import FileBytes, PathLike, hushed, read_file, reason, replacing
+from jobcast.traces.table import Floats, Trace
 
 PARQUET_MAGIC = b"PAR1"
 SEAL_BEGINS, SEAL_ENDS = b"\0jobcast sha256\0", b"\0jobcast sealed\0"
@@ -98,3 +109,80 @@ def _as_sealed(data: bytes) -> bool:
     digest = hashlib.sha256(view[: max(at, 0)])
     digest.update(view[at + SEAL_BYTES :])
     return seal == SEAL_BEGINS + digest.hexdigest().encode() + SEAL_ENDS
+
+
+SUFFIXES = (".csv", ".parquet")
+
+
+def read_plain(path: PathLike, needed: Sequence[str]) -> tuple[pl.DataFrame, Place, FileBytes]:
+    """Read a table that has rows and the columns that are needed; values of CSV are text.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be read, a column is missing, or there are no rows.
+    """
+    file = read_file(path)
+    frame, place = (read_parquet(file), Place(file.path)) if is_parquet(file.data) else read_csv(file)
+    require_columns(frame.columns, place, needed)
+    if frame.is_empty():
+        raise TraceError(f"{place.path}: only a header, no rows; give at least one")
+    return frame, place, file
+
+
+def write_plain(frame: pl.DataFrame, path: PathLike) -> None:
+    """Write a table as CSV or Parquet, by the suffix. Raises ConfigError if it cannot be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError(f"{os.fspath(path)}: the suffix must be {' or '.join(SUFFIXES)}; rename the file")
+    with replacing(path) as temporary:
+        if suffix == ".csv":
+            frame.write_csv(temporary)
+        else:
+            write_parquet(frame, temporary)
+
+
+def names_in(values: pl.Series, place: Place) -> pl.Series:
+    """A column of job ids as text. Raises TraceError where one is missing."""
+    text = values.cast(pl.String)
+    place.refuse((text.str.strip_chars() == "").fill_null(True), text, "must name a job", "fill it in or drop the row")
+    return text
+
+
+def floats_in(
+    values: pl.Series, place: Place, low: float = 0.0, high: float = float("inf"), above: bool = False
+) -> Floats:
+    """A column of finite numbers in [low, high], or (low, high] where they must be above. Raises TraceError."""
+    numbers = numbers_of(values, place)
+    fits = numbers.is_finite() & ((numbers > low) if above else (numbers >= low)) & (numbers <= high)
+    what = f"must be a number {'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if np.isfinite(high) else "")
+    place.refuse(~fits.fill_null(False), values, what, REMEDY)
+    return numbers.to_numpy()
+
+
+def counts_in(values: pl.Series, place: Place, least: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """A column of whole numbers from `least` on. Raises TraceError."""
+    numbers = numbers_of(values, place)
+    whole = numbers.is_finite() & (numbers >= least) & (numbers <= LARGEST_COUNT) & (numbers == numbers.floor())
+    place.refuse(~whole.fill_null(False), values, f"must be a whole number >= {least}", REMEDY)
+    return numbers.cast(pl.Int64).to_numpy()
+
+
+ISO_MICROSECONDS = "%Y-%m-%dT%H:%M:%S%.6fZ"
+
+
+def write_trace(trace: Trace, path: PathLike) -> None:
+    """Write a trace as CSV or Parquet, by the suffix of `path`; the same trace gives the same bytes.
+
+    CSV holds times as ISO-8601 in UTC to the microsecond. The file is written under a temporary name first.
+
+    Raises
+    ------
+    ConfigError
+        The suffix is neither .csv nor .parquet, or the file cannot be written.
+    """
+    jobs = trace.jobs
+    if Path(path).suffix.lower() == ".csv":
+        times = [name for name, dtype in jobs.schema.items() if dtype == UTC_TIME]
+        jobs = jobs.with_columns(pl.col(times).dt.strftime(ISO_MICROSECONDS))
+    write_plain(jobs, path)
