@@ -15,8 +15,8 @@ import pytest
 import jobcast as jc
 from jobcast.pipelines import surface
 from jobcast.schedulers.registry import DECLARED
-from jobcast.traces.canonical import write_trace
 from jobcast.traces.pools import write_pools
+from jobcast.traces.table_files import write_trace
 
 HEAVY = ("pandas", "polars", "numpy", "mlflow", "lightgbm", "matplotlib", "numba", "sklearn", "pydantic", "click")
 UNTIL, AT = "2024-01-15", "2024-01-20T09:00:00Z"

@@ -385,12 +385,12 @@ def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Kno
     """
     from jobcast.models.predictor import Known
     from jobcast.pipelines.training_jobs import read_tables
-    from jobcast.traces.enrich.config import EnrichConfig
+    from jobcast.traces.enrich.columns import EnrichConfig
     from jobcast.traces.enrich.enrichment import enrich
     from jobcast.traces.facts import FILES
     from jobcast.traces.generators import generate
     from jobcast.traces.goodput_tables import read_step_table
-    from jobcast.traces.job_curves import read_job_curves
+    from jobcast.traces.learning_curves import read_job_curves
     from jobcast.traces.profiles import read_profiles
 
     trace, _ = generate("campus", seed, {"weeks": 2, "pools": 2, "jobs": 700, "widest": 8})

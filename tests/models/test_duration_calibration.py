@@ -5,16 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from jobcast.models.duration_calibration import (
-    FORECASTS,
-    FORGOTTEN,
-    HEAD_START,
-    SHIFT_RATE,
-    TRUST_RATE,
-    Calibration,
-    calibrated_proba,
-    steps_of,
-)
+from jobcast.models.calibration_rates import FORECASTS, FORGOTTEN, HEAD_START, SHIFT_RATE, TRUST_RATE
+from jobcast.models.duration_calibration import Calibration, calibrated_proba, steps_of
 from jobcast.models.job_duration import JobDuration
 
 K = len(FORECASTS)
