@@ -10,7 +10,6 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.files import to_json, write_json
 from jobcast.pipelines.learning_curves.evaluating import refuse_trained
@@ -19,9 +18,10 @@ from jobcast.pipelines.lifecycle.job_rows import gain_rows
 from jobcast.pipelines.lifecycle.lives import Standards, standards_of
 from jobcast.pipelines.lifecycle.replays import Contest, Judge, Replayed, Window, replay_both
 from jobcast.pipelines.lifecycle.rows import Blocks, Sample
-from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.overlap import refuse_overlap
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.learning_curves import CurveTable
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import ProfileTable

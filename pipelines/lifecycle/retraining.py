@@ -16,13 +16,13 @@ from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
 from jobcast.pipelines.lifecycle.lives import forecast_rows
 from jobcast.pipelines.lifecycle.rows import Blocks, joined
-from jobcast.pipelines.model_tables import made_from, saved
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.model_tables import made_from, saved
 from jobcast.pipelines.training import register_once
 from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace

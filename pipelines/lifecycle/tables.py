@@ -11,8 +11,8 @@ from typing import Any
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION
 from jobcast.pipelines.lifecycle.lives import judged
 from jobcast.pipelines.lifecycle.retraining import NAMES
-from jobcast.pipelines.page import in_terminal
-from jobcast.pipelines.wording import UNKNOWN, between, brief, number, signed
+from jobcast.pipelines.report.formatting import UNKNOWN, between, brief, number, signed
+from jobcast.pipelines.report.layout import in_terminal
 
 SHORT_BELOW = 10.0
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.pipelines.files import write_text
-from jobcast.pipelines.page import Drawing, Table, render
-from jobcast.pipelines.plots import INK, PALETTE, draw, legend_beside, plain_ticks
+from jobcast.pipelines.report.layout import Drawing, Table, render
+from jobcast.pipelines.report.plots import INK, PALETTE, draw, legend_beside, plain_ticks
 from jobcast.pipelines.search.evaluating import Objective
 from jobcast.pipelines.search.front import Front, Row, figure_text
 from jobcast.pipelines.search.proposing import FLOOR

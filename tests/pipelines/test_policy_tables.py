@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobcast.pipelines.policy_tables import all_policies, policies_page, policies_table, policy_figures, policy_table
+from jobcast.pipelines.reference_pages import all_policies, policies_page, policies_table, policy_figures, policy_table
 from jobcast.schedulers.registry import BUILT_IN, find_policy
 
 DOCS = Path(__file__).parents[2] / "docs"

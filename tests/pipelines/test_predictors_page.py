@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jobcast.models.predictors import OURS, PREDICTORS
-from jobcast.pipelines.predictors_page import predictor_row, predictors_page
+from jobcast.pipelines.reference_pages import predictor_row, predictors_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobcast.pipelines.console import printable
+from jobcast.pipelines.report.console import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobcast.pipelines.gains import CONFIDENCE
-from jobcast.pipelines.report_tables import Slowed, named_counts
-from jobcast.pipelines.summaries import Summary
-from jobcast.pipelines.wording import (
+from jobcast.pipelines.report.backtest_tables import Slowed, Summary, named_counts
+from jobcast.pipelines.report.formatting import (
     between,
     counted,
     duration,
