@@ -5,6 +5,7 @@ from typing import Any
 
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import OURS, PREDICTORS, answers_of
+from jobcast.pipelines.report.layout import aligned, markdown_lines
 from jobcast.schedulers.policies import KINDS, PolicySpec
 from jobcast.schedulers.registry import BUILT_IN, POLICIES
 from jobcast.schedulers.settings import Settings, values_of
@@ -111,19 +112,6 @@ def _settings(model: type[Settings]) -> list[dict[str, Any]]:
 def _settings_markdown(model: type[Settings]) -> list[str]:
     rows = [(f"`{one['name']}`", _shown(one["default"]), one["values"], one["about"]) for one in _settings(model)]
     return markdown_lines(("setting", "default", "values", "about"), rows)
-
-
-def markdown_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """A table, and an empty line after it."""
-    lines = [head, ("---",) * len(head), *rows]
-    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, each column as wide as its widest."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def listed(words: Iterable[str]) -> str:

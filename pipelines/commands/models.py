@@ -106,9 +106,8 @@ def promote_model(
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.lifecycle.lives import standards_of
-    from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, refuse
+    from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replays import Window
-    from jobcast.pipelines.lifecycle.tables import promotion_table
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 

@@ -12,9 +12,8 @@ import numpy as np
 from jobcast.pipelines.files import write_text
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
 from jobcast.pipelines.lifecycle.lives import judged
-from jobcast.pipelines.report.backtest_finding import Finding
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
-from jobcast.pipelines.report.layout import Drawing, Table, in_terminal, render
+from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 from jobcast.pipelines.report.plots import INK, NARROW, WIDE, draw, legend_beside, percent_ticks, styles, wrapped
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jobcast.pipelines.gains import CONFIDENCE
@@ -18,6 +17,7 @@ from jobcast.pipelines.report.formatting import (
     share,
     unit_for,
 )
+from jobcast.pipelines.report.layout import Finding
 from jobcast.schedulers.policies import ARRIVALS, CLUSTER
 from jobcast.schedulers.registry import POLICIES
 
@@ -32,14 +32,6 @@ MOST_FASTER = 2
 """Faster configurations that are told with their price."""
 CAREFUL_PCT = 1.0
 """Who slows no more of the jobs is called careful."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence that says it all, and those that put it in its place."""
-
-    lead: str
-    sentences: Sequence[str]
 
 
 def lead_of(summaries: Sequence[Summary], baselines: Mapping[str, str]) -> Summary | None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.lifecycle.gate import Outcome
 from jobcast.pipelines.report import backtest_tables, plots
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
@@ -18,6 +17,9 @@ from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_t
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.lifecycle.gate import Outcome  # which itself shows what reports show
 
 LEAST_WORDS = 27
 """Columns that long names get before they are folded."""
@@ -73,7 +75,7 @@ class ReportInput:
     models: Sequence[Mapping[str, Any]] = ()
     commands: Sequence[str] = ()
     notes: Sequence[str] = ()
-    outcome: Outcome | None = None
+    outcome: "Outcome | None" = None
 
 
 def render_report(results: ReportInput) -> str:

@@ -13,9 +13,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from jobcast.pipelines.files import write_text
-from jobcast.pipelines.report.backtest_finding import Finding
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, number, share
-from jobcast.pipelines.report.layout import Drawing, Table, in_terminal, render
+from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 from jobcast.pipelines.report.trace_plots import trace_plots
 from jobcast.traces.figures import CLOCKWORK
 
