@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
 TABLES: Mapping[str, str] = {
-    TRAIN: "model_tables:training_table",
+    TRAIN: "report.model_tables:training_table",
     EVALUATE: "evaluation_files:evaluation_table",
     PREDICT: "predicting:prediction_table",
 }
