@@ -25,11 +25,11 @@ from jobcast.domain.jobs import Pool
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.backtest import CellResult, matrix, run_matrix
 from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, parse_forecasts
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace

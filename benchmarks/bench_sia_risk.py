@@ -21,11 +21,11 @@ from jobcast.domain.hardware import pools_cluster
 from jobcast.models.care import Care
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
-from jobcast.pipelines.plots import draw, plain_ticks, styles
 from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.report.formatting import parse_time
+from jobcast.pipelines.report.plots import draw, plain_ticks, styles
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import Sources
-from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.fcfs import Fcfs

@@ -20,14 +20,14 @@ from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.pipelines.backtest import Cell, run_matrix
 from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
 from jobcast.pipelines.lifecycle.switches_file import write_switches
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.schedulers.policies import POOLS
 from jobcast.traces.pools import derive_pools, read_pools

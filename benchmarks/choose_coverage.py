@@ -18,9 +18,9 @@ from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.recipes import TrainingData, TrainSettings
 from jobcast.pipelines.recipes.arrivals import train_arrivals
 from jobcast.pipelines.recipes.durations import train_durations
+from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import earlier_jobs
-from jobcast.pipelines.times import iso, parse_time
 from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay

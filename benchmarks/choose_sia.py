@@ -36,8 +36,8 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import parse_forecasts
 from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.simulation import simulate
-from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.metrics import against

@@ -17,8 +17,8 @@ from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.catalog import data_file
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.pipelines.whole_jobs import whole_jobs
 from jobcast.schedulers.fcfs import Fcfs

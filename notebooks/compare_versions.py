@@ -66,17 +66,16 @@ from jobcast.domain.hardware import PoolsTable
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.corpus import build_corpus
 from jobcast.models.evaluation import arrival_curves
-from jobcast.pipelines import plots_backtest, plots_predictors, plots_trace
 from jobcast.pipelines.backtest import label_of, matrix, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.catalog import prepare_trace
 from jobcast.pipelines.config import Prepare
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
-from jobcast.pipelines.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
-from jobcast.pipelines.summaries import summaries
-from jobcast.pipelines.times import iso
-from jobcast.pipelines.wording import between, duration, number, percent, share, signed
+from jobcast.pipelines.report import plots, predictor_plots, trace_plots
+from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.formatting import between, duration, iso, number, percent, share, signed
+from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 from jobcast.traces.figures import cdf
 from jobcast.traces.history import pool_histories
@@ -148,7 +147,7 @@ table(
         for name, one in description.pools.items()
     ]
 )
-display(SVG(plots_trace.arrivals(trace.submit_s)))
+display(SVG(trace_plots.arrivals(trace.submit_s)))
 
 # %% [markdown]
 # ## One pool, closely
@@ -229,7 +228,7 @@ begins = np.flatnonzero(np.concatenate(([True], gaps_s > BURST_GAP_S)))
 sizes = np.diff(np.append(begins, len(submit_s)))
 burst_gpus = np.add.reduceat(gpus, begins)
 gaps = cdf(gaps_s)
-display(SVG(plots_trace.distribution("interarrival_s", {"x": gaps.x, "y": gaps.y})))
+display(SVG(trace_plots.distribution("interarrival_s", {"x": gaps.x, "y": gaps.y})))
 display(
     Markdown(
         f"{number(len(begins))} bursts (jobs at most a minute apart) of {sizes.mean():.1f} jobs on average, "
@@ -382,7 +381,7 @@ curves = {
 }
 for algorithm, by_horizon in curves.items():
     display(Markdown(f"*{name_of(algorithm)}*"))
-    display(SVG(plots_predictors.reliability({name: one["reliability"] for name, one in by_horizon.items()})))
+    display(SVG(predictor_plots.reliability({name: one["reliability"] for name, one in by_horizon.items()})))
 
 # %% [markdown]
 # A scheduler does not use the threshold with the best F1. Lending GPUs to others while their owners are about to
@@ -493,8 +492,8 @@ looks = styles(["fcfs", *shown])
 speedups = {label: one.base_jct_s / one.log.jct_s for label, one in shown.items()}
 later_s = {label: one.log.jct_s - one.base_jct_s for label, one in shown.items()}
 later_min = {label: np.where(later > SLOWED_TOLERANCE_S, later, 0.0) / 60 for label, later in later_s.items()}
-display(SVG(plots_backtest.speedup_cdf(speedups, looks, "fcfs")))
-display(SVG(plots_backtest.slowdown_curve(later_min, looks)))
+display(SVG(plots.speedup_cdf(speedups, looks, "fcfs")))
+display(SVG(plots.slowdown_curve(later_min, looks)))
 
 # %% [markdown]
 # ### Are the differences real?
@@ -520,7 +519,7 @@ table(
         for gain in gains
     ]
 )
-display(SVG(plots_backtest.gains_forest(gains)))
+display(SVG(plots.gains_forest(gains)))
 
 # %% [markdown]
 # ## So, promote?

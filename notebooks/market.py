@@ -44,7 +44,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import SVG, Markdown, display
 
-from jobcast.pipelines.plots import PALETTE, WIDE, draw, legend_beside, styles
+from jobcast.pipelines.report.plots import PALETTE, WIDE, draw, legend_beside, styles
 from jobcast.schedulers.market import finish_time_fairness, make_market, nash_welfare, solve
 from jobcast.schedulers.market_expected import Chain, solve_expected
 

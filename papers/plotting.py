@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import DASHES, INK, WIDE, Style, draw, legend_beside, styles, thin_cdf
+from jobcast.pipelines.report.plots import DASHES, INK, WIDE, Style, draw, legend_beside, styles, thin_cdf
 from papers.runs import BASELINES, SHOCKWAVE, SIMPLE, Done, Means
 from papers.sheets import HOUR_S
 

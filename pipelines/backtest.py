@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from jobcast.domain.errors import DecisionError, JobcastError, RegistryError
 from jobcast.domain.law import EPOCHS, SPEEDUP, TASKS
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.gains import saved_hours
 from jobcast.pipelines.policy_settings import Settings, settings_for
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.simulation import DAY_S, Simulated, counted_from, figures
 from jobcast.pipelines.worlds import lives

@@ -19,17 +19,17 @@ from jobcast.pipelines.backtest_results import remarks, results_of, write_result
 from jobcast.pipelines.cells import LOCALITY, asks_for_locality, check_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.clusters import cluster_of, named_cluster
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.gains import DRAWS
-from jobcast.pipelines.model_tables import log_on_versions, version_row
 from jobcast.pipelines.policy_settings import check_settings
+from jobcast.pipelines.report.backtest_tables import by_lack
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.model_tables import log_on_versions, version_row
 from jobcast.pipelines.running import lacking_source, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import trust_lines
-from jobcast.pipelines.summaries import by_lack
 from jobcast.pipelines.whole_jobs import LOOP_NOTE
 from jobcast.pipelines.worlds import law_apart
 from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec

@@ -13,7 +13,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.backtest import Cell, CellResult
 from jobcast.pipelines.files import read_json, write_json
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.wording import counted, listed
+from jobcast.pipelines.report.formatting import counted, listed
 from jobcast.simulator.metrics import utilization_over_time
 from jobcast.traces.files import replacing
 from jobcast.traces.table_files import read_parquet, write_parquet

@@ -13,7 +13,7 @@ from jobcast.models.forecasts import RegistryForecasts
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.console import Step
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs

@@ -10,7 +10,7 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.config import Prepare
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.generators import GENERATORS, generate
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace

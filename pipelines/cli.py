@@ -12,7 +12,7 @@ import click
 
 from jobcast import __version__
 from jobcast.domain.errors import JobcastError, UserError
-from jobcast.pipelines.console import printable
+from jobcast.pipelines.report.console import printable
 from jobcast.traces.files import disk_trouble, unwritable
 
 PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")

@@ -19,7 +19,7 @@ from jobcast.domain.policy import Grant
 from jobcast.domain.rounds import ActiveJob
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_completions import IntervalTracker, SizeDraws, SizeForecaster
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
 from jobcast.schedulers.run_times import RunTimes
 from jobcast.simulator.engine import Simulation, Standing
 from jobcast.simulator.history import EarlierJobs

@@ -8,13 +8,13 @@ from jobcast.models.predictor import Known
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.forecast_specs import JCT
-from jobcast.pipelines.model_tables import of_version
 from jobcast.pipelines.predictors import check_capable, find_predictor
 from jobcast.pipelines.predictors.life import EVALUATE, Life, Scene, Wishes
 from jobcast.pipelines.predictors.traces import scored_pools, stretch_of
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import of_version
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.table import Trace
 
 __all__ = ["Evaluated", "evaluate_known", "evaluate_version", "opened", "scored_pools", "stretch_of"]

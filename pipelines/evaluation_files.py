@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.evaluating import Evaluated
 from jobcast.pipelines.files import write_json, write_text
-from jobcast.pipelines.page import Table
-from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables, regime_lines
-from jobcast.pipelines.wording import UNKNOWN, brief, number
+from jobcast.pipelines.report.formatting import UNKNOWN, brief, number
+from jobcast.pipelines.report.layout import Table
+from jobcast.pipelines.report.predictor_plots import CurvePoints
+from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables, regime_lines
 from jobcast.traces.owners import scratch_room
 
 ARRIVALS = ("n", "base_rate", "precision", "recall", "f1", "pr_auc", "roc_auc", "ece", "threshold", "idle_f1")

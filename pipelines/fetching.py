@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jobcast.models.registry.home import find_home
-from jobcast.pipelines.console import Console
+from jobcast.pipelines.report.console import Console
 from jobcast.traces.catalogue import CATALOGUE, PublicTrace
 from jobcast.traces.fetch import Fetching, convert_command, fetch, public_trace
 

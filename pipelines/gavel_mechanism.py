@@ -9,7 +9,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundPolicy, RoundState, SharePolicy
-from jobcast.pipelines.console import Step
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.log import RunLog

@@ -11,8 +11,8 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.believed import Believed, believed
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.scaling_jobs import CURVES, STEP_TIMES, Application, application
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import split_settings

@@ -14,8 +14,8 @@ from jobcast.models.care import RESPECTS, Care
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion, content_sha256
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.files import read_json, write_json
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.owners import scratch_room
 
 MODELS, CARDS, PROMOTION = "processed/models", "processed/cards", "processed/promotion.json"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobcast.domain.errors import OverlapError
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
 from jobcast.traces.table import Trace
 
 CALENDAR_FROM_S = 365 * 86400.0

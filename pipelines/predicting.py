@@ -11,10 +11,10 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.pipelines.evaluating import opened
 from jobcast.pipelines.forecast_specs import JCT
-from jobcast.pipelines.model_tables import of_version
 from jobcast.pipelines.predictors import check_capable
 from jobcast.pipelines.predictors.life import PREDICT, Scene
-from jobcast.pipelines.wording import duration
+from jobcast.pipelines.report.formatting import duration
+from jobcast.pipelines.report.model_tables import of_version
 from jobcast.traces.table import Trace
 
 

@@ -7,12 +7,12 @@ from jobcast.domain.hardware import pools_cluster
 from jobcast.pipelines.backtest import windows_of
 from jobcast.pipelines.catalog import Prepared, prepare_trace
 from jobcast.pipelines.config import LEARNED, SCHEDULERS, Params
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.files import check_outputs
 from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
 from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.recipes import recipe_of
+from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.simulation import warmup_end
 from jobcast.schedulers.policies import POOLS, WHOLE_JOBS
 from jobcast.schedulers.registry import find_of_kind

@@ -15,7 +15,6 @@ from jobcast.domain.law import RUNTIME
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.completion import AtSubmission, RunTimeDraws
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.elastic.forecasting import believed_sizes, with_sizes
 from jobcast.pipelines.elastic.scene import ElasticScene
 from jobcast.pipelines.elastic.simulating import placing_notes, simulate_elastic
@@ -32,6 +31,7 @@ from jobcast.pipelines.job_forecasts import (
 )
 from jobcast.pipelines.overlap import seen_by
 from jobcast.pipelines.recording import Asked, JobAnswers, Recording
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.simulation import Simulated, needs_run_times, simulate
 from jobcast.pipelines.sources import Registered, earlier_jobs, registered, trust

@@ -9,7 +9,7 @@ import polars as pl
 from jobcast.domain.energy import HOUR_S
 from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import Cluster
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
 from jobcast.traces.table import NO_GPUS, NOT_ENDED, Trace
 
 W = TypeVar("W")

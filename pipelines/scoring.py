@@ -9,9 +9,9 @@ from jobcast.models.evaluation.smoothing import need_statsforecast
 from jobcast.models.predictors import answers_of
 from jobcast.models.registry import Registry
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.predictors.life import Wishes
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
 from jobcast.traces.table import Trace
 
 LATE_START_S = 86400.0

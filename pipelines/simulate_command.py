@@ -13,13 +13,13 @@ from jobcast.models.registry import open_registry
 from jobcast.pipelines.cells import asks_for_locality, check_locality
 from jobcast.pipelines.closed_loop import check_loop, told_of_loop
 from jobcast.pipelines.commands.options import check_places, dropped_lines, table_or_json
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check_segments, write_segments
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.job_forecasts import job_answer_table
-from jobcast.pipelines.job_table import check_job_table, job_table, write_table
 from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.job_table import check_job_table, job_table, write_table
 from jobcast.pipelines.rounds import has_training
 from jobcast.pipelines.run_record import bin_names, pool_record_of, record_of, write_run_record
 from jobcast.pipelines.running import Ask, run, sources_for

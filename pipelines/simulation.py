@@ -19,13 +19,13 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.believed import Believed
 from jobcast.pipelines.cells import check_locality
 from jobcast.pipelines.closed_loop import check_closed
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import PARTS, ForecastSpec
 from jobcast.pipelines.gavel_mechanism import replay_gavel
 from jobcast.pipelines.goodput_runs import replay_scaling, shown_goodputs
 from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.recording import Asked, JobAnswers, Recording
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources

@@ -19,24 +19,23 @@ from jobcast.domain.jobs import Pool
 from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.registry import ModelVersion, Registry, open_registry
 from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
-from jobcast.pipelines.console import Kept
 from jobcast.pipelines.evaluating import evaluate_known
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.explain.explaining import explain as explain_job
+from jobcast.pipelines.explain.narration import tell
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.explain.telling import tell
 from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
 from jobcast.pipelines.forecast_specs import parse_forecasts, split_forecasts
 from jobcast.pipelines.lifecycle.lives import standards_of
 from jobcast.pipelines.lifecycle.promotion import compare, refuse
 from jobcast.pipelines.lifecycle.promotion import promote as promote_version
 from jobcast.pipelines.lifecycle.replays import Window
-from jobcast.pipelines.model_tables import version_row
-from jobcast.pipelines.policy_tables import all_policies
 from jobcast.pipelines.predicting import predicted_rows
 from jobcast.pipelines.predictors import check_capable, life_of
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
-from jobcast.pipelines.predictors_page import all_predictors
+from jobcast.pipelines.reference_pages import all_policies, all_predictors
+from jobcast.pipelines.report.console import Kept
+from jobcast.pipelines.report.model_tables import version_row
 from jobcast.pipelines.simulate_command import Finished, SimulateRequest, check_request, simulated
 from jobcast.pipelines.surface_inputs import (
     Instant,

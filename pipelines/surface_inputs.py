@@ -21,7 +21,7 @@ from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.predictors.life import Asked, Life
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from jobcast.models.registry.home import find_home
 from jobcast.models.registry.runs import sweep_store
-from jobcast.pipelines.console import Console
-from jobcast.pipelines.wording import counted
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import counted
 from jobcast.traces.owners import sweep_drafts_below, sweep_scratch
 
 DATA = "data"

@@ -8,12 +8,12 @@ from jobcast.models.predictor import Known
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion, content_sha256
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.model_files import drawn_card
-from jobcast.pipelines.model_tables import of_training, saved
 from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.predictors.life import Life
 from jobcast.pipelines.recipes import Trained, TrainingData, TrainSettings, card_of
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import of_training, saved
 from jobcast.traces.table import Trace
 
 

@@ -9,7 +9,7 @@ from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Outcome
 from jobcast.pipelines.cells import on_servers
-from jobcast.pipelines.job_table import listed
+from jobcast.pipelines.report.job_table import listed
 from jobcast.pipelines.scaling_jobs import ScalingJobs, ScalingTables, scaled
 from jobcast.pipelines.scenes import Bare, Scene
 from jobcast.pipelines.training_jobs import planned_run_times, training_workload

@@ -17,8 +17,8 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
 from jobcast.domain.policy import Policy
 from jobcast.pipelines.cells import asks_for_locality
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.energy.scene import energy_jobs
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.scenes import Bare, Scene, cut_scene
 from jobcast.pipelines.tasks.scene import task_jobs
 from jobcast.pipelines.training_jobs import read_tables

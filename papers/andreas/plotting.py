@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import DASHES, WIDE, plain_ticks, styles
+from jobcast.pipelines.report.plots import DASHES, WIDE, plain_ticks, styles
 from jobcast.simulator.log import Spans
 from papers.andreas.measures import CALL, ENERGY, MAKESPAN, TOTAL, values_of
 from papers.andreas.units import Done

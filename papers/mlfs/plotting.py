@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.plots import WIDE, styles
+from jobcast.pipelines.report.plots import WIDE, styles
 from papers.mlfs.measures import Measure
 from papers.mlfs.rows import ROWS
 from papers.mlfs.tables import of_case

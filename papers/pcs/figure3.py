@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.plots import INK
+from jobcast.pipelines.report.plots import INK
 from jobcast.pipelines.search.evaluating import Candidate, World, parse_objectives, simulated
 from jobcast.pipelines.search.workload import Sample
 from papers.pcs.fronts import CLUSTERS, MEANS, NAMES, SEARCHES, fresh_samples, front_of, picks, uncovered

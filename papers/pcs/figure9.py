@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from jobcast.pipelines.search.workload import Sampling, Workload, draw, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import DASHES, INK, WIDE, Style, legend_beside, plain_ticks, styles, thin_cdf
+from jobcast.pipelines.report.plots import DASHES, INK, WIDE, Style, legend_beside, plain_ticks, styles, thin_cdf
 from papers.pcs.runs import TITLES
 from papers.plotting import save
 

@@ -10,7 +10,7 @@ import numpy as np
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import RESTATEMENT
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from jobcast.pipelines.rounds import work_forecasts
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from papers.plotting import PANELS, save
 from papers.runs import SHOCKWAVE, Done, Task, means, run_all
 from papers.sheets import Claim, claims, grid, number, picture, write_page, write_runs

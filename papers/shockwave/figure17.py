@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jobcast.pipelines.forecast_specs import ORACLE
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
 from papers.plotting import bars
 from papers.runs import BASELINES, FAIR, SHOCKWAVE, SIMPLE, Task, means, ratio, run_all
 from papers.sheets import (

@@ -9,7 +9,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundState
 from jobcast.domain.training import Progress, Regime
 from jobcast.pipelines.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
-from jobcast.pipelines.plots import legend_beside, styles
+from jobcast.pipelines.report.plots import legend_beside, styles
 from jobcast.pipelines.rounds import Declared, round_workload, work_forecasts
 from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import RoundMechanism

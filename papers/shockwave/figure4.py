@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from papers.plotting import save
 from papers.sheets import Claim, claims, grid, number, picture, write_csv, write_page
 

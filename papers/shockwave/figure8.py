@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from jobcast.schedulers.rounds import ROUND_S
 from jobcast.simulator.metrics import finish_time_fairness, static_contention
 from papers.plotting import distributions, gpus_over_time, save

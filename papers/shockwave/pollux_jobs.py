@@ -9,7 +9,7 @@ import numpy as np
 from jobcast.domain.hardware import FLAT_POOL, flat_cluster
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.domain.training import Regime, Training
-from jobcast.pipelines.job_table import listed
+from jobcast.pipelines.report.job_table import listed
 from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.whole_jobs import WholeFacts, WholeScene

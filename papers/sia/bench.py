@@ -72,7 +72,7 @@ def train_predictors(data: Path, home: Path) -> None:
     from jobcast.models.registry import open_registry
     from jobcast.pipelines.forecast_specs import PREDICTORS
     from jobcast.pipelines.recipes import TrainSettings
-    from jobcast.pipelines.times import parse_time
+    from jobcast.pipelines.report.formatting import parse_time
     from jobcast.pipelines.training import train_and_register
     from jobcast.traces.readers import read_trace
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.plots import PALETTE, WIDE, plain_ticks, styles, thin_cdf
+from jobcast.pipelines.report.plots import PALETTE, WIDE, plain_ticks, styles, thin_cdf
 from papers.plotting import save
 from papers.sia.measures import Measure
 from papers.sia.units import SIA_EXACT, SIA_PAPER, SIA_RANDOM, SIA_RANDOM_ARRIVALS, Done

@@ -13,8 +13,8 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.times import parse_time
 from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace

@@ -65,7 +65,7 @@ def command(
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
     from jobcast.pipelines.forecast_specs import split_forecasts
-    from jobcast.pipelines.report import summary_table
+    from jobcast.pipelines.report.backtest_page import summary_table
     from jobcast.pipelines.worlds import check_law
     from jobcast.traces.readers import read_trace
 

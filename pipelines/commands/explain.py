@@ -55,8 +55,8 @@ def command(
       jobcast explain --out log.csv --job 61333 --what-if gpus=2 --what-if pool=q2
     """
     from jobcast.pipelines.explain.explaining import explain
+    from jobcast.pipelines.explain.narration import tell
     from jobcast.pipelines.explain.run_table import read_run_table
-    from jobcast.pipelines.explain.telling import tell
 
     console = options.console_of(ctx)
     options.check_places(json_to, (log_path, pools_path))

@@ -35,7 +35,7 @@ def list_models(ctx: click.Context, json_to: str | None) -> None:
     """
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
-    from jobcast.pipelines.model_tables import version_row, versions_table
+    from jobcast.pipelines.report.model_tables import version_row, versions_table
 
     options.check_places(json_to)
     registry = open_registry(find_home())
@@ -58,7 +58,7 @@ def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.models.registry.references import parse_reference
-    from jobcast.pipelines.model_tables import details, version_details
+    from jobcast.pipelines.report.model_tables import details, version_details
 
     options.check_places(json_to)
     registry = open_registry(find_home())
@@ -106,9 +106,8 @@ def promote_model(
     from jobcast.domain.errors import ConfigError
     from jobcast.models.registry.references import parse_reference
     from jobcast.pipelines.lifecycle.lives import standards_of
-    from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, refuse
+    from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
     from jobcast.pipelines.lifecycle.replays import Window
-    from jobcast.pipelines.lifecycle.tables import promotion_table
     from jobcast.pipelines.tidying import tidy_home
     from jobcast.traces.readers import read_trace
 
@@ -175,7 +174,7 @@ def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None)
     from jobcast.models.registry import open_registry
     from jobcast.models.registry.home import find_home
     from jobcast.pipelines.model_files import restore
-    from jobcast.pipelines.model_tables import version_row, versions_table
+    from jobcast.pipelines.report.model_tables import version_row, versions_table
     from jobcast.pipelines.tidying import tidy_home
 
     options.check_places(json_to)

@@ -10,9 +10,9 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import check_outputs, to_json, write_text
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import parse_time
 
 if TYPE_CHECKING:
     from jobcast.traces.table import Trace

@@ -19,7 +19,7 @@ def command(ctx: click.Context, name: str | None, markdown: bool, json_to: str |
       jobcast policies sia
       jobcast policies shockwave --json -
     """
-    from jobcast.pipelines.policy_tables import (
+    from jobcast.pipelines.reference_pages import (
         all_policies,
         policies_page,
         policies_table,

@@ -12,8 +12,8 @@ from click.core import ParameterSource
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.commands import options
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, REGIME
+from jobcast.pipelines.report.console import Step
 
 if TYPE_CHECKING:
     from jobcast.pipelines.predictors.life import Asked, Life

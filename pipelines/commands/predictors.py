@@ -19,7 +19,7 @@ def command(ctx: click.Context, markdown: bool, json_to: str | None) -> None:
       jobcast predictors
       jobcast predictors --json -
     """
-    from jobcast.pipelines.predictors_page import all_predictors, predictors_page, predictors_table
+    from jobcast.pipelines.reference_pages import all_predictors, predictors_page, predictors_table
 
     if markdown:
         click.echo(predictors_page(), nl=False)

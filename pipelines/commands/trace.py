@@ -261,7 +261,7 @@ def describe_trace(
     Example:
       jobcast trace describe jobs.parquet --pools pools.csv --html jobs.html --json -
     """
-    from jobcast.pipelines.describe_page import description_table, write_description
+    from jobcast.pipelines.report.trace_page import description_table, write_description
     from jobcast.traces.describe import describe
     from jobcast.traces.pools import read_pools
     from jobcast.traces.readers import read_trace

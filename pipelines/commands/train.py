@@ -135,8 +135,7 @@ def command(
             result = train_version(one, known, home=home, progress=step)
             table = life.said("train", result)
         else:
-            from jobcast.pipelines.lifecycle.retraining import Walk, walk_forward
-            from jobcast.pipelines.lifecycle.tables import retraining_table
+            from jobcast.pipelines.lifecycle.retraining import Walk, retraining_table, walk_forward
 
             what: dict[str, Any] = {
                 "predictor": predictor,

@@ -15,7 +15,6 @@ from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
 from jobcast.pipelines.completion_questions import score_by_copies
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Progress, forecast_run, interval_figures, track
 from jobcast.pipelines.elastic.predict_command import refuse_of_elastic
@@ -23,8 +22,9 @@ from jobcast.pipelines.elastic.scene import elastic_jobs
 from jobcast.pipelines.elastic.simulating import prepare
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.model_tables import of_version
 from jobcast.pipelines.overlap import refuse_overlap
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.model_tables import of_version
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.sources import Registered
 from jobcast.schedulers.policies import ELASTIC, split_settings

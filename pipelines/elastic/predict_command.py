@@ -16,15 +16,15 @@ from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
 from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes, whole_numbers
 from jobcast.pipelines.completion_questions import answer_by_copies
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.predicting import HOUR_S, NEW, Answer, Question, answer_jct, answers_table
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.model_tables import of_version
 from jobcast.pipelines.overlap import seen_until
-from jobcast.pipelines.plots import INK, WIDE, draw, plain_ticks, styles
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import iso, parse_time
+from jobcast.pipelines.report.model_tables import of_version
+from jobcast.pipelines.report.plots import INK, WIDE, draw, plain_ticks, styles
 from jobcast.pipelines.sources import Registered
-from jobcast.pipelines.times import iso, parse_time
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import resolve_policy
 from jobcast.traces.readers import read_trace

@@ -15,8 +15,8 @@ from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Earlier, fit_sizes_at, knowledge
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, model_rows, models_of
 from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.times import iso
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind
 from jobcast.simulator.elastic.run import ElasticReplay

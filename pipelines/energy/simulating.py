@@ -11,7 +11,7 @@ import polars as pl
 from jobcast.domain.energy import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.energy.scene import EnergyScene
-from jobcast.pipelines.job_table import write_table
+from jobcast.pipelines.report.job_table import write_table
 from jobcast.pipelines.simulation import Simulated
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named

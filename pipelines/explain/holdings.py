@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.law import GOODPUT, SPEEDUP
-from jobcast.pipelines.explain.mentions import MOST, finite
+from jobcast.pipelines.explain.mentions import MOST, Told, finite, gpus_of, instant, length
 from jobcast.pipelines.explain.run_table import RunTable
-from jobcast.pipelines.explain.telling_words import Told, gpus_of, instant, length
 from jobcast.pipelines.recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
-from jobcast.pipelines.wording import counted, forecasts_in_words, number
+from jobcast.pipelines.report.formatting import counted, forecasts_in_words, number
 from jobcast.simulator.log import Bools, Floats
 
 SHOWN_ANSWERS = 12

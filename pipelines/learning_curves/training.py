@@ -15,7 +15,7 @@ from typing import Any
 from jobcast.domain.errors import RegistryError, TrainingError
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import LEAST_EPOCHS, CurveModel, curve_errors, pooled
-from jobcast.pipelines.console import Step
+from jobcast.pipelines.report.console import Step
 from jobcast.traces.learning_curves import LearningCurve
 
 Curves = Sequence[LearningCurve]

@@ -12,7 +12,7 @@ import numpy as np
 from jobcast.domain.arrays import Floats
 from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, DayDraws, Interval
 from jobcast.pipelines.lifecycle.rows import Blocks
-from jobcast.pipelines.wording import number, percent, signed
+from jobcast.pipelines.report.formatting import number, percent, signed
 
 Compared = dict[str, Any]
 

@@ -20,7 +20,7 @@ from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.lifecycle.rows import ArrivalRows, Sample
-from jobcast.pipelines.wording import counted, number, share
+from jobcast.pipelines.report.formatting import counted, number, share
 from jobcast.traces.history import pool_histories
 
 BINS = 10

@@ -11,7 +11,7 @@ from jobcast.pipelines.backtest import Cell, CellResult
 from jobcast.pipelines.backtest_results import BOOTSTRAP_SEED
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.wording import between, number, percent
+from jobcast.pipelines.report.formatting import between, number, percent
 from jobcast.simulator.log import Bools, RunLog
 
 POLICY = "sia"

@@ -13,7 +13,7 @@ from jobcast.pipelines.lifecycle.comparison import SPEEDUP, Bound
 from jobcast.pipelines.lifecycle.drift_rules import Columns, Limit, above, plain, size
 from jobcast.pipelines.lifecycle.replays import Judge
 from jobcast.pipelines.lifecycle.rows import Blocks, Sample
-from jobcast.pipelines.wording import percent, share
+from jobcast.pipelines.report.formatting import percent, share
 from jobcast.schedulers.policies import KINDS
 from jobcast.traces.goodput_tables import read_step_table
 from jobcast.traces.learning_curves import read_job_curves, read_learning_curves

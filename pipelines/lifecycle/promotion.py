@@ -1,6 +1,6 @@
 """Promotion: a candidate beside the version that it would replace, on data that neither saw, before the alias moves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,18 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.evaluating import scored_pools, stretch_of
 from jobcast.pipelines.files import to_json, write_json
 from jobcast.pipelines.learning_curves.evaluating import refuse_trained
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
-from jobcast.pipelines.lifecycle.lives import Standards, standards_of
+from jobcast.pipelines.lifecycle.lives import Standards, judged, standards_of
 from jobcast.pipelines.lifecycle.replays import Contest, Judge, Replayed, Window, replay_both
 from jobcast.pipelines.lifecycle.rows import Blocks, Sample
-from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.overlap import refuse_overlap
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import between, brief, iso, number, signed
+from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.learning_curves import CurveTable
 from jobcast.traces.owners import scratch_room
 from jobcast.traces.profiles import ProfileTable
@@ -224,3 +224,66 @@ def _record(registry: Registry, candidate: ModelVersion, told: Mapping[str, Any]
             write_json(file, told)
             verdict["run_id"] = log_evaluation(registry.home, candidate, told, [file], kind=KIND)
     registry.tag(candidate, {TAG: to_json(verdict).strip()})
+
+
+LABEL_COLUMNS = 30
+BACKTEST_ROWS: Mapping[str, str] = {
+    "speedup_gmean": "speedup (geometric mean)",
+    "slowed_pct": "jobs slowed (%)",
+    "slowdown_total_min": "total slowdown (min)",
+    "mean_jct_s": "mean JCT (s)",
+}
+
+
+def promotion_table(told: Mapping[str, Any]) -> str:
+    """What `models promote` says to a person; the last line says where the alias points."""
+    lines = _compared(told) if told["compared"] else []
+    if told["forced"]:
+        lines.append(f"worse, promoted by --force: {'; '.join(told['reasons'])}")
+    if told["promoted"]:
+        lines.append(f"{told['model']}: {told['alias']} is version {told['version']}")
+    return "\n".join(lines)
+
+
+def _compared(told: Mapping[str, Any]) -> list[str]:
+    figures, window = told["figures"], told.get("window")
+    where = f"{window['from']} to {window['until']}" if window else told["inputs"]["trace"]["path"]
+    lines = [f"{told['model']}, {where}, which neither saw"]
+    if told["overlap_allowed"]:
+        lines[0] = lines[0].replace("which neither saw", "WHICH A MODEL HAS SEEN (--allow-overlap)")
+    lines.append(_row("", f"version {told['version']}", f"{told['alias']} {told['against']}", "difference"))
+    for block, both in figures["blocks"].items():
+        for name in judged(told["model"]).columns:
+            ours, theirs = both[CANDIDATE].get(name), both[CHAMPION].get(name)
+            extra = _interval(both["interval"]) if name == figures["figure"] else ""
+            lines.append(_row(f"{block} {name}", brief(ours), brief(theirs), _change(ours, theirs) + extra))
+    mean = signed(figures["difference"]) + _interval(figures["interval"])
+    lines.append(_row(f"mean {figures['figure']}", "", "", mean))
+    replays = [line for backtest in told["backtests"].values() for line in _backtest(backtest)]
+    return [*lines, *replays, *told["notes"]]
+
+
+def _backtest(backtest: Mapping[str, Any]) -> list[str]:
+    ours, theirs, gains = backtest[CANDIDATE], backtest[CHAMPION], backtest["gains"]
+    lines = [f"backtest of {backtest['policy']} on {ours['jobs']:,} jobs; quotas {backtest['quotas']}"]
+    bounded = {figure: bound["label"] for figure, bound in backtest["bounds"].items()}
+    for key, label in {**bounded, **BACKTEST_ROWS}.items():
+        lines.append(
+            _row(label, number(ours.get(key)), number(theirs.get(key)), _change(ours.get(key), theirs.get(key)))
+        )
+    paired = f"{number(gains['ratio'])} ({between(gains['low'], gains['high'])})"
+    lines.append(_row("times as fast, job by job", "", "", paired))
+    lines += [f"dropped {count:,}: {why}" for why, count in backtest["dropped"].items() if count]
+    return lines
+
+
+def _row(label: str, ours: str, theirs: str, difference: str) -> str:
+    return f"{label:<{LABEL_COLUMNS}}{ours:>14}{theirs:>14}  {difference}".rstrip()
+
+
+def _change(ours: float | None, theirs: float | None) -> str:
+    return "" if ours is None or theirs is None else signed(float(ours - theirs), brief)
+
+
+def _interval(interval: Sequence[float] | None) -> str:
+    return f" ({between(interval[0], interval[1], signed)})" if interval else ""

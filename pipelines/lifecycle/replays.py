@@ -14,12 +14,12 @@ from jobcast.models.registry.cards import ModelVersion
 from jobcast.pipelines.backtest import Cell, CellResult, baselines_of, run_matrix
 from jobcast.pipelines.backtest_results import gains_between
 from jobcast.pipelines.clusters import named_cluster
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec
 from jobcast.pipelines.gains import DRAWS
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, SLOWED, SPEEDUP, Bound, why_slower
 from jobcast.pipelines.overlap import apart_in_time
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.running import predictors_of
 from jobcast.schedulers.policies import POOLS, PolicySpec
 from jobcast.schedulers.registry import find_policy

@@ -6,7 +6,7 @@ When versions are trained, and on what, in a walk through a trace.
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.lives import forecast_rows
+from jobcast.pipelines.lifecycle.lives import forecast_rows, judged
 from jobcast.pipelines.lifecycle.rows import Blocks, joined
-from jobcast.pipelines.model_tables import made_from, saved
 from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
+from jobcast.pipelines.report.layout import in_terminal
+from jobcast.pipelines.report.model_tables import made_from, saved
 from jobcast.pipelines.training import register_once
 from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
@@ -147,15 +148,15 @@ def walk_forward(walk: Walk, progress: Step | None = None) -> dict[str, Any]:
     stretches = walk.stretches()
     weeks, scored = [], []
     first: Any = None
-    for number, stretch in enumerate(stretches):
-        version, pools, made = _version(walk, stretch, _part(progress, number, len(stretches)))
+    for place, stretch in enumerate(stretches):
+        version, pools, made = _version(walk, stretch, _part(progress, place, len(stretches)))
         model = open_registry(walk.home).load(version)
         first = first or model
         rows = {name: _rows(walk, one, stretch, pools) for name, one in zip(NAMES, (model, first), strict=True)}
         weeks.append(_told(stretch, version, made, pools, rows))
         scored.append(rows)
         if progress:
-            progress(number + 1, len(stretches))
+            progress(place + 1, len(stretches))
     _challenge(walk, version)
     return {
         "predictor": walk.predictor,
@@ -248,3 +249,42 @@ def _part(progress: Step | None, number: int, count: int) -> Step | None:
     if progress is None:
         return None
     return lambda done, total: progress(1000 * number + 1000 * done // max(total, 1), 1000 * count)
+
+
+SHORT_BELOW = 10.0
+
+
+def retraining_table(result: Mapping[str, Any]) -> str:
+    """What `train --retrain` says to a person: each figure of the retrained version, then of the first one."""
+    names, rows = judged(result["predictor"]).columns, []
+    for week in result["weeks"]:
+        when = week["scored"]["from"][:10]
+        for block in week[NAMES[0]] or (UNKNOWN,):
+            ours, theirs = (week[name].get(block, {}) for name in NAMES)
+            rows.append([when, str(week["version"]), block, *_cells(ours, theirs, names)])
+    pooled = result["pooled"]
+    for block, told in (pooled or {"blocks": {}})["blocks"].items():
+        rows.append(["all", "", block, *_cells(told[NAMES[0]], told[NAMES[1]], names)])
+    head = ("scored from", "no.", "", "n", *(name.replace("_", " ") for name in names))
+    lines = [
+        f"{result['predictor']}: no. = version of the week; each figure of it / of the first version, never retrained"
+    ]
+    return "\n".join([*lines, "", in_terminal(head, rows, (0, 2)), *_difference(pooled)])
+
+
+def _cells(ours: Mapping[str, Any], theirs: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    return [number(ours.get("n")), *(f"{_short(ours.get(name))} / {_short(theirs.get(name))}" for name in names)]
+
+
+def _short(value: float | None) -> str:
+    """A figure around 1 with three decimals, a larger one with fewer, so that eight columns fit a terminal."""
+    return UNKNOWN if value is None else f"{value:.3f}" if abs(value) < SHORT_BELOW else number(value)
+
+
+def _difference(pooled: Mapping[str, Any] | None) -> list[str]:
+    if pooled is None:
+        return ["", "nothing was scored: the window ends with the first training"]
+    better = "less" if pooled["less_is_better"] else "more"
+    low, high = pooled["interval"] or (None, None)
+    told = f"{signed(pooled['difference'])} ({between(low, high, signed)}, {100 * pooled['confidence']:g} % by days)"
+    return ["", f"retrained less first, mean {pooled['figure']} ({better} is better): {told}"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import horizon_label
 from jobcast.domain.switches import Switch, Switches
-from jobcast.pipelines.times import iso, parse_time
+from jobcast.pipelines.report.formatting import iso, parse_time
 from jobcast.traces.check import shown_columns
 from jobcast.traces.files import reason, replacing
 

@@ -12,13 +12,13 @@ from jobcast.models.epoch_time.jobs import PLANS, jobs_of
 from jobcast.models.evaluation.epoch_times import score_epoch_times
 from jobcast.models.predictor import Known
 from jobcast.pipelines.commands.options import settings_of
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.finished_jobs import of_file
-from jobcast.pipelines.model_tables import card_of_table, made_from
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Asked, Fitted, Scene, Told, Wishes, told_by
 from jobcast.pipelines.predictors.tables import TableLife
 from jobcast.pipelines.profiles.epoch_time import GPUS, JOBS, Question, ScoreSettings
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import card_of_table, made_from
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.profiles import KEY, PROFILE_COLUMNS, ProfileTable, read_profiles, write_profiles
 from jobcast.traces.table import Trace
 

@@ -12,12 +12,12 @@ from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation.goodput import score_steps
 from jobcast.models.fitted_goodput import FittedGoodput
 from jobcast.models.predictor import Known
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.finished_jobs import of_file
-from jobcast.pipelines.model_tables import card_of_table, made_from
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Fitted, Scene, Told, Wishes, told_by
 from jobcast.pipelines.predictors.tables import TableLife
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.model_tables import card_of_table, made_from
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.goodput_tables import StepTable, read_step_table
 from jobcast.traces.table import Trace
 
@@ -28,7 +28,7 @@ class Goodputs(TableLife[FittedGoodput]):
     """How much progress do more GPUs bring? Pollux (OSDI 2021)."""
 
     table: ClassVar[str] = "step_times"
-    says: ClassVar[Mapping[str, str]] = told_by("job_tables")
+    says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
     beside_trace: ClassVar[Collection[str]] = (TRAIN,)
     reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("seed",), EVALUATE: ("seed",), PREDICT: ("seed",)}
     why: ClassVar[Mapping[str, str]] = {"from_s": NO_CALENDAR, "until_s": NO_CALENDAR}

@@ -9,9 +9,9 @@ from jobcast.domain.horizons import bin_labels
 from jobcast.models.evaluation import evaluate_durations
 from jobcast.models.evaluation.durations import tag_ablation
 from jobcast.models.job_duration import JobDuration
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.predictors.life import Told
 from jobcast.pipelines.predictors.traces import TraceLife
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.scoring import Scoring
 from jobcast.traces.history import TraceHistory
 from jobcast.traces.table import Trace

@@ -13,16 +13,16 @@ from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.predictor import Known, Model
 from jobcast.models.registry import ModelCard, Registry
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.recipes.common import TrainSettings, parse_horizons
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 
 if TYPE_CHECKING:
     import polars as pl
 
 TRAIN, EVALUATE, PREDICT = "train", "evaluate", "predict"
 TABLES: Mapping[str, str] = {
-    TRAIN: "model_tables:training_table",
+    TRAIN: "report.model_tables:training_table",
     EVALUATE: "evaluation_files:evaluation_table",
     PREDICT: "predicting:prediction_table",
 }

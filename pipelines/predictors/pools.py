@@ -20,11 +20,11 @@ from jobcast.models.evaluation.smoothing import MODELS, Smoothing
 from jobcast.models.new_load import NewLoad
 from jobcast.models.predictors import ours_for
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.curves import CurvePoints, by_kind
 from jobcast.pipelines.predictors.life import M, Told
 from jobcast.pipelines.predictors.traces import TraceLife, histories_of
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
 from jobcast.pipelines.scoring import Scoring
-from jobcast.pipelines.times import iso
 from jobcast.traces.history import pool_histories
 from jobcast.traces.table import Trace
 

@@ -12,15 +12,15 @@ from jobcast.models.regimes import RegimePrior
 from jobcast.models.regimes.prior import LEVEL
 from jobcast.models.regimes.trajectories import progress_at, training_of
 from jobcast.pipelines.commands.options import settings_of
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
-from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.predictors.life import PREDICT, Fitted, Scene, Told
 from jobcast.pipelines.predictors.traces import TraceLife
 from jobcast.pipelines.recipes import TrainingData
 from jobcast.pipelines.recipes.regimes import compared, jitter_of, train_regimes, training_jobs
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.model_tables import made_from
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.scoring import Scoring
-from jobcast.pipelines.times import iso
 from jobcast.traces.splits import finished_jobs, gpu_jobs
 from jobcast.traces.table import Trace
 from jobcast.traces.trainings import TrainingTables

@@ -12,11 +12,11 @@ from jobcast.models.completion.job_size import JobSize
 from jobcast.models.completion.known_jobs import KnownJobs, keys_of
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
 from jobcast.models.predictor import Known
-from jobcast.pipelines.curves import CurvePoints
 from jobcast.pipelines.predictors.life import M, Told, told_by
 from jobcast.pipelines.predictors.traces import TraceLife
 from jobcast.pipelines.recipes import TrainingData
 from jobcast.pipelines.recipes.sizes import over
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.scoring import Scoring
 from jobcast.traces.splits import check_training, gpu_jobs
 from jobcast.traces.table import Trace
@@ -25,7 +25,7 @@ from jobcast.traces.table import Trace
 class _OfEndedJobs(TraceLife[M]):
     """What both share: they learn from all pools together, and are scored by logarithms."""
 
-    says: ClassVar[Mapping[str, str]] = told_by("job_tables")
+    says: ClassVar[Mapping[str, str]] = told_by("report.figure_lines")
 
     def data(self, known: Known) -> TrainingData:
         """The jobs of the window, of all pools. Raises TrainingError where they are too short."""

@@ -14,10 +14,10 @@ from jobcast.domain.questions import Question
 from jobcast.models.predictor import Known
 from jobcast.models.predictors import ours_for
 from jobcast.models.scheduling.policy import SchedulingPolicy
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.learning_to_schedule.registering import scheduler_card
 from jobcast.pipelines.predictors.life import TRAIN, Asked, Fitted, Life
 from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.report.console import Step
 
 COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
 """Whole numbers that `--set` knows beside files and servers: how long to train a scheduler."""

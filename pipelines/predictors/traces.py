@@ -10,14 +10,14 @@ from jobcast.domain.history import PoolHistory
 from jobcast.features.corpus import STEP_S
 from jobcast.models.evaluation.intervals import CONFIDENCE
 from jobcast.models.predictor import Known
-from jobcast.pipelines.console import Step
-from jobcast.pipelines.curves import CurvePoints
-from jobcast.pipelines.model_tables import made_from
 from jobcast.pipelines.overlap import another_cluster, apart_in_time, refuse_overlap
 from jobcast.pipelines.predictors.life import PREDICT, Asked, Fitted, Life, M, Scene, Told
 from jobcast.pipelines.recipes import RECIPES, UNTUNED, Recipe, TrainingData, algorithms_of, card_of, told_parameters
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.model_tables import made_from
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.pipelines.scoring import Scoring
-from jobcast.pipelines.times import iso
 from jobcast.traces.history import pool_histories
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace

@@ -14,8 +14,8 @@ from jobcast.models.duration_booster import UNDER_COST
 from jobcast.models.load_data import COVERAGE, LENDING_COVERAGE
 from jobcast.models.predictor import Model
 from jobcast.models.registry.cards import ModelCard
-from jobcast.pipelines.curves import CurvePoints
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.predictor_plots import CurvePoints
 from jobcast.traces.splits import MIN_TRAIN_JOBS, check_training, gpu_jobs, pools_to_learn_from
 from jobcast.traces.table import Trace
 

@@ -10,8 +10,8 @@ from jobcast.models.duration_data import DurationData
 from jobcast.models.duration_selection import select, tune_durations
 from jobcast.models.evaluation import evaluate_durations
 from jobcast.models.job_duration import LEARNT, JobDuration
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.report.console import Step
 
 PAPER_RULE = "tag-pool-width"
 """Of the paper's own, where a scheduler is told the likeliest bin."""

@@ -13,8 +13,8 @@ from jobcast.models.load_quantile import QuantileLoad, QuantileSettings
 from jobcast.models.load_selection import select, tune_loads
 from jobcast.models.load_sliding import SlidingMax
 from jobcast.models.new_load import NewLoad
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.report.console import Step
 from jobcast.traces.history import pool_histories
 
 Table = Sequence[Mapping[str, Any]]

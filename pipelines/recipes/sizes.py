@@ -7,8 +7,8 @@ from typing import Any
 from jobcast.models.completion.completion_time import CompletionTime
 from jobcast.models.completion.job_size import JobSize
 from jobcast.models.evaluation.sizes import LogErrors, log_figures, run_time_errors, size_errors
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.recipes.common import Trained, TrainingData, TrainSettings
+from jobcast.pipelines.report.console import Step
 from jobcast.traces.table import Trace
 
 Sized = JobSize | CompletionTime

@@ -7,12 +7,11 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs
+from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.scenes import cut_scene
 from jobcast.pipelines.search.evaluating import World, journal_beside, parse_objectives
-from jobcast.pipelines.search.front import Front, check_front_path, front_table, read_front, write_front
-from jobcast.pipelines.search.front_page import write_plots
+from jobcast.pipelines.search.front import Front, check_front_path, front_table, read_front, write_front, write_plots
 from jobcast.pipelines.search.searching import LEAST_JOBS, SearchRequest, search_front
 from jobcast.pipelines.search.workload import Sampling, compare, workload_of
 from jobcast.schedulers.policies import split_settings

@@ -20,8 +20,8 @@ import numpy as np
 from jobcast.domain.elastic import ElasticPolicy, Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.clusters import preempting
-from jobcast.pipelines.console import Step
 from jobcast.pipelines.engines import results
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.search.workload import Sample
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.schedulers.registry import make_rule

@@ -12,7 +12,7 @@ import numpy as np
 from jobcast import __version__
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.console import Step
+from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.search.evaluating import Evaluator, Journal, Objective, World, config_hash
 from jobcast.pipelines.search.front import Front, Row
 from jobcast.pipelines.search.proposing import POPULATION, pareto_mask, proposer, thinned

@@ -15,10 +15,10 @@ from jobcast.pipelines.files import write_json, write_text
 from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.lifecycle.gate import evidence, gate_cells
 from jobcast.pipelines.model_files import register_files
-from jobcast.pipelines.model_tables import log_on_versions, version_row
 from jobcast.pipelines.policy_settings import check_settings
+from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.model_tables import log_on_versions, version_row
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.summaries import summaries
 from jobcast.traces.pools import read_pools
 
 HEADLINE = ("speedup_gmean", "slowed_pct")

@@ -14,9 +14,9 @@ from jobcast.pipelines.files import write_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
 from jobcast.pipelines.recipes import TrainingData, recipe_of
 from jobcast.pipelines.recipes.common import VALIDATION_SHARE
+from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.train import settings_of, training_data
-from jobcast.pipelines.times import iso
 from jobcast.traces.files import replacing
 from jobcast.traces.pools import read_pools
 

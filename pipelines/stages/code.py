@@ -22,7 +22,7 @@ PLUMBING = (
     "jobcast.models.registry",
     "jobcast.pipelines.commands",
     "jobcast.pipelines.config",
-    "jobcast.pipelines.console",
+    "jobcast.pipelines.report.console",
     "jobcast.pipelines.tidying",
 )
 """What carries and keeps results and computes none of them; parameters are dependencies by their values."""

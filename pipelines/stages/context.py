@@ -7,8 +7,8 @@ from typing import Any
 
 from jobcast import __version__
 from jobcast.pipelines.config import Params
-from jobcast.pipelines.console import Console
 from jobcast.pipelines.files import read_json, sha256_of, write_json
+from jobcast.pipelines.report.console import Console
 from jobcast.traces.facts import JOBS as ENRICHED_JOBS
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split

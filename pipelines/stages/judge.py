@@ -32,7 +32,7 @@ from jobcast.pipelines.lifecycle.lives import Standards, judged
 from jobcast.pipelines.lifecycle.replays import Judge, Window
 from jobcast.pipelines.lifecycle.rows import Blocks, Sample
 from jobcast.pipelines.model_files import JUDGED, VERDICT, model_folder
-from jobcast.pipelines.model_tables import log_on_versions, version_row
+from jobcast.pipelines.report.model_tables import log_on_versions, version_row
 from jobcast.pipelines.running import default_forecasts, sources_for
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.learn import registered

@@ -12,10 +12,10 @@ from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.config import LEARNED, SCHEDULERS, Params
-from jobcast.pipelines.console import Kept
 from jobcast.pipelines.engines import meanwhile
 from jobcast.pipelines.files import read_json
 from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.report.console import Kept
 from jobcast.pipelines.stages import (
     backtest,
     care,
@@ -156,7 +156,7 @@ def _noted(context: Context, todo: Sequence[tuple[Stage, str]]) -> list[str]:
 
 def _show_results(context: Context) -> None:
     from jobcast.pipelines.lifecycle.gate import outcome
-    from jobcast.pipelines.report import summary_table
+    from jobcast.pipelines.report.backtest_page import summary_table
 
     told = read_json(context.root / "processed/backtest/results.json")
     promotion = read_json(context.root / "processed/receipts/promote.json")

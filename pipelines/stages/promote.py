@@ -18,11 +18,11 @@ from jobcast.pipelines.lifecycle.comparison import CANDIDATE, why_slower
 from jobcast.pipelines.lifecycle.comparison import CHAMPION as INCUMBENT
 from jobcast.pipelines.lifecycle.gate import NOTHING, POLICY, gate_cells, outcome, paired, trio_spec, why_not
 from jobcast.pipelines.model_files import PROMOTION, model_folder, trio_of, variant_folder
-from jobcast.pipelines.model_tables import version_row
+from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.model_tables import version_row
 from jobcast.pipelines.simulation import warmup_end
 from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_windows
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.summaries import summaries
 from jobcast.schedulers.policies import POOLS
 from jobcast.simulator.metrics import after_warmup
 

@@ -12,7 +12,7 @@ from jobcast.pipelines.backtest_results import RESULTS, read_results, read_table
 from jobcast.pipelines.files import read_json, write_text
 from jobcast.pipelines.lifecycle.gate import outcome, verdict
 from jobcast.pipelines.model_files import PROMOTION
-from jobcast.pipelines.report import ReportInput, render_report
+from jobcast.pipelines.report.backtest_page import ReportInput, render_report
 from jobcast.pipelines.stages.context import Context, read_receipt
 from jobcast.traces.pools import read_pools
 

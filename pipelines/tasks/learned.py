@@ -7,8 +7,8 @@ from pathlib import Path
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.pipelines.forecast_specs import ForecastSpec
+from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.sources import count_missing
-from jobcast.pipelines.times import iso
 from jobcast.schedulers.registry import find_policy
 from jobcast.traces.table import Trace
 

@@ -6,8 +6,8 @@ import click
 import polars as pl
 import pytest
 
-from jobcast.pipelines import describe_page
 from jobcast.pipelines.cli import COMMANDS
+from jobcast.pipelines.report import trace_page
 from jobcast.traces.readers import read_trace
 
 LATER = ("--until", "2024-01-05")
@@ -115,7 +115,7 @@ def test_memory_that_runs_out_is_one_line(shell, run, monkeypatch, said, shown):
     def fails(*words):
         raise MemoryError(*said)
 
-    monkeypatch.setattr(describe_page, "description_table", fails)
+    monkeypatch.setattr(trace_page, "description_table", fails)
     line = shell.refuses("trace", "describe", run.trace)
     assert line == f"{shown}narrow the window with --from and --until, or free some memory"
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jobcast.pipelines.config import Params
-from jobcast.pipelines.console import Console
+from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.stages import code
 from jobcast.pipelines.stages.code import FOLDER, PLUMBING, closure, code_of, file_of, imports_of
 from jobcast.pipelines.stages.context import Context
@@ -42,7 +42,7 @@ def test_what_is_imported_late_or_named_in_a_text_or_an_entry_point_is_found():
     assert "schedulers/elastic/afs.py" in code_of("backtest")
     assert "traces/readers/swf.py" in code_of("prepare")
     assert "models/curves/accuracy_curve.py" in code_of("evaluate")
-    assert "pipelines/templates/report.html.j2" in code_of("report")
+    assert "pipelines/report/templates/report.html.j2" in code_of("report")
 
 
 def test_what_a_stage_does_not_import_is_no_dependency():
@@ -74,5 +74,5 @@ def test_a_predictors_training_depends_on_no_scheduler_unless_it_is_one():
 
 
 def test_imports_for_the_type_checker_alone_are_none():
-    assert "jobcast.pipelines.console" not in imports_of("jobcast.models.forecasts")
+    assert "jobcast.pipelines.report.console" not in imports_of("jobcast.models.forecasts")
     assert "jobcast.domain.errors" in imports_of("jobcast.pipelines.stages.care")

@@ -11,8 +11,8 @@ from jobcast.pipelines.evaluating import evaluate_version, scored_pools
 from jobcast.pipelines.evaluation_files import IDLE_NOTE, evaluation_table
 from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.predictors.life import Wishes
+from jobcast.pipelines.report.formatting import number
 from jobcast.pipelines.scoring import Scoring
-from jobcast.pipelines.wording import number
 from jobcast.traces.readers import read_trace
 
 FROM_S = 1704412800.0  # 2024-01-05, where training ended

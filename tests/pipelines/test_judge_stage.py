@@ -76,7 +76,7 @@ def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
 def context_of(params):
     from pathlib import Path
 
-    from jobcast.pipelines.console import Console
+    from jobcast.pipelines.report.console import Console
     from jobcast.pipelines.stages.context import Context
 
     return Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))

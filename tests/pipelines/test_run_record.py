@@ -13,7 +13,7 @@ from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines import run_record
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.job_table import listed, write_job_table
+from jobcast.pipelines.report.job_table import listed, write_job_table
 from jobcast.pipelines.run_record import pool_record_of, read_run_record, record_folder, write_run_record
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload

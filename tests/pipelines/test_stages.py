@@ -9,7 +9,7 @@ import pytest
 
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.config import load_params
-from jobcast.pipelines.console import Console
+from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.run_checks import check_run
 from jobcast.pipelines.stages.plan import steps
 from tests.pipelines.dvc_stages import DVC

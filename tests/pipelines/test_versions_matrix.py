@@ -6,9 +6,8 @@ import pytest
 
 from jobcast.pipelines.backtest_results import read_results
 from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.report_tables import matrix_table
+from jobcast.pipelines.report.backtest_tables import matrix_table, summaries
 from jobcast.pipelines.running import lacking_source, pinned
-from jobcast.pipelines.summaries import summaries
 from jobcast.schedulers.registry import POLICIES, find_policy
 from tests.enriching import enriched_once
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from papers.run_file import Outcome, RunFile
 from papers.sia import bench as benches
 from papers.sia.bench import Bench, train_predictors

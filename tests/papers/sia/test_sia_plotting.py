@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from jobcast.pipelines.plots import PALETTE
+from jobcast.pipelines.report.plots import PALETTE
 from papers.sia import (
     figure13,
     figure14,

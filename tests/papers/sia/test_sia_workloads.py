@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
 from papers.sia import workloads
 from papers.sia.figure14 import QUEUES

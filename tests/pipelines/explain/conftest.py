@@ -7,8 +7,8 @@ import pytest
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.explain.explaining import explain
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.job_table import listed, write_job_table
 from jobcast.pipelines.recording import Recording
+from jobcast.pipelines.report.job_table import listed, write_job_table
 from jobcast.pipelines.run_record import bin_names, pool_record_of, write_run_record
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay

@@ -17,11 +17,11 @@ from jobcast.pipelines.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.explain.cluster_past import ClusterPast
 from jobcast.pipelines.explain.explaining import explain
 from jobcast.pipelines.explain.kinds import Sharing, sharing_of
+from jobcast.pipelines.explain.narration import tell
 from jobcast.pipelines.explain.run_table import read_run_table
-from jobcast.pipelines.explain.telling import tell
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.run_record import record_folder
 from jobcast.pipelines.sources import earlier_jobs
-from jobcast.pipelines.times import parse_time
 from jobcast.schedulers.hived import HiveD
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia_vc import SiaVc

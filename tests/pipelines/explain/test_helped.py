@@ -1,6 +1,6 @@
 """Why a job was helped: whose GPUs it took, and who made room."""
 
-from jobcast.pipelines.explain.telling import tell
+from jobcast.pipelines.explain.narration import tell
 
 EACH_ONE = {"a": 1, "b": 1}
 B = [("b0", "b", 0, 100, 1), ("b1", "b", 1, 50, 1)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobcast.pipelines.explain.telling import tell
+from jobcast.pipelines.explain.narration import tell
 from jobcast.schedulers.hived import HiveD
 
 LENT = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 200, 1), ("a1", "a", 100, 10, 1)]

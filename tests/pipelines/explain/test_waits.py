@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from jobcast.pipelines.explain.cluster_past import ClusterPast
+from jobcast.pipelines.explain.mentions import said_of
+from jobcast.pipelines.explain.narration import tell
 from jobcast.pipelines.explain.reservations import Answers, Reservations
-from jobcast.pipelines.explain.telling import tell
-from jobcast.pipelines.explain.telling_words import said_of
 from jobcast.schedulers.hived import HiveD
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.sia_vc import SiaVc

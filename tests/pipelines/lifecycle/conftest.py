@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.models.registry import open_registry
 from jobcast.pipelines.recipes import TrainSettings
-from jobcast.pipelines.times import parse_time
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.training import train_and_register
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import write_pools

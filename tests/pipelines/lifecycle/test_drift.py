@@ -17,8 +17,8 @@ from jobcast.pipelines.lifecycle.rows import ArrivalRows
 from jobcast.pipelines.lifecycle.switches_file import read_switches
 from jobcast.pipelines.predictors import find_predictor
 from jobcast.pipelines.predictors.life import Wishes
+from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.scoring import Scoring
-from jobcast.pipelines.times import parse_time
 
 DAY_S = 86400.0
 

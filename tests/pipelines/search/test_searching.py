@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.search import evaluating
-from jobcast.pipelines.search.front_page import front_plots
+from jobcast.pipelines.search.front import front_plots
 from jobcast.pipelines.search.proposing import pareto_mask
 from jobcast.pipelines.search.searching import draw_samples, run_hash, search_front
 from jobcast.pipelines.search.workload import Sampling

@@ -8,8 +8,8 @@ Tables of where arrival forecasts are right: idle windows, groups of pools, hour
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from jobcast.pipelines.page import Table
-from jobcast.pipelines.wording import UNKNOWN, Shown, between, listed, number, share, signed
+from jobcast.pipelines.report.formatting import UNKNOWN, Shown, between, listed, number, share, signed
+from jobcast.pipelines.report.layout import Table
 
 COLUMNS = {
     "regime_error": "regime error %",

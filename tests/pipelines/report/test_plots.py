@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from jobcast.pipelines import plots_backtest, plots_predictors, plots_trace
-from jobcast.pipelines.plots import INK, MOST_POINTS, PALETTE, draw, styles, thin_cdf
+from jobcast.pipelines.report import plots, predictor_plots, trace_plots
+from jobcast.pipelines.report.plots import INK, MOST_POINTS, PALETTE, draw, styles, thin_cdf
 
 RNG = np.random.default_rng(0)
 DAY_S = 86400.0
@@ -19,24 +19,24 @@ def texts(svg: str) -> str:
 
 def forest() -> str:
     rows = [{"label": "sia registry", "against": "sia random", "ratio": 1.5, "low": 1.2, "high": 1.9}]
-    return plots_backtest.gains_forest([*rows, {"label": "x", "against": "y", "ratio": 1.0, "low": None, "high": None}])
+    return plots.gains_forest([*rows, {"label": "x", "against": "y", "ratio": 1.0, "low": None, "high": None}])
 
 
 PLOTS = {
-    "speedup": lambda: plots_backtest.speedup_cdf({"sia": RNG.lognormal(size=99), "mmfs": [0.5, 1.0, 20.0]}),
-    "slowdown": lambda: plots_backtest.slowdown_curve({"sia": np.zeros(9), "mmfs": [0.0, 3.0, 90.0]}),
-    "no slowdown": lambda: plots_backtest.slowdown_curve({"sia": np.zeros(9)}),
-    "utilisation": lambda: plots_backtest.utilisation({"sia": (3600.0 * np.arange(48), np.linspace(0, 1, 48))}),
+    "speedup": lambda: plots.speedup_cdf({"sia": RNG.lognormal(size=99), "mmfs": [0.5, 1.0, 20.0]}),
+    "slowdown": lambda: plots.slowdown_curve({"sia": np.zeros(9), "mmfs": [0.0, 3.0, 90.0]}),
+    "no slowdown": lambda: plots.slowdown_curve({"sia": np.zeros(9)}),
+    "utilisation": lambda: plots.utilisation({"sia": (3600.0 * np.arange(48), np.linspace(0, 1, 48))}),
     "forest": forest,
-    "reliability": lambda: plots_predictors.reliability({"5min": [{"forecast": 0.2, "observed": 0.3, "n": 7}]}),
-    "precision": lambda: plots_predictors.precision_recall(
+    "reliability": lambda: predictor_plots.reliability({"5min": [{"forecast": 0.2, "observed": 0.3, "n": 7}]}),
+    "precision": lambda: predictor_plots.precision_recall(
         {"5min": [{"precision": 0.5, "recall": 1.0}, {"precision": 0.9, "recall": 0.1}], "60min": []},
         {"5min": {"always": {"precision": 0.5, "recall": 1.0}, "unknown": {"precision": None, "recall": None}}},
     ),
-    "importance": lambda: plots_predictors.importance("60min", {f"feature_{i}": float(i) for i in range(30)}),
-    "widths": lambda: plots_trace.widths_by_pool({"a": {"1": 5, "8": 5}, "b": {"64": 1}}),
-    "arrivals": lambda: plots_trace.arrivals(np.sort(RNG.uniform(0, 30 * DAY_S, 200))),
-    "distribution": lambda: plots_trace.distribution("interarrival_s", {"x": [0.0, 1.0, 60.0], "y": [0.2, 0.5, 1.0]}),
+    "importance": lambda: predictor_plots.importance("60min", {f"feature_{i}": float(i) for i in range(30)}),
+    "widths": lambda: trace_plots.widths_by_pool({"a": {"1": 5, "8": 5}, "b": {"64": 1}}),
+    "arrivals": lambda: trace_plots.arrivals(np.sort(RNG.uniform(0, 30 * DAY_S, 200))),
+    "distribution": lambda: trace_plots.distribution("interarrival_s", {"x": [0.0, 1.0, 60.0], "y": [0.2, 0.5, 1.0]}),
 }
 
 
@@ -54,7 +54,7 @@ def test_plots_are_well_formed_and_named(name):
 
 def test_the_same_data_give_the_same_drawing():
     def once() -> str:
-        return plots_backtest.speedup_cdf({"sia": [0.5, 1.0, 20.0]})
+        return plots.speedup_cdf({"sia": [0.5, 1.0, 20.0]})
 
     assert once() == once()
 
@@ -118,7 +118,7 @@ def test_importance_shows_the_fifteen_largest():
 def test_long_utilisation_is_averaged_not_sampled():
     hours = 2000
     times_s, shares = 3600.0 * np.arange(hours), np.tile([0.0, 1.0], hours // 2)
-    coarse_s, coarse, step_h = plots_backtest._coarser(times_s, shares)
+    coarse_s, coarse, step_h = plots._coarser(times_s, shares)
     assert len(coarse_s) <= MOST_POINTS
     assert step_h == 5.0
     assert coarse.mean() == pytest.approx(0.5)
@@ -133,5 +133,5 @@ def test_trace_plots_follow_what_a_description_holds():
         "total": {"first_submit_s": 5.0},
         "utilization_hourly": [],
     }
-    assert list(plots_trace.trace_plots(description)) == ["burst_share", "widths"]
-    assert "arrivals" in plots_trace.trace_plots(description, [0.0, 10.0])
+    assert list(trace_plots.trace_plots(description)) == ["burst_share", "widths"]
+    assert "arrivals" in trace_plots.trace_plots(description, [0.0, 10.0])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobcast.pipelines.model_tables import details, version_lines
+from jobcast.pipelines.report.model_tables import details, version_lines
 
 NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bootstrap", "inputs", "notes", "dropped")
 """Of an evaluation: said elsewhere, or of no use to a person."""

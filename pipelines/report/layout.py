@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: tables, figures and a template, with style and drawings inside."""
+"""How tables and pages are laid out: text for a terminal, Markdown, and HTML with style and drawings inside."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobcast.pipelines.console import printable
+from jobcast.pipelines.report.console import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,6 +43,14 @@ class Drawing:
     svg: str
     caption: str
     narrow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence that says it all, and those that put it in its place."""
+
+    lead: str
+    sentences: Sequence[str]
 
 
 def render(template: str, **values: Any) -> str:
@@ -98,3 +106,16 @@ def in_terminal(
     plain: dict[str, Any] = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
     Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
+
+
+def markdown_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A table, and an empty line after it."""
+    lines = [head, ("---",) * len(head), *rows]
+    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, each column as wide as its widest."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.console import Console, printable
+from jobcast.pipelines.report.console import Console, printable
 
 POOL = "w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
 SHOWN = r"w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
@@ -79,7 +79,7 @@ def test_files_and_json_keep_the_true_names(shell, odd_names):
 
 def test_a_label_beside_a_bar_is_no_markup():
     code = (
-        "from jobcast.pipelines.console import Console\n"
+        "from jobcast.pipelines.report.console import Console\n"
         "with Console().progress('train [red]x\\x1b]0;y\\x07') as step: step(1, 2)\n"
     )
     ours, theirs = pty.openpty()

@@ -13,11 +13,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from jobcast.pipelines.files import write_text
-from jobcast.pipelines.headline import Finding
-from jobcast.pipelines.page import Drawing, Table, in_terminal, render
-from jobcast.pipelines.plots_trace import trace_plots
-from jobcast.pipelines.times import iso
-from jobcast.pipelines.wording import UNKNOWN, counted, duration, number, share
+from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, number, share
+from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
+from jobcast.pipelines.report.trace_plots import trace_plots
 from jobcast.traces.figures import CLOCKWORK
 
 Row = Mapping[str, Any]

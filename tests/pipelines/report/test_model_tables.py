@@ -1,6 +1,6 @@
 """Versions as people read them; a backtest that cannot be kept beside its versions says so and goes on."""
 
-from jobcast.pipelines.model_tables import details, log_on_versions
+from jobcast.pipelines.report.model_tables import details, log_on_versions
 
 GAIN = {"label": "sia registry", "policy": "sia", "against": "fcfs", "ratio": 2.0, "low": 1.5, "high": 2.5}
 TOLD = {"rows": [{"label": "sia registry", "versions": {"new-load": 1}}], "gains": [GAIN], "baselines": {"x": "fcfs"}}

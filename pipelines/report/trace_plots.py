@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jobcast.pipelines.plots import INK, NARROW, PALETTE, WIDE, date_ticks, draw, percent_ticks, plain_ticks, wrapped
-from jobcast.pipelines.plots_backtest import utilisation
+from jobcast.pipelines.report.plots import (
+    INK,
+    NARROW,
+    PALETTE,
+    WIDE,
+    date_ticks,
+    draw,
+    percent_ticks,
+    plain_ticks,
+    utilisation,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.describe_page import (
+from jobcast.pipelines.report.trace_page import (
     clockwork_pools,
     description_table,
     finding,
@@ -13,7 +13,7 @@ from jobcast.pipelines.describe_page import (
     render_description,
     write_description,
 )
-from jobcast.pipelines.plots_trace import trace_plots
+from jobcast.pipelines.report.trace_plots import trace_plots
 from jobcast.traces.describe import describe
 from jobcast.traces.table import Trace
 

@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines import plots_backtest, report_tables
-from jobcast.pipelines.curves import IMPORTANCE, CurvePoints
-from jobcast.pipelines.headline import find, lead_of
-from jobcast.pipelines.lifecycle.gate import Outcome
-from jobcast.pipelines.page import Drawing, in_terminal, render
-from jobcast.pipelines.plots import styles
-from jobcast.pipelines.predictor_tables import points_in_use, predictor_tables
+from jobcast.pipelines.report import backtest_tables, plots
+from jobcast.pipelines.report.backtest_finding import find, lead_of
+from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
+from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
+from jobcast.pipelines.report.layout import Drawing, in_terminal, render
+from jobcast.pipelines.report.plots import styles
+from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
+from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
 from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
-from jobcast.pipelines.summaries import Summary, by_law, summaries
-from jobcast.pipelines.wording import UNKNOWN, listed, number
 from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.lifecycle.gate import Outcome  # which itself shows what reports show
 
 LEAST_WORDS = 27
 """Columns that long names get before they are folded."""
@@ -73,7 +75,7 @@ class ReportInput:
     models: Sequence[Mapping[str, Any]] = ()
     commands: Sequence[str] = ()
     notes: Sequence[str] = ()
-    outcome: Outcome | None = None
+    outcome: "Outcome | None" = None
 
 
 def render_report(results: ReportInput) -> str:
@@ -98,30 +100,30 @@ def render_report(results: ReportInput) -> str:
             rows,
             results.gains,
             results.baselines,
-            report_tables.slowed_of(jobs, lead.label, baseline) if lead else None,
+            backtest_tables.slowed_of(jobs, lead.label, baseline) if lead else None,
         ),
-        main_tables=report_tables.main_tables(rows, results.gains, baseline, results.baselines),
-        skipped_table=report_tables.skipped_table(results.skipped),
+        main_tables=backtest_tables.main_tables(rows, results.gains, baseline, results.baselines),
+        skipped_table=backtest_tables.skipped_table(results.skipped),
         assumptions=results.assumptions,
         facts=_facts(results),
-        pools_table=report_tables.pools_table(results.pools, jobs, baseline),
+        pools_table=backtest_tables.pools_table(results.pools, jobs, baseline),
         gain_figures=_gain_figures(results, rows, jobs),
-        slowed_table=report_tables.slowed_table(jobs, baseline),
-        matrix_table=report_tables.matrix_table(rows, results.gains),
-        versions_table=report_tables.versions_table(rows, results.gains),
-        gains_table=report_tables.gains_table(beside),
+        slowed_table=backtest_tables.slowed_table(jobs, baseline),
+        matrix_table=backtest_tables.matrix_table(rows, results.gains),
+        versions_table=backtest_tables.versions_table(rows, results.gains),
+        gains_table=backtest_tables.gains_table(beside),
         forest=_forest(beside),
-        pool_tables=report_tables.pool_tables(jobs, baseline),
+        pool_tables=backtest_tables.pool_tables(jobs, baseline),
         predictor_tables=predictor_tables(results.evaluation),
         predictor_figures=_predictor_figures(results),
-        models_table=report_tables.models_table(results.models),
+        models_table=backtest_tables.models_table(results.models),
         glossary=_glossary(rows),
         caveats=_caveats(results),
         commands=results.commands,
     )
 
 
-def _comparable(jobs: report_tables.Jobs, rows: Sequence[Summary], baseline: str) -> report_tables.Jobs:
+def _comparable(jobs: backtest_tables.Jobs, rows: Sequence[Summary], baseline: str) -> backtest_tables.Jobs:
     """Jobs of the configurations under which they progress as under the baseline, the fastest configuration first."""
     alike = [one.label for one in next(iter(by_law(rows, baseline).values()), [])]
     return {label: jobs[label] for label in alike if label in jobs} if baseline in jobs else {}
@@ -159,7 +161,7 @@ def _facts(results: ReportInput) -> list[tuple[str, str]]:
         ("rows in the file", number(trace.get("rows"))),
         ("jobs", number(trace.get("jobs"))),
         ("SHA-256", str(trace.get("sha256") or UNKNOWN)),
-        ("span", f"{report_tables.instant(trace.get('from'))} to {report_tables.instant(trace.get('until'))}"),
+        ("span", f"{backtest_tables.instant(trace.get('from'))} to {backtest_tables.instant(trace.get('until'))}"),
         ("trained on", f"{since} to {until}"),
         ("replayed", f"{until} to {end}"),
         ("pools", f"{number(len(results.pools))} with {number(gpus)} GPUs in all"),
@@ -175,38 +177,38 @@ def _origin(trace: Mapping[str, Any]) -> str:
 
 
 def _moment(split: Mapping[str, Any], key: str) -> str:
-    return report_tables.instant(split.get(key, split.get(f"{key}_s")))
+    return backtest_tables.instant(split.get(key, split.get(f"{key}_s")))
 
 
-def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: report_tables.Jobs) -> list[Drawing]:
+def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_tables.Jobs) -> list[Drawing]:
     baseline = results.baseline_label
     drawn = _drawn(rows, jobs, baseline, lead_of(rows, results.baselines))
     looks = styles([baseline, *drawn])
     found: list[Drawing] = []
     if drawn:
         base = np.asarray(jobs[baseline]["jct_s"], dtype=float)
-        speedups = {label: base / report_tables.jct_of(jobs, label, baseline) for label in drawn}
-        later_min = {label: _later_min(report_tables.jct_of(jobs, label, baseline), base) for label in drawn}
+        speedups = {label: base / backtest_tables.jct_of(jobs, label, baseline) for label in drawn}
+        later_min = {label: _later_min(backtest_tables.jct_of(jobs, label, baseline), base) for label in drawn}
         some = f" {len(drawn)} of {len(jobs) - 1} configurations are drawn." if len(drawn) < len(jobs) - 1 else ""
         found += [
             Drawing(
-                plots_backtest.speedup_cdf(speedups, looks, baseline),
+                plots.speedup_cdf(speedups, looks, baseline),
                 f"Speedups of jobs. A curve that runs further right is better; what lies left of 1 is slowed.{some}",
             ),
             Drawing(
-                plots_backtest.slowdown_curve(later_min, looks),
+                plots.slowdown_curve(later_min, looks),
                 "How many jobs are slowed, and by how much. A curve that lies lower is better; a configuration that "
                 f"slows no job has none.{some}",
             ),
         ]
     used = {label: series for label, series in results.utilisation.items() if label in looks}
     if used:
-        drawing = plots_backtest.utilisation(used, looks)
+        drawing = plots.utilisation(used, looks)
         found.append(Drawing(drawing, "GPUs at work over time; sharing fills idle hours and so ends jobs sooner."))
     return found
 
 
-def _drawn(rows: Sequence[Summary], jobs: report_tables.Jobs, baseline: str, lead: Summary | None) -> list[str]:
+def _drawn(rows: Sequence[Summary], jobs: backtest_tables.Jobs, baseline: str, lead: Summary | None) -> list[str]:
     """Labels for the plots: those of the leading policy first, then others, the fastest first."""
     policies = {one.label: one.policy for one in rows}
     others = [label for label in jobs if label != baseline]
@@ -225,7 +227,7 @@ def _forest(gains: Sequence[Mapping[str, Any]]) -> list[Drawing]:
     few = told[:MOST_COMPARED]
     some = f" The first {len(few)} of {len(told)} comparisons." if len(few) < len(told) else ""
     caption = f"Dots are estimates, bars confidence intervals; grey bars hold 1 and tell nothing apart.{some}"
-    return [Drawing(plots_backtest.gains_forest(few), caption)]
+    return [Drawing(plots.gains_forest(few), caption)]
 
 
 PREDICTOR_CAPTIONS = {
@@ -279,7 +281,7 @@ def _glossary(rows: Sequence[Summary]) -> list[tuple[str, str]]:
             "dominate the plain mean.",
         ),
         ("slowed", "ended later than under the baseline, by however little; the slowdown is by how much"),
-        *((report_tables.named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
+        *((backtest_tables.named_policy(one), _summary_of(policy)) for policy, one in policies.items()),
         *((f"forecasts: {kind}", meaning) for kind, meaning in SOURCES_IN_WORDS.items() if kind in kinds),
     ]
 
@@ -307,7 +309,7 @@ def _caveats(results: ReportInput) -> list[str]:
 def summary_table(told: Mapping[str, Any]) -> str:
     """The rows of results.json for a terminal, at most `TERMINAL_COLUMNS` wide, without colours; a table a law."""
     known = summaries(told["rows"])
-    found, tables = [], report_tables.main_tables(known, (), told["baseline"], told["baselines"])
+    found, tables = [], backtest_tables.main_tables(known, (), told["baseline"], told["baselines"])
     for one in tables:
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
         rows = [[row[place] for place in kept] for row in one.rows]
@@ -320,4 +322,4 @@ def summary_table(told: Mapping[str, Any]) -> str:
         left = [number for number, word in enumerate(words) if word]
         text = in_terminal([one.head[place] for place in kept], rows, left, least)
         found.append("\n".join([*([one.caption] if len(tables) > 1 else []), text]))
-    return "\n\n".join(filter(None, [*found, "\n".join(report_tables.marks_of(known))]))
+    return "\n\n".join(filter(None, [*found, "\n".join(backtest_tables.marks_of(known))]))

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from jobcast.pipelines.gains import paired_gains
-from jobcast.pipelines.headline import find, lead_of
-from jobcast.pipelines.predictor_tables import predictor_tables
-from jobcast.pipelines.report import ReportInput, render_report, summary_table
-from jobcast.pipelines.report_tables import Slowed, main_tables, pool_tables, slowed_of, slowed_table, versions_table
-from jobcast.pipelines.summaries import summaries
-from jobcast.pipelines.wording import between, duration, number, unit_for
+from jobcast.pipelines.report.backtest_finding import find, lead_of
+from jobcast.pipelines.report.backtest_page import ReportInput, render_report, summary_table
+from jobcast.pipelines.report.backtest_tables import (
+    Slowed,
+    main_tables,
+    pool_tables,
+    slowed_of,
+    slowed_table,
+    summaries,
+    versions_table,
+)
+from jobcast.pipelines.report.formatting import between, duration, number, unit_for
+from jobcast.pipelines.report.predictor_tables import predictor_tables
 
 DAY_S = 86400.0
 BEGIN_S = 1_509_926_400.0  # 2017-11-06

@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jobcast.pipelines.gains import CONFIDENCE
-from jobcast.pipelines.report_tables import Slowed, named_counts
-from jobcast.pipelines.summaries import Summary
-from jobcast.pipelines.wording import (
+from jobcast.pipelines.report.backtest_tables import Slowed, Summary, named_counts
+from jobcast.pipelines.report.formatting import (
     between,
     counted,
     duration,
@@ -19,6 +17,7 @@ from jobcast.pipelines.wording import (
     share,
     unit_for,
 )
+from jobcast.pipelines.report.layout import Finding
 from jobcast.schedulers.policies import ARRIVALS, CLUSTER
 from jobcast.schedulers.registry import POLICIES
 
@@ -33,14 +32,6 @@ MOST_FASTER = 2
 """Faster configurations that are told with their price."""
 CAREFUL_PCT = 1.0
 """Who slows no more of the jobs is called careful."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence that says it all, and those that put it in its place."""
-
-    lead: str
-    sentences: Sequence[str]
 
 
 def lead_of(summaries: Sequence[Summary], baselines: Mapping[str, str]) -> Summary | None:

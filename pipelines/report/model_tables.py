@@ -11,7 +11,7 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelCard, ModelVersion
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines.times import iso
+from jobcast.pipelines.report.formatting import iso
 from jobcast.traces.owners import scratch_room
 
 NO_CALENDAR = "-"

@@ -1,0 +1,1 @@
+"""How results are shown: numbers and times, tables, plots and pages."""
