@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from jobcast.domain.errors import RegistryError
-from jobcast.models.registry import load_exported, open_registry, store
+from jobcast.models.registry import load_exported, open_registry, stores
 from jobcast.models.registry.evaluations import BacktestRecord, last_backtests, log_backtest
 from jobcast.models.registry.home import registry_address
 from jobcast.models.registry.runs import Swept, sweep_store
@@ -48,7 +48,7 @@ def client(shared, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
 
     def there(home="home"):
-        store._remote.cache_clear()
+        stores._remote.cache_clear()
         return open_registry(tmp_path / home)
 
     yield there

@@ -12,6 +12,13 @@ import pytest
 from jobcast.models.registry import open_registry
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def run_once(test):
+    """Tests of what one long run of the notebook shows."""
+    return pytest.mark.slow(pytest.mark.xdist_group("notebooks")(test))
+
+
 SMALL = {"WEEKS": "3", "CAMPUS_POOLS": "3", "JOBS": "2500", "RANDOM_SEEDS": "1"}
 
 
@@ -63,8 +70,7 @@ def test_every_notebook_is_a_script_without_outputs(executor):
         assert any(cell.cell_type == "markdown" for cell in jupytext.read(file).cells)
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("notebooks")
+@run_once
 def test_all_cells_run_and_none_complains(executed):
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -72,16 +78,14 @@ def test_all_cells_run_and_none_complains(executed):
     assert complaints == []
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("notebooks")
+@run_once
 def test_two_versions_are_registered_in_the_home_that_was_given(executed, home):
     versions = open_registry(home).show("will-jobs-arrive").versions
     assert {(one.version, one.algorithm) for one in versions} == {(1, "lightgbm"), (2, "xgboost")}
     assert {one.name for one in open_registry(home).list()} == {"will-jobs-arrive", "new-load", "job-duration"}
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("notebooks")
+@run_once
 def test_worth_and_gains_are_shown_with_intervals(executed):
     worth, gains = _shown(_tagged(executed, "worth")), _shown(_tagged(executed, "gains"))
     for label in ("fcfs", "mmfs", "sia oracle", "sia random", "sia lightgbm (v1)", "sia xgboost (v2)"):
@@ -93,12 +97,14 @@ def test_worth_and_gains_are_shown_with_intervals(executed):
     assert "<svg" in gains
 
 
+@run_once
 def test_closing_paragraph_says_what_to_do(executed):
     closing = _shown(_tagged(executed, "closing"))
     assert ("**Keep sia lightgbm (v1)**" in closing) != ("**Promote sia xgboost (v2)**" in closing)
     assert "nan" not in closing
 
 
+@run_once
 def test_page_holds_all_plots_and_loads_nothing(executor, executed):
     page = executor.as_page(executed, "compare_versions")
     shown = [output.get("data", {}) for cell in executed.cells for output in cell.get("outputs", [])]

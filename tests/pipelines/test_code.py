@@ -10,7 +10,7 @@ from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.stages import code
 from jobcast.pipelines.stages.code import FOLDER, PLUMBING, closure, code_of, file_of, imports_of
 from jobcast.pipelines.stages.context import Context
-from jobcast.pipelines.stages.plan import steps
+from jobcast.pipelines.stages.plan import find_stage, steps
 
 LOADED = """
 import sys
@@ -21,7 +21,7 @@ print("\\n".join(name for name in sys.modules if name.split(".")[0] == "jobcast"
 
 def test_every_stage_writes_its_code(tmp_path, monkeypatch):
     monkeypatch.setattr(code, "code_of", lambda stage, predictor="": {stage: predictor})
-    code.work(Context(Params(), tmp_path, tmp_path, Console(quiet=True)))
+    find_stage("code", "").work(Context(Params(), tmp_path, tmp_path, Console(quiet=True)), "")
     written = {path.relative_to(tmp_path / FOLDER).as_posix() for path in tmp_path.rglob("*.json")}
     named = {f"{file_of(stage.name, item)}.json" for stage, item in steps()}
     assert written == named - {"code.json"}
