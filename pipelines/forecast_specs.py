@@ -7,7 +7,7 @@ Which predictors a command can do something with.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import ForecastSource
@@ -15,8 +15,10 @@ from jobcast.domain.plugins import points_of
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import OURS, answers_of
 from jobcast.models.predictors import PREDICTORS as MODELS
-from jobcast.simulator.history import RunHistory
-from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:  # the command line reads names here, and starts without numpy
+    from jobcast.simulator.history import RunHistory
+    from jobcast.simulator.workload import Workload
 
 ENTRY_POINTS = "jobcast.forecasts"
 """An entry point names a class, or any callable of (workload, history, seed), that makes a `ForecastSource`."""
@@ -27,7 +29,7 @@ def plugin_names() -> list[str]:
     return sorted(_installed())
 
 
-def make_plugin(name: str, workload: Workload, history: RunHistory, seed: int) -> ForecastSource:
+def make_plugin(name: str, workload: "Workload", history: "RunHistory", seed: int) -> ForecastSource:
     """A source by name, for one run.
 
     Parameters
