@@ -104,6 +104,13 @@ def test_starts_and_arrivals_of_the_pool_by_hand():
     assert told["pool log arrivals 60min"] == pytest.approx(math.log1p(4))
 
 
+def test_windows_of_arrivals_reach_back_to_the_second():
+    """Of jobs 3600.5, 3600, 300.5 and 300 s ago three arrived within the hour, and one within five minutes."""
+    told = known([row(at_s, 1.0) for at_s in (0.0, 0.5, 3300.0, 3300.5, 3600.5)])
+    assert math.expm1(told["pool log arrivals 60min"]) == pytest.approx(3.0)
+    assert math.expm1(told["pool log arrivals 5min"]) == pytest.approx(1.0)
+
+
 def test_jobs_wait_before_they_start():
     """A job that was submitted at 0 and started at 100 has run for 50 s at 150."""
     rows = [(*row(0, 1000), 100.0), (*row(150, 1), 150.0)]
