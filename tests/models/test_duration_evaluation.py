@@ -114,6 +114,7 @@ def test_weights_of_one_give_the_figures():
         assert high == pytest.approx(figures[name])
 
 
+@pytest.mark.slow
 def test_tags_raise_accuracy_where_jobs_of_a_tag_are_alike():
     """Run times of a generated campus hang together within tags."""
     trace, _ = generate("campus", seed=1, settings={"jobs": "6000", "weeks": "3"})

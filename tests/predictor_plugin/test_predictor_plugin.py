@@ -56,6 +56,7 @@ def test_it_keeps_to_the_rules(name):
     check_predictor(lambda: find_predictor(name), range(1))
 
 
+@pytest.mark.slow
 def test_the_whole_life(shell, store, run, tmp_path):
     """Trained, scored, asked, simulated and backtested under sia, promoted, watched: by the command line alone."""
     window = ("--trace", run.trace, "--from", run.trained_until)

@@ -141,6 +141,7 @@ def test_the_synthetic_workload_of_sia():
     assert 4 < np.median(speedups) < 6
 
 
+@pytest.mark.slow
 def test_six_weeks_of_philly():
     data = os.environ.get("JOBCAST_DATA")
     if not data:

@@ -34,6 +34,7 @@ def taught(steps=150, **settings):
     return learner
 
 
+@pytest.mark.slow
 def test_choices_are_imitated_on_rows_that_were_not_shown():
     assert taught().fit_of("jobs", largest_first(100, seed=1)).accuracy > 0.9
     assert taught(steps=0).fit_of("jobs", largest_first(100, seed=1)).accuracy < 0.7
