@@ -22,9 +22,9 @@ from jobcast.pipelines.elastic.intervals import Forecast, interval_figures, trac
 from jobcast.pipelines.elastic.predicting import DECLARED, FORECAST, NEW, Answer, Question, tell
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.policy_settings import settings_apart
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.running import Ask, run
-from jobcast.pipelines.simulate_command import settings_apart
 from jobcast.pipelines.sources import earlier_jobs
 from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
 from jobcast.traces.table import Trace

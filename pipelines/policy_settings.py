@@ -6,12 +6,14 @@ from typing import Any
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.forecast_specs import ForecastSpec
 from jobcast.pipelines.lifecycle.switches_file import read_switches
-from jobcast.schedulers.policies import PolicySpec
+from jobcast.schedulers.policies import KINDS, PolicySpec, split_settings
 from jobcast.schedulers.registry import SHORT, find_policy, resolve_policy
 from jobcast.traces.table import Trace
 
 FILE_SETTINGS: Mapping[str, Callable[[str], object]] = {"switches": read_switches}
 """Setting -> reader of the file that its value names."""
+FACTS, DECIDE = ("files", "site"), ("own", "cells", "mechanism")
+"""Parts of a policy's settings: those that say what is replayed, and those that it decides by."""
 Settings = tuple[tuple[str, str], ...]
 """Settings as they were written, `key=value` each."""
 
@@ -69,3 +71,23 @@ def policies_meant(
     except ConfigError as error:
         raise ConfigError(f"--baseline {baseline}: {error}, or none") from None
     return spec, base.name, list(dict.fromkeys(one for one in (note, base_note) if one is not None))
+
+
+def settings_apart(
+    settings: Mapping[str, str], rule: PolicySpec, base: PolicySpec | None = None, local: bool = False
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings that say what is replayed, and those that the policy decides by.
+
+    Raises ConfigError for one that neither the policy nor, as a fact, the baseline knows.
+    """
+    facts_of = () if base is None else (KINDS[base.kind].files, KINDS[base.kind].site)
+    theirs = {name: value for name, value in settings.items() if any(name in of.model_fields for of in facts_of)}
+    known = rule.parts(local)
+    mine = {
+        name: value
+        for name, value in settings.items()
+        if name not in theirs or any(name in model.model_fields for model in known.values())
+    }
+    split = split_settings(rule, loaded(mine), local)
+    facts, decide = ({name: mine[name] for name in split.plain(*parts)} for parts in (FACTS, DECIDE))
+    return {**theirs, **facts}, decide

@@ -17,7 +17,7 @@ from jobcast.pipelines.energy.simulating import KNOWN, PROFILES, SEGMENTS, check
 from jobcast.pipelines.experiment import Experiment
 from jobcast.pipelines.forecast_specs import REGISTRY, ForecastSpec
 from jobcast.pipelines.job_forecasts import job_answer_table
-from jobcast.pipelines.policy_settings import check_forecasts, loaded, policies_meant
+from jobcast.pipelines.policy_settings import check_forecasts, policies_meant, settings_apart
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.job_table import check_job_table, job_table, write_table
 from jobcast.pipelines.rounds import has_training
@@ -26,12 +26,11 @@ from jobcast.pipelines.running import Ask, run, sources_for
 from jobcast.pipelines.scenes import Scene
 from jobcast.pipelines.simulation import Simulated, counted_from, figures, figures_table, trust_lines
 from jobcast.pipelines.worlds import check_living, law_apart
-from jobcast.schedulers.policies import KINDS, WHOLE_JOBS, PolicySpec, split_settings
+from jobcast.schedulers.policies import WHOLE_JOBS, PolicySpec
 from jobcast.schedulers.registry import SHORT, find_policy
 from jobcast.simulator.workload import Workload
 
 DEFAULT_BASELINE = "fcfs"
-FACTS, DECIDE = ("files", "site"), ("own", "cells", "mechanism")
 """Parts of settings: what is replayed, and what a policy decides by."""
 
 
@@ -193,26 +192,6 @@ def simulated(
         "jobcast": __version__,
     }
     return Finished(experiment, request, scene, ran, base, result, decide, segments)
-
-
-def settings_apart(
-    settings: Mapping[str, str], rule: PolicySpec, base: PolicySpec | None = None, local: bool = False
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Settings that say what is replayed, and those that the policy decides by.
-
-    Raises ConfigError for one that neither the policy nor, as a fact, the baseline knows.
-    """
-    facts_of = () if base is None else (KINDS[base.kind].files, KINDS[base.kind].site)
-    theirs = {name: value for name, value in settings.items() if any(name in of.model_fields for of in facts_of)}
-    known = rule.parts(local)
-    mine = {
-        name: value
-        for name, value in settings.items()
-        if name not in theirs or any(name in model.model_fields for model in known.values())
-    }
-    split = split_settings(rule, loaded(mine), local)
-    facts, decide = ({name: mine[name] for name in split.plain(*parts)} for parts in (FACTS, DECIDE))
-    return {**theirs, **facts}, decide
 
 
 def check_request(request: SimulateRequest, max_think_s: float | None) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jobcast.domain.bad_answers import bad_lines
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.law import RUNTIME
@@ -26,6 +25,7 @@ from jobcast.pipelines.lifecycle.switches_file import check_horizons
 from jobcast.pipelines.policy_settings import check_forecasts, loaded
 from jobcast.pipelines.recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.rounds import Work, round_workload, work_forecasts
 from jobcast.pipelines.scenario import scenario_workload
 from jobcast.pipelines.sources import Chosen, Sources
@@ -330,24 +330,3 @@ def figures_table(result: Mapping[str, Any]) -> str:
 def trust_lines(result: Mapping[str, Any]) -> list[str]:
     """What a person should know of a run's forecasts; nothing where all could be trusted."""
     return [*bad_forecast_lines(result), *(result.get("another_cluster") or ()), *beyond_lines(result)]
-
-
-def bad_forecast_lines(result: Mapping[str, Any]) -> list[str]:
-    """Which forecasts of a run were replaced by conservative ones."""
-    return [
-        *(f"degraded: {why}" for why in result.get("degraded") or ()),
-        *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
-    ]
-
-
-def beyond_lines(result: Mapping[str, Any]) -> list[str]:
-    """Which features of a run lay far outside of what predictors were trained on."""
-    return [
-        f"features far beyond training, {predictor}: "
-        + "; ".join(
-            f"{column} {told['seen']:.4g} (trained on {told['trained'][0]:.4g} to {told['trained'][1]:.4g}; "
-            f"{told['rows']:,} rows)"
-            for column, told in columns.items()
-        )
-        for predictor, columns in (result.get("features_beyond_training") or {}).items()
-    ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.forecast_specs import HELP
 
@@ -73,7 +74,7 @@ def command(
     request = BacktestRequest(
         policies=tuple(name.strip() for name in policies.split(",") if name.strip()),
         forecasts=() if forecasts is None else tuple(split_forecasts(forecasts)),
-        settings=options.settings_of(pairs),
+        settings=settings_of(pairs),
         max_think_s=options.asked_think_s(closed_loop, max_think_s),
         **asked,
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 
 
@@ -90,7 +91,7 @@ def command(
         if trace is None:
             found = drift_of_table(reference, alone, home=find_home(), allow_overlap=asked["allow_overlap"])
         else:
-            given = options.settings_of(pairs)
+            given = settings_of(pairs)
             window = Window(trace, pools=pools, cluster=cluster, gpus=gpus, given=given)
             how: dict[str, Any] = {"rule": rule, "progress": step, "facts": facts, "window": window}
             found = drift(reference, trace, home=find_home(), **how, **asked)

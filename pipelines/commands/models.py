@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.commands.predictor_options import watched_table
 
@@ -130,7 +131,7 @@ def promote_model(
             if alone is not None:
                 act = partial(compare_tables, table=alone, allow_overlap=of_window["allow_overlap"])
             else:
-                window = Window(read_trace(trace_path), given=options.settings_of(pairs), **of_window)
+                window = Window(read_trace(trace_path), given=settings_of(pairs), **of_window)
                 act = partial(compare, window=window, facts=facts, progress=step)
         told = promote(model, ref, alias, act, force=force, home=tidy_home(console))
     if not told["compared"]:

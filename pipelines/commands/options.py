@@ -10,6 +10,7 @@ import click
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.memory import memory_limit, parse_memory
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.files import check_outputs, to_json, write_text
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time
@@ -229,19 +230,6 @@ def table_or_json(value: dict[str, Any], json_to: str | None, table: str, consol
     emit_json(value, json_to)
     if json_to != "-":
         console.result(table)
-
-
-def settings_of(pairs: tuple[str, ...], option: str = "--set", key_value: str = "key=value") -> dict[str, str]:
-    """`--set key=value`, repeated; ConfigError names what is no pair."""
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"{option} {pair}: write {option} {key_value}")
-        if key in settings:
-            raise ConfigError(f"{option} {key} is given twice; give it once")
-        settings[key] = value
-    return settings
 
 
 def settings_for(predictor: str, reader: str, pairs: tuple[str, ...]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from jobcast.domain.errors import ConfigError
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, REGIME
 from jobcast.pipelines.report.console import Step
@@ -157,7 +158,7 @@ def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) ->
     from jobcast.pipelines.lifecycle.lives import judged
     from jobcast.traces.facts import facts_beside
 
-    settings, life = options.settings_of(ctx.params["pairs"]), judged(predictor)
+    settings, life = settings_of(ctx.params["pairs"]), judged(predictor)
     for key in settings:
         if key not in life.settings:
             raise ConfigError(f"--set {key}: {predictor} knows {', '.join(sorted(life.settings))}; correct it")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 
 
@@ -72,7 +73,7 @@ def search_pcs(ctx: click.Context, /, trace_path: Path, out: Path, json_to: str 
     from jobcast.pipelines.search.asking import SearchOptions, search_and_tell
 
     options.check_places(json_to, (trace_path, asked["cluster_path"]), {"--out": out})
-    asked["settings"] = options.settings_of(asked.pop("pairs"))
+    asked["settings"] = settings_of(asked.pop("pairs"))
     asked["jobs"] = asked["jobs"] or os.cpu_count() or 1
     options.emit_json(
         search_and_tell(trace_path, out, SearchOptions(**asked), options.console_of(ctx), quiet=json_to == "-"), json_to

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 from jobcast.pipelines.forecast_specs import HELP
 
@@ -73,7 +74,7 @@ def command(
     of_window = {name: asked.pop(name) for name in ("from_s", "until_s", "limit", "drop_wide", "only_pools", "law")}
     spec = None if forecasts is None else parse_forecasts(forecasts)
     named = {"pools": pools, "cluster": cluster, "gpus": gpus}
-    request = SimulateRequest(spec=spec, settings=options.settings_of(pairs), named=named, **asked)
+    request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **asked)
     think_s = options.asked_think_s(closed_loop, max_think_s)
     check_law(of_window["law"], request.settings, think_s)
     check_request(request, think_s)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from jobcast.domain.pairs import settings_of
 from jobcast.pipelines.commands import options
 
 
@@ -59,7 +60,7 @@ def enrich_trace(ctx: click.Context, path: Path, facts: str, out: Path, seed: in
     from jobcast.traces.readers import read_trace
 
     console = options.console_of(ctx)
-    asked, config = parse_facts(facts.split(",")), parse_enrich(options.settings_of(pairs))
+    asked, config = parse_facts(facts.split(",")), parse_enrich(settings_of(pairs))
     check_folder(out)
     trace = read_trace(path)
     made = enrich(trace, asked, config, seed)
@@ -106,7 +107,7 @@ def speedups(
     from jobcast.pipelines.speedups import make_speedups, speedups_text
 
     options.check_places(json_to, (step_times,), {"--out": out})
-    sizes = options.settings_of(pairs, "--batch-size", "APP=N")
+    sizes = settings_of(pairs, "--batch-size", "APP=N")
     result = make_speedups(step_times, out, batch_sizes=sizes, **asked)
     console = options.console_of(ctx)
     console.note(f"{out}: {len(result['apps'])} models, 1 to {asked['most_gpus']} GPUs")
@@ -173,7 +174,7 @@ def generate_trace(
 
     files = {f"--{name.replace('_', '-')}": path for name, path in beside.items()}
     options.check_places(None, files={"--out": out, **files})
-    settings = options.settings_of(pairs)
+    settings = settings_of(pairs)
     trace, pools = generators.generate(kind, seed, settings)
     tasks = generators.generate_tasks(kind, seed, settings) if beside["tasks_out"] or beside["curves_out"] else None
     makers: dict[str, tuple[Callable[[], Any], Callable[[Any, Path], None]]] = {

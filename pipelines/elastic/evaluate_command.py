@@ -9,11 +9,12 @@ import numpy as np
 from jobcast import __version__
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.hardware import Cluster
+from jobcast.domain.pairs import settings_of
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.job_completions import LEVELS, IntervalTracker
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes
+from jobcast.pipelines.commands.options import check_places, table_or_json, tell_notes
 from jobcast.pipelines.completion_questions import score_by_copies
 from jobcast.pipelines.elastic.history import earlier_of
 from jobcast.pipelines.elastic.intervals import Progress, forecast_run, interval_figures, track

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.pairs import settings_of
 from jobcast.models.registry.home import find_home
 from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.commands.options import check_places, settings_of, table_or_json, tell_notes, whole_numbers
+from jobcast.pipelines.commands.options import check_places, table_or_json, tell_notes, whole_numbers
 from jobcast.pipelines.completion_questions import answer_by_copies
 from jobcast.pipelines.elastic.predicting import HOUR_S, NEW, Answer, Question, answer_jct, answers_table
 from jobcast.pipelines.experiment import Experiment

@@ -19,8 +19,8 @@ from jobcast.pipelines.experiment import BY_QUOTAS, Experiment
 from jobcast.pipelines.explain.mentions import finite
 from jobcast.pipelines.explain.run_table import RunTable
 from jobcast.pipelines.forecast_specs import parse_forecasts
+from jobcast.pipelines.policy_settings import settings_apart
 from jobcast.pipelines.running import Ask, run
-from jobcast.pipelines.simulate_command import settings_apart
 from jobcast.pipelines.worlds import law_apart
 from jobcast.schedulers.policies import ELASTIC, PolicySpec
 from jobcast.schedulers.registry import find_policy

@@ -9,7 +9,6 @@ import polars as pl
 from jobcast.models.curves.accuracy_curve import AccuracyCurve
 from jobcast.models.evaluation.curves import score_curves
 from jobcast.models.predictor import Known
-from jobcast.pipelines.finished_jobs import of_file
 from jobcast.pipelines.learning_curves.evaluating import (
     by_app,
     number,
@@ -20,7 +19,7 @@ from jobcast.pipelines.learning_curves.evaluating import (
 )
 from jobcast.pipelines.learning_curves.training import apps_of, counts, fitted, held_out, part_of, write_trained
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Fitted, Scene, Told, Wishes, told_by
-from jobcast.pipelines.predictors.tables import TableLife
+from jobcast.pipelines.predictors.tables import TableLife, of_file
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints

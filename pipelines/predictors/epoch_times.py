@@ -7,14 +7,13 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from jobcast.domain.pairs import settings_of
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import PLANS, jobs_of
 from jobcast.models.evaluation.epoch_times import score_epoch_times
 from jobcast.models.predictor import Known
-from jobcast.pipelines.commands.options import settings_of
-from jobcast.pipelines.finished_jobs import of_file
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Asked, Fitted, Scene, Told, Wishes, told_by
-from jobcast.pipelines.predictors.tables import TableLife
+from jobcast.pipelines.predictors.tables import TableLife, of_file
 from jobcast.pipelines.profiles.epoch_time import GPUS, JOBS, Question, ScoreSettings
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from

@@ -12,9 +12,8 @@ from jobcast.domain.errors import TrainingError
 from jobcast.models.evaluation.goodput import score_steps
 from jobcast.models.fitted_goodput import FittedGoodput
 from jobcast.models.predictor import Known
-from jobcast.pipelines.finished_jobs import of_file
 from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Fitted, Scene, Told, Wishes, told_by
-from jobcast.pipelines.predictors.tables import TableLife
+from jobcast.pipelines.predictors.tables import TableLife, of_file
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.model_tables import card_of_table, made_from
 from jobcast.pipelines.report.predictor_plots import CurvePoints

@@ -132,7 +132,7 @@ class Asked:
     @property
     def given(self) -> dict[str, str]:
         """`--set key=value`."""
-        from jobcast.pipelines.commands.options import settings_of
+        from jobcast.domain.pairs import settings_of
 
         return settings_of(self.parameters["pairs"])
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from jobcast.domain.pairs import settings_of
 from jobcast.models.predictor import Known
 from jobcast.models.regimes import RegimePrior
 from jobcast.models.regimes.prior import LEVEL
 from jobcast.models.regimes.trajectories import progress_at, training_of
-from jobcast.pipelines.commands.options import settings_of
 from jobcast.pipelines.predictors.life import PREDICT, Fitted, Scene, Told
 from jobcast.pipelines.predictors.traces import TraceLife
 from jobcast.pipelines.recipes import TrainingData

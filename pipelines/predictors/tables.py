@@ -1,12 +1,13 @@
 """Lives of predictors that learn from tables, or from those beside a trace: what curves and profiles share."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jobcast.domain.errors import ConfigError
+from jobcast.domain.errors import ConfigError, TrainingError
 from jobcast.models.predictor import Known
 from jobcast.pipelines.predictors.life import Asked, Life, M, Told, Wishes
 from jobcast.pipelines.recipes import TrainSettings
@@ -102,3 +103,12 @@ class TableLife(Life[M]):
     @abstractmethod
     def measured(self, table: Any, wishes: Wishes) -> Told:
         """Figures of the model on a table."""
+
+
+@contextmanager
+def of_file(path: str) -> Iterator[None]:
+    """A TrainingError in here names the file that the training went by."""
+    try:
+        yield
+    except TrainingError as error:
+        raise TrainingError(f"{path}: {error}") from error

@@ -9,12 +9,12 @@ import numpy as np
 from jobcast.pipelines.report import backtest_tables, plots
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_tables import Summary, by_law, summaries
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
 from jobcast.pipelines.report.formatting import UNKNOWN, listed, number
 from jobcast.pipelines.report.layout import Drawing, in_terminal, render
 from jobcast.pipelines.report.plots import styles
 from jobcast.pipelines.report.predictor_plots import IMPORTANCE, CurvePoints
 from jobcast.pipelines.report.predictor_tables import points_in_use, predictor_tables
-from jobcast.pipelines.simulation import bad_forecast_lines, beyond_lines
 from jobcast.schedulers.registry import POLICIES
 from jobcast.simulator.metrics import is_slowed
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobcast.domain.bad_answers import bad_lines
 from jobcast.pipelines.report.model_tables import details, version_lines
 
 NOT_TOLD = ("predictor", "version", "aliases", "pools", "window", "trained", "bootstrap", "inputs", "notes", "dropped")
@@ -41,3 +42,24 @@ def prediction_table(result: Mapping[str, Any]) -> str:
 
 def _cell(value: object) -> str:
     return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def bad_forecast_lines(result: Mapping[str, Any]) -> list[str]:
+    """Which forecasts of a run were replaced by conservative ones."""
+    return [
+        *(f"degraded: {why}" for why in result.get("degraded") or ()),
+        *(f"bad forecasts, {line}" for line in bad_lines(result.get("bad_forecasts") or {})),
+    ]
+
+
+def beyond_lines(result: Mapping[str, Any]) -> list[str]:
+    """Which features of a run lay far outside of what predictors were trained on."""
+    return [
+        f"features far beyond training, {predictor}: "
+        + "; ".join(
+            f"{column} {told['seen']:.4g} (trained on {told['trained'][0]:.4g} to {told['trained'][1]:.4g}; "
+            f"{told['rows']:,} rows)"
+            for column, told in columns.items()
+        )
+        for predictor, columns in (result.get("features_beyond_training") or {}).items()
+    ]

@@ -1,0 +1,16 @@
+"""Settings as users write them on a command line: `key=value`, one option each."""
+
+from jobcast.domain.errors import ConfigError
+
+
+def settings_of(pairs: tuple[str, ...], option: str = "--set", key_value: str = "key=value") -> dict[str, str]:
+    """`--set key=value`, repeated; ConfigError names what is no pair."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"{option} {pair}: write {option} {key_value}")
+        if key in settings:
+            raise ConfigError(f"{option} {key} is given twice; give it once")
+        settings[key] = value
+    return settings
