@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, Tariff
-from jobcast.schedulers.energy.whole import WholeSchedule
+from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_policy
 
 HOUR_S = 3600.0

@@ -16,7 +16,7 @@ from jobcast.domain.energy import EnergyCluster, EpochTimes, Tariff
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.meters import EnergyMeter
 from jobcast.simulator.workload import Workload

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobcast.pipelines.config import Arrivals, Backtest, Cells, Durations, Loads, Params, Prepare, Train
-from jobcast.pipelines.files import read_json
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.files import read_json
+from jobcast.pipelines.stages.config import Arrivals, Backtest, Cells, Durations, Loads, Params, Prepare, Train
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.plan import steps
 

@@ -35,7 +35,7 @@ def one_run(policy: str, size: int, queue_gpus: int, seed: int) -> dict[str, flo
     from jobcast.domain.jobs import Outcome
     from jobcast.schedulers.registry import make_policy
     from jobcast.simulator.engine import replay
-    from jobcast.simulator.forecasts import Oracle
+    from jobcast.simulator.forecast_sources import Oracle
     from jobcast.simulator.workload import Workload
     from jobcast.traces.generators import generate
 

@@ -23,14 +23,14 @@ from jobcast.domain.errors import RegistryError, UserError
 from jobcast.domain.hardware import Cluster, PoolsTable
 from jobcast.domain.jobs import Pool
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.backtest import CellResult, matrix, run_matrix
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import PARTS, PREDICTORS, parse_forecasts
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.experiments.backtest import CellResult, matrix, run_matrix
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, parse_forecasts
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.training import train_and_register
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace

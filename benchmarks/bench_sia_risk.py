@@ -19,15 +19,15 @@ from pathlib import Path
 from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.models.care import Care
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import Sources
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.pipelines.report.plots import draw, plain_ticks, styles
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.sources import Sources
-from jobcast.pipelines.training import train_and_register
-from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import BUDGET_MIN, RELIEF_MIN, SiaRisk
@@ -85,7 +85,7 @@ def runs() -> Iterator[Run]:
         yield from (Run(scene, source, "sia", under_cost) for scene, source in cells if source == "registry")
 
 
-def scene_of(name: str, trace: Trace) -> WholeScene:
+def scenario_of(name: str, trace: Trace) -> RigidScenario:
     """Quotas of a scene over the window."""
     pools = read_pools(data_file("philly/pools_nov06_nov26.csv")).at(BEGIN)
     if name in FULLER:
@@ -94,10 +94,10 @@ def scene_of(name: str, trace: Trace) -> WholeScene:
         pools = [pool for pool in derived if pool.name in names]
     if name == PLENTY[1]:
         pools = [pool for pool in pools if pool.name != BIG_POOL]
-    return whole_jobs(cut_scene(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
+    return rigid_jobs(cut_scenario(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
 
 
-def figures_of(run: Run, scene: WholeScene, base: RunLog, home: Path) -> dict[str, float]:
+def figures_of(run: Run, scene: RigidScenario, base: RunLog, home: Path) -> dict[str, float]:
     chosen = Sources(scene, home=home, seed=SEED).make(parse_forecasts(run.source))
     source = chosen.source
     if run.policy == "sia_risk":
@@ -217,7 +217,7 @@ def main() -> int:
         if run.key in known:
             continue
         if run.scene not in scenes:
-            scene = scene_of(run.scene, trace)
+            scene = scenario_of(run.scene, trace)
             scenes[run.scene] = scene, replay(scene.workload, Fcfs())
         found = figures_of(run, *scenes[run.scene], given.home)
         known[run.key] = {}

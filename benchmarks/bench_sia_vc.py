@@ -25,7 +25,7 @@ from jobcast.schedulers.sia_vc import SiaVc
 from jobcast.schedulers.ssf import ShortestJobFirst
 from jobcast.schedulers.themis_np import ThemisNp
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only

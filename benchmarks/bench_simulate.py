@@ -21,7 +21,7 @@ from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import against, figures
 from jobcast.simulator.workload import Workload, pools_only

@@ -18,17 +18,17 @@ import joblib
 
 from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import Cluster, PoolsTable
-from jobcast.pipelines.backtest import Cell, run_matrix
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.experiments.backtest import Cell, run_matrix
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, parse_forecasts
+from jobcast.pipelines.experiments.switches_file import write_switches
 from jobcast.pipelines.lifecycle.drift import drift
 from jobcast.pipelines.lifecycle.drift_rules import SwitchRule
-from jobcast.pipelines.lifecycle.switches_file import write_switches
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.console import Console
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.training import train_and_register
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.schedulers.policies import POOLS
 from jobcast.traces.pools import derive_pools, read_pools
 from jobcast.traces.readers import read_trace
@@ -70,7 +70,7 @@ def main() -> int:
         replayed = Experiment(trace=trace, cluster=place, from_s=begin, until_s=end, only_pools=True, drop_wide=True)
         with console.progress("replay") as step:
             results = run_matrix([replayed], cells, home=home, jobs=joblib.cpu_count(), progress=step)
-    print(f"{len(replayed.scene(POOLS).workload.jobs):,} jobs, {len(pools)} pools; switched off, times: {counts}")
+    print(f"{len(replayed.scenario(POOLS).workload.jobs):,} jobs, {len(pools)} pools; switched off, times: {counts}")
     print(f"{'sia with':<28}" + "".join(f"{name:>20}" for name in SHOWN))
     for one in results:
         print(f"{one.cell.label:<28}" + "".join(f"{one.figures[name]:>20,.3f}" for name in SHOWN))

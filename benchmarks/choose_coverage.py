@@ -14,14 +14,14 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Pool
 from jobcast.models.forecasts import RegistryForecasts
 from jobcast.models.new_load import NewLoad
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.recipes import TrainingData, TrainSettings
-from jobcast.pipelines.recipes.arrivals import train_arrivals
-from jobcast.pipelines.recipes.durations import train_durations
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings
+from jobcast.pipelines.lifecycle.recipes.arrivals import train_arrivals
+from jobcast.pipelines.lifecycle.recipes.durations import train_durations
 from jobcast.pipelines.report.formatting import iso, parse_time
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.sources import earlier_jobs
-from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
@@ -45,8 +45,8 @@ def quotas(trace: Trace, begin: float, end: float) -> list[Pool]:
     return [pool for pool in derive_pools(trace.between(begin, end), LOAD, end - begin) if pool.name in busy]
 
 
-def compare(scene: WholeScene, data: TrainingData) -> None:
-    base = replay(scene.workload, make_policy("fcfs", None, {}))
+def compare(scenario: RigidScenario, data: TrainingData) -> None:
+    base = replay(scenario.workload, make_policy("fcfs", None, {}))
     arrivals = train_arrivals(data, "average", TrainSettings(), None).predictor
     durations = train_durations(data, "blended", TrainSettings(), None).predictor
     histories = {name: h for name, h in pool_histories(data.trace).items() if name in data.pools}
@@ -54,12 +54,12 @@ def compare(scene: WholeScene, data: TrainingData) -> None:
         loads = NewLoad(algorithm, lending_coverage=coverage).fit(
             histories, data.from_s, data.until_s, DEFAULT_HORIZONS_MIN
         )
-        history = RunHistory([pool.name for pool in scene.workload.pools], earlier_jobs(scene))
+        history = RunHistory([pool.name for pool in scenario.workload.pools], earlier_jobs(scenario))
         source = RegistryForecasts(history, arrivals, loads, durations)
-        log = replay(scene.workload, make_policy("sia", source, {}), source, history)
+        log = replay(scenario.workload, make_policy("sia", source, {}), source, history)
         told = figures(log) | against(log, base)
         print(
-            f"{iso(scene.from_s)} to {iso(scene.until_s)}  {algorithm:<12} coverage {coverage:<5}"
+            f"{iso(scenario.from_s)} to {iso(scenario.until_s)}  {algorithm:<12} coverage {coverage:<5}"
             f" speedup {told['speedup_gmean']:.3f}  slowed {told['slowed_pct']:.3f} %"
             f"  mean JCT {told['mean_jct_s']:,.0f} s",
             flush=True,
@@ -74,8 +74,8 @@ def main() -> int:
         return 1
     for begin, end in ((parse_time(begin), parse_time(end)) for begin, end in WINDOWS):
         place = pools_cluster(quotas(trace, begin, end))
-        scene = whole_jobs(cut_scene(trace, place, from_s=begin, until_s=end), only_pools=True)
-        compare(scene, TrainingData.of(trace, TRAIN_FROM, begin, MIN_TRAIN_JOBS))
+        scenario = rigid_jobs(cut_scenario(trace, place, from_s=begin, until_s=end), only_pools=True)
+        compare(scenario, TrainingData.of(trace, TRAIN_FROM, begin, MIN_TRAIN_JOBS))
     return 0
 
 

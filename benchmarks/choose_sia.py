@@ -33,13 +33,13 @@ from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
 from jobcast.domain.jobs import Job
 from jobcast.models.duration_booster import UNDER_COST
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.simulation import simulate
-from jobcast.pipelines.training import train_and_register
-from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.simulator.metrics import against
 from jobcast.traces.readers import read_trace
 from papers.sia.measures import times_less, times_text
@@ -78,10 +78,10 @@ def train(home: Path, file: Path, until: str, costs: Sequence[float]) -> dict[fl
     return dict(zip(costs, sorted(one.version for one in open_registry(home).list()), strict=True))
 
 
-def served_short(scene: WholeScene, told: Mapping[str, int]) -> dict[str, float]:
+def served_short(scenario: RigidScenario, told: Mapping[str, int]) -> dict[str, float]:
     """Jobs beyond the last horizon, those of them told shorter, and GPU-hours by pool: of these, and of all jobs."""
-    jobs = scene.workload.jobs
-    long = np.array([outcome.duration_s for outcome in scene.workload.outcomes])
+    jobs = scenario.workload.jobs
+    long = np.array([outcome.duration_s for outcome in scenario.workload.outcomes])
     gpu_h = np.array([job.gpus for job in jobs]) * long / 3600.0
     long = long > LONG_S
     short = long & (np.array([told.get(job.job_id, 0) for job in jobs]) < len(DEFAULT_HORIZONS_MIN))
@@ -95,10 +95,10 @@ def served_short(scene: WholeScene, told: Mapping[str, int]) -> dict[str, float]
 
 def rows_of(seed: int, weeks: tuple[str, str], data: Path, home: Path, versions: Mapping[float, int]) -> list[Row]:
     """Figures of a draw against fcfs: of max-min fairness, and of SIA by its price."""
-    scene, begin_s = PoolDraw(QUEUES, weeks=weeks).scene(seed, data), parse_time(weeks[0])
+    scenario, begin_s = PoolDraw(QUEUES, weeks=weeks).scenario(seed, data), parse_time(weeks[0])
 
     def replayed(policy: str, forecasts: str, wrap: Any = None) -> Any:
-        return simulate(scene, policy, parse_forecasts(forecasts), home=home, seed=seed, wrap=wrap).log
+        return simulate(scenario, policy, parse_forecasts(forecasts), home=home, seed=seed, wrap=wrap).log
 
     base = replayed("fcfs", "oracle")
 
@@ -111,7 +111,7 @@ def rows_of(seed: int, weeks: tuple[str, str], data: Path, home: Path, versions:
             heard: list[Heard] = []
             spec = f"mixed:arrivals=oracle,loads=oracle,durations=registry:job-duration={version}"
             log = replayed("sia", spec, lambda source, heard=heard: heard.append(Heard(source)) or heard[-1])
-            yield row(f"cost {cost:g}", log, **served_short(scene, heard[-1].bins))
+            yield row(f"cost {cost:g}", log, **served_short(scenario, heard[-1].bins))
 
     return [row("mmfs", replayed("mmfs", "oracle")), row("exact", replayed("sia", "oracle")), *priced()]
 

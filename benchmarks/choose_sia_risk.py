@@ -14,13 +14,13 @@ from bench_sia_risk import Run, figures_of
 
 from jobcast.domain.errors import UserError
 from jobcast.domain.hardware import pools_cluster
-from jobcast.pipelines.catalog import data_file
-from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.training import train_and_register
-from jobcast.pipelines.whole_jobs import whole_jobs
+from jobcast.pipelines.stages.prepared_traces import data_file
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.simulator.engine import replay
 from jobcast.traces.pools import derive_pools, read_pools
@@ -54,12 +54,12 @@ def main() -> int:
     for load in LOADS:
         derived = derive_pools(trace.between(BEGIN, END), load, END - BEGIN)
         pools = [pool for pool in derived if pool.name in names]
-        scene = whole_jobs(cut_scene(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
-        base = replay(scene.workload, Fcfs())
+        scenario = rigid_jobs(cut_scenario(trace, pools_cluster(pools), from_s=BEGIN, until_s=END), only_pools=True)
+        base = replay(scenario.workload, Fcfs())
         told = [Run("october", "registry", "sia", under_cost) for under_cost in UNDER_COSTS]
         told += [Run("october", "registry", "sia_risk", budget_min, relief_min) for relief_min, budget_min in PAIRS]
         for run in told:
-            found = figures_of(run, scene, base, given.home)
+            found = figures_of(run, scenario, base, given.home)
             print(
                 f"load {load:g}  {run.policy} {run.setting:g}  relief {run.relief_min:g}"
                 f"  speedup {found['speedup_gmean']:.3f}  slowed {found['slowed_pct']:.3f} %"

@@ -66,19 +66,19 @@ from jobcast.domain.hardware import PoolsTable
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
 from jobcast.features.corpus import build_corpus
 from jobcast.models.evaluation import arrival_curves
-from jobcast.pipelines.backtest import label_of, matrix, run_matrix
-from jobcast.pipelines.backtest_results import gains_between
-from jobcast.pipelines.catalog import prepare_trace
-from jobcast.pipelines.config import Prepare
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
+from jobcast.pipelines.experiments.backtest import label_of, matrix, run_matrix
+from jobcast.pipelines.experiments.backtest_results import gains_between
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
 from jobcast.pipelines.report import plots, predictor_plots, trace_plots
 from jobcast.pipelines.report.backtest_tables import summaries
 from jobcast.pipelines.report.formatting import between, duration, iso, number, percent, share, signed
 from jobcast.pipelines.report.plots import INK, PALETTE, WIDE, draw, legend_beside, percent_ticks, plain_ticks, styles
+from jobcast.pipelines.stages.config import Prepare
+from jobcast.pipelines.stages.prepared_traces import prepare_trace
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
-from jobcast.traces.figures import cdf
 from jobcast.traces.history import pool_histories
+from jobcast.traces.trace_stats import cdf
 
 if not HOME:
     scratch = tempfile.TemporaryDirectory(prefix="jobcast-notebook-")  # removed when the kernel ends

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from jobcast.pipelines.engines import results
-from jobcast.pipelines.simulation import finite_or_none
+from jobcast.pipelines.experiments.executors import results
+from jobcast.pipelines.experiments.simulation import finite_or_none
 
 NAN = float("nan")
 

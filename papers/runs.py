@@ -8,9 +8,9 @@ from typing import Protocol, TypeVar
 import click
 import numpy as np
 
-from jobcast.pipelines.forecast_specs import RESTATEMENT, ForecastSpec
-from jobcast.pipelines.simulation import simulate
-from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT, ForecastSpec
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.simulator import metrics
 from jobcast.simulator.log import RunLog
 
@@ -38,7 +38,7 @@ class Task:
     """
 
     case: str
-    scene: WholeScene
+    scenario: RigidScenario
     policy: str
     spec: ForecastSpec = RESTATEMENT
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Done:
 def run(task: Task) -> Done:
     """Simulate one task."""
     settings = dict(task.settings)
-    made = simulate(task.scene, task.policy, task.spec, home=NO_HOME, settings=settings)
+    made = simulate(task.scenario, task.policy, task.spec, home=NO_HOME, settings=settings)
     figures = {**metrics.figures(made.log), **made.own}
     return Done(task.case, task.name, figures, made.log)
 

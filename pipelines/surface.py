@@ -18,25 +18,27 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.models.evaluation.intervals import DRAWS
 from jobcast.models.registry import ModelVersion, Registry, open_registry
-from jobcast.pipelines.backtest_command import BacktestRequest, run_backtest
-from jobcast.pipelines.evaluating import evaluate_known
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.explain.explaining import explain as explain_job
-from jobcast.pipelines.explain.narration import tell
-from jobcast.pipelines.explain.run_table import read_run_table
+from jobcast.pipelines.cli.backtest_request import BacktestRequest, run_backtest
+from jobcast.pipelines.cli.reference_pages import all_policies, all_predictors
+from jobcast.pipelines.cli.simulate_request import Finished, SimulateRequest, check_request, simulated
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.explain.explanation import explain as explain_job
+from jobcast.pipelines.experiments.explain.narration import tell
+from jobcast.pipelines.experiments.explain.run_table import read_run_table
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts, split_forecasts
+from jobcast.pipelines.experiments.worlds import check_law
 from jobcast.pipelines.forecast_frame import ForecastFrame, forecast_frame
-from jobcast.pipelines.forecast_specs import parse_forecasts, split_forecasts
-from jobcast.pipelines.lifecycle.lives import standards_of
+from jobcast.pipelines.lifecycle.evaluation import evaluate_known
+from jobcast.pipelines.lifecycle.prediction import predicted_rows
+from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
+from jobcast.pipelines.lifecycle.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
 from jobcast.pipelines.lifecycle.promotion import compare, refuse
 from jobcast.pipelines.lifecycle.promotion import promote as promote_version
-from jobcast.pipelines.lifecycle.replays import Window
-from jobcast.pipelines.predicting import predicted_rows
-from jobcast.pipelines.predictors import check_capable, life_of
-from jobcast.pipelines.predictors.life import EVALUATE, PREDICT, TRAIN, Wishes
-from jobcast.pipelines.reference_pages import all_policies, all_predictors
+from jobcast.pipelines.lifecycle.replay_judges import Window
+from jobcast.pipelines.lifecycle.standards import standards_of
+from jobcast.pipelines.lifecycle.training import train_version
 from jobcast.pipelines.report.console import Kept
 from jobcast.pipelines.report.model_tables import version_row
-from jobcast.pipelines.simulate_command import Finished, SimulateRequest, check_request, simulated
 from jobcast.pipelines.surface_inputs import (
     Instant,
     PathName,
@@ -60,8 +62,6 @@ from jobcast.pipelines.surface_inputs import (
     trace_of,
     untrained,
 )
-from jobcast.pipelines.training import train_version
-from jobcast.pipelines.worlds import check_law
 from jobcast.schedulers.policies import POOLS
 from jobcast.schedulers.registry import DECLARED
 from jobcast.simulator.workload import Workload
@@ -150,7 +150,7 @@ def train(
     predictor : a name of `predictors()`
     trace : or the table that it learns from: a file of curves, of profiles, of step times
     algorithm : one of its own; None takes the default
-    settings : of `pipelines.recipes.TrainSettings`: horizons_min, coverage, miss_share, seed, tune, ...
+    settings : of `pipelines.lifecycle.recipes.TrainSettings`: horizons_min, coverage, miss_share, seed, tune, ...
 
     Raises
     ------
@@ -187,7 +187,7 @@ def evaluate(
     Parameters
     ----------
     draws : of days, for intervals; 0 makes none
-    wishes : of `pipelines.predictors.life.Wishes`: without, ablation, paper_recipe, smoothing, prefix, points, ...
+    wishes : of `pipelines.lifecycle.predictors.life.Wishes`: without, ablation, paper_recipe, smoothing, prefix, ...
 
     Returns
     -------
@@ -411,7 +411,7 @@ def workload(trace: Traced, cluster: Place = None, *, start: Instant = None, unt
     read, from_s = trace_of(trace), seconds(start, "start")
     place = cluster_meant(cluster, read, from_s)
     experiment = Experiment(trace=read, cluster=place, from_s=from_s, until_s=seconds(until, "until"))
-    jobs: Workload = experiment.scene(POOLS).workload
+    jobs: Workload = experiment.scenario(POOLS).workload
     return jobs
 
 

@@ -17,10 +17,10 @@ from jobcast.domain.jobs import Pool
 from jobcast.models.predictor import Known
 from jobcast.models.registry import ModelVersion, find_home, parse_reference
 from jobcast.models.registry.references import Ref
-from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.predictors import find_predictor
-from jobcast.pipelines.predictors.life import Asked, Life
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.lifecycle.predictors import find_predictor
+from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.formatting import parse_time
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace

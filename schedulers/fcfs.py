@@ -1,7 +1,7 @@
 """First come, first served within each pool, nothing shared: the baseline of SIA, sections 4.1 and 6.4."""
 
 from jobcast.domain.policy import Decision, View
-from jobcast.schedulers.draft import Placed
+from jobcast.schedulers.tentative_allocation import Placed
 
 
 class Fcfs(Placed):

@@ -1,7 +1,7 @@
 """HiveD without preemption: quotas first, then anybody on what idles. SIA, sections 6.1 and 6.4 (HiveD*)."""
 
 from jobcast.domain.policy import Decision, View
-from jobcast.schedulers.draft import Placed
+from jobcast.schedulers.tentative_allocation import Placed
 
 
 class HiveD(Placed):

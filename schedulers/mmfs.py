@@ -1,7 +1,7 @@
 """Max-min fair sharing between the pools that have jobs pending. SIA, section 4.1."""
 
 from jobcast.domain.policy import Decision, View
-from jobcast.schedulers.draft import Placed
+from jobcast.schedulers.tentative_allocation import Placed
 
 
 class MaxMinFair(Placed):

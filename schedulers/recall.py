@@ -6,13 +6,13 @@ from math import floor, inf
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, PoolView, RunningJob, View
-from jobcast.schedulers.draft import Counts, Draft
+from jobcast.schedulers.tentative_allocation import Counts, TentativeAllocation
 
 Expected = Callable[[PoolView], tuple[float, float]]
 """Of a pool: GPUs that its future load asks for, and the share of what that leaves free that errors ask for."""
 
 
-class Recalls(Draft):
+class Recalls(TentativeAllocation):
     """A draft that stops preemptible spare jobs where dedicated ones need their GPUs."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Recalls(Draft):
         raise NotImplementedError
 
 
-class RecallDraft(Recalls):
+class RecallAllocation(Recalls):
     """A draft in counts that may stop running preemptible spare jobs, or make them dedicated.
 
     Attributes
@@ -146,9 +146,9 @@ class RecallDraft(Recalls):
 class RecallCounts(Counts):
     """As `Counts`, with drafts that stop spare jobs."""
 
-    def draft(self, view: View) -> Draft:
+    def draft(self, view: View) -> TentativeAllocation:
         """See `draft.Placer`."""
-        return RecallDraft(view)
+        return RecallAllocation(view)
 
 
 def recallable_of(view: View) -> list[RunningJob]:

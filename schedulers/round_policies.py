@@ -132,15 +132,15 @@ def _pollux(given: Any, own: PolluxSettings) -> Any:
 
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
     """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
-    from jobcast.schedulers.beside import Beside
+    from jobcast.schedulers.async_planning import OneRoundLate
+    from jobcast.schedulers.node_placement import NodePlacement
     from jobcast.schedulers.rounds import Rounds, ShareRounds
-    from jobcast.schedulers.seats import Seats
 
     chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)
     if mechanism.solve == "beside":
         memoryless = getattr(chooser, "memoryless", False)
-        chooser = Beside(chooser, chooser.choose if memoryless else getattr(chooser, "fill", None))
-    return Rounds(chooser, name, mechanism.round_s, mechanism.restart_s, Seats(nodes) if nodes else None)
+        chooser = OneRoundLate(chooser, chooser.choose if memoryless else getattr(chooser, "fill", None))
+    return Rounds(chooser, name, mechanism.round_s, mechanism.restart_s, NodePlacement(nodes) if nodes else None)
 
 
 def _spec(name: str, place: str, settings: type[Settings], summary: str, paper: str) -> PolicySpec:

@@ -10,8 +10,8 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
+from jobcast.schedulers.node_placement import NodePlacement
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.seats import Seats
 
 ROUND_S = 120.0
 """Shockwave, section 6.1."""
@@ -44,7 +44,7 @@ class Rounds:
         name: str,
         round_s: float = ROUND_S,
         restart_s: float = RESTART_S,
-        seats: Seats | None = None,
+        seats: NodePlacement | None = None,
     ) -> None:
         self.name = name
         self.trigger = Trigger(on_events=False, period_s=round_s)

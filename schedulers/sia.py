@@ -12,9 +12,9 @@ from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, View
 from jobcast.domain.switches import ALL_SHARE, Switches, SwitchRule
-from jobcast.schedulers.draft import Draft, Loads, Placed
 from jobcast.schedulers.live_switches import LiveSwitches
 from jobcast.schedulers.spare_orders import SHARE, SPARE_ORDERS, of_smallest_share
+from jobcast.schedulers.tentative_allocation import Loads, Placed, TentativeAllocation
 
 MINUTE_S = 60.0
 
@@ -92,7 +92,7 @@ class Sia(Placed):
             return draft.decision(view.now_s + self._tick_s)
         return draft.decision()
 
-    def _dedicate(self, draft: Draft) -> None:
+    def _dedicate(self, draft: TentativeAllocation) -> None:
         """AllocateDedicatedResources: jobs whose turn it is, that of the pool with the smallest share first."""
         while (job := of_smallest_share(draft, draft.due())) is not None:
             if draft.dedicate(job):
@@ -101,7 +101,7 @@ class Sia(Placed):
     def _started(self, job: Job) -> None:
         """A job has left its pool's queue."""
 
-    def _allocate_spare(self, draft: Draft, view: View) -> None:
+    def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
         """AllocateSpareResources, Figure 8, for one window after another; no forecast is asked for in vain."""
         last = self._windows[-1][0]
         if draft.narrowest(last) > draft.free or not draft.anybody(draft.free - draft.pledged(self._slack), last):
@@ -112,7 +112,7 @@ class Sia(Placed):
             while (job := self._next_spare(draft, lane, loads)) is not None:
                 draft.lend(job)
 
-    def _next_spare(self, draft: Draft, lane: int, loads: Loads) -> Job | None:
+    def _next_spare(self, draft: TentativeAllocation, lane: int, loads: Loads) -> Job | None:
         """First job that ends in the window and fits what is not reserved, of the pool that comes first."""
         most = draft.free - draft.narrowest(lane)  # with more than that reserved nobody fits
         if most < 0 or not draft.anybody(draft.free, lane):

@@ -16,11 +16,11 @@ so that being stopped costs it no more than its turn and `resume_s`.
 from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import PoolView, View
-from jobcast.schedulers.draft import Draft, Placer
 from jobcast.schedulers.observed_errors import ObservedErrors
 from jobcast.schedulers.recall import RecallCounts, Recalls
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.spare_orders import of_smallest_share
+from jobcast.schedulers.tentative_allocation import Placer, TentativeAllocation
 
 STOPPABLE = 0
 """Lane of the jobs that may be stopped."""
@@ -48,7 +48,7 @@ class SiaPreempt(Sia):
         self._errors.arrived(job)
         return STOPPABLE if job.preemptible else 1 + self._forecasts.duration_bin(job)
 
-    def _allocate_spare(self, draft: Draft, view: View) -> None:
+    def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
         """AllocateSpareResources, Figure 8, with another reservation."""
         if not isinstance(draft, Recalls):
             raise TypeError(f"policy {self.name} needs a placer whose drafts stop jobs, got {type(draft).__name__}")
@@ -69,7 +69,7 @@ class SiaPreempt(Sia):
         return of_smallest_share(draft, [(pool, job) for pool, job in fitting if job is not None])
 
 
-def _first_of(draft: Draft, pool: PoolView, rigid: float, lane: int, loose: float) -> Job | None:
+def _first_of(draft: TentativeAllocation, pool: PoolView, rigid: float, lane: int, loose: float) -> Job | None:
     """First pending job of a pool that fits: in lanes up to the window's, or one that may be stopped."""
     jobs = (draft.first(pool, gpus, most) if gpus > 0 else None for gpus, most in ((rigid, lane), (loose, STOPPABLE)))
     return min((job for job in jobs if job is not None), key=lambda job: job.seq, default=None)

@@ -33,8 +33,8 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.policy import View
 from jobcast.domain.switches import ALL_SHARE, Switches
 from jobcast.schedulers.candidates import Candidates
-from jobcast.schedulers.draft import Draft, Loads
 from jobcast.schedulers.sia import Sia
+from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 BUDGET_MIN = 6.0
 """Chosen with `RELIEF_MIN` on 16 October to 5 November 2017 of Philly, the predictors trained on the two weeks before,
@@ -107,7 +107,7 @@ class SiaRisk(Sia):
         if job.pool in self._candidates:
             self._candidates[job.pool].take(job)
 
-    def _allocate_spare(self, draft: Draft, view: View) -> None:
+    def _allocate_spare(self, draft: TentativeAllocation, view: View) -> None:
         """Another AllocateSpareResources."""
         if not self._anybody(draft):
             return
@@ -130,7 +130,7 @@ class SiaRisk(Sia):
         shares = self._switches.shares(pool, horizon_s, now_s)
         return self._uncertain.load_quantiles(pool, horizon_s, LEVELS)[level] if shares else inf
 
-    def _anybody(self, draft: Draft) -> bool:
+    def _anybody(self, draft: TentativeAllocation) -> bool:
         """Whether any job could borrow what is idle if nobody came for it."""
         return any(
             len(jobs) and jobs.narrowest <= draft.free
@@ -138,7 +138,7 @@ class SiaRisk(Sia):
             if (jobs := self._candidates.get(pool.name)) is not None
         )
 
-    def _next_borrower(self, draft: Draft, lane: int, overstay: Floats) -> Job | None:
+    def _next_borrower(self, draft: TentativeAllocation, lane: int, overstay: Floats) -> Job | None:
         """First job within the budget, of the pool with the smallest share."""
         for _, name in sorted((draft.share(pool), pool.name) for pool in draft.waiting()):
             jobs = self._candidates.get(name)
@@ -146,7 +146,7 @@ class SiaRisk(Sia):
                 return job
         return None
 
-    def _overstay(self, draft: Draft, view: View) -> Floats:
+    def _overstay(self, draft: TentativeAllocation, view: View) -> Floats:
         """Expected overstay, minutes, by width and duration bin: (idle GPUs + 1, bins)."""
         pools = list(view.pools.values())
         if len(self._loads) != len(pools):

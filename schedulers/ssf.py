@@ -6,7 +6,7 @@ from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.domain.rounding import rounded
-from jobcast.schedulers.draft import Draft, Placed
+from jobcast.schedulers.tentative_allocation import Placed, TentativeAllocation
 
 
 class ShortestServiceFirst(Placed):
@@ -36,7 +36,7 @@ class ShortestServiceFirst(Placed):
                 pass
         return draft.decision()
 
-    def _next(self, draft: Draft, pool: PoolView, room: float) -> Job | None:
+    def _next(self, draft: TentativeAllocation, pool: PoolView, room: float) -> Job | None:
         if self._backfill:
             return draft.first(pool, room, inf)
         job = draft.head(pool)
@@ -68,5 +68,5 @@ class GlobalShortestServiceFirst(ShortestServiceFirst):
                 break
         return draft.decision()
 
-    def _of(self, draft: Draft, pool: PoolView) -> Job | None:
+    def _of(self, draft: TentativeAllocation, pool: PoolView) -> Job | None:
         return draft.first(pool, draft.room, inf) if self._backfill else draft.head(pool)

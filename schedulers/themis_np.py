@@ -10,8 +10,8 @@ from jobcast.domain.forecasts import Forecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import NOTHING, Decision, View
 from jobcast.domain.rounding import rounded_all
-from jobcast.schedulers.draft import Placed
 from jobcast.schedulers.packing import most_valuable
+from jobcast.schedulers.tentative_allocation import Placed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

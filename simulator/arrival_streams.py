@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Protocol
 
+from jobcast.domain.dependencies import Succession
 from jobcast.domain.jobs import Job, Outcome
-from jobcast.domain.successions import Succession
 from jobcast.simulator.workload import Workload
 
 NOBODY: tuple[int, ...] = ()

@@ -8,8 +8,8 @@ from typing import Any
 from jobcast.domain.jobs import Job, Pool
 from jobcast.domain.policy import Grant, PoolView, RunningJob, Service
 from jobcast.simulator.placements import CAPACITY_TOLERANCE, Placements
+from jobcast.simulator.pool_aggregates import PoolAggregates
 from jobcast.simulator.queues import PendingQueue, Shelves
-from jobcast.simulator.tally import Tally
 
 NOT_RUN = Service(0.0, 0.0)
 
@@ -121,7 +121,7 @@ class ClusterState:
         ordered = sorted(pools, key=lambda pool: pool.name)
         self._pools = {pool.name: PoolState(pool, shelves, changed) for pool in ordered}
         changed.update(self._pools)
-        self._tally = Tally(changed, shelves)
+        self._tally = PoolAggregates(changed, shelves)
         self._total_gpus = sum(pool.quota for pool in pools)
         self._free_gpus = float(self._total_gpus)
         self._running: dict[int, RunningJob] = {}
@@ -137,7 +137,7 @@ class ClusterState:
         changed: dict[str, PoolView] = {}
         pools = {name: pool.fork(shelves, changed) for name, pool in self._pools.items()}
         changed.update(pools)
-        copy._pools, copy.pools, copy._tally = pools, MappingProxyType(pools), Tally(changed, shelves)
+        copy._pools, copy.pools, copy._tally = pools, MappingProxyType(pools), PoolAggregates(changed, shelves)
         copy._total_gpus, copy._free_gpus, copy._now_s = self._total_gpus, self._free_gpus, self._now_s
         copy._placements = self._placements.fork()
         copy._active.update(self._active)
@@ -172,7 +172,7 @@ class ClusterState:
         return tuple(self._touched.values())
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> PoolAggregates:
         """What policies would else sum up over all pools."""
         return self._tally
 

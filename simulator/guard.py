@@ -32,7 +32,7 @@ from jobcast.domain.bad_answers import ARRIVALS, DURATIONS, LOADS, BadAnswerErro
 from jobcast.domain.errors import ConfigError, UserError
 from jobcast.domain.forecasts import ForecastSource
 from jobcast.domain.jobs import Job
-from jobcast.simulator.forecasts import Conservative
+from jobcast.simulator.forecast_sources import Conservative
 from jobcast.simulator.workload import Workload
 
 STRIKES = 3

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.successions import Succession
 
 
 @dataclass(frozen=True, slots=True)

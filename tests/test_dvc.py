@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import jobcast
-from jobcast.pipelines.config import LEARNED, SCHEDULERS, Learn, Params, Schedule
+from jobcast.pipelines.stages.config import LEARNED, SCHEDULERS, Learn, Params, Schedule
 
 ROOT = Path(jobcast.__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dvc")]  # what they share is made once

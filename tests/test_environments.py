@@ -11,9 +11,9 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from jobcast import environments
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings
+from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
 from jobcast.testing import world
-from tests.pipelines.learning_to_schedule.learning_cases import small_workload
+from tests.pipelines.lifecycle.learning_to_schedule.learning_cases import small_workload
 
 SMALL = {"workload": small_workload(12), "episode": EpisodeSettings(jobs=6, servers=(3, 3), load=(1.0, 1.0))}
 CASES = [

@@ -17,6 +17,8 @@ ROOMS = {
     "schedulers": {"domain"},
     "pipelines": {"domain", "traces", "features", "models", "simulator", "schedulers"},
 }
+FLOORS = ("report", "experiments", "lifecycle", "stages", "cli")
+"""Rooms inside `pipelines`, from the lowest: each may import those before it, and none of those after it."""
 ML_LIBRARIES = {"sklearn", "lightgbm", "xgboost", "optuna", "pymc"}
 HOUSE = Path(jobcast.__file__).parent
 
@@ -90,3 +92,19 @@ def test_the_walk_finds_forbidden_arrows(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    from jobcast.simulator import engine\n    import mlflow.pyfunc\n")
     assert imports_of(bad) == ["jobcast.simulator.engine", "mlflow.pyfunc"]
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_arrows_inside_pipelines_run_down(floor):
+    """What notebooks import, beside the floors, may import them all. Imports for type checkers alone do not count."""
+    above = {*FLOORS[FLOORS.index(floor) + 1 :], "surface", "surface_inputs", "forecast_frame"}
+    files = files_of(f"pipelines/{floor}")
+    assert files
+    for path in files:
+        imported = imports_of(path, typing=False)
+        reached = {name.split(".")[2] for name in imported if name.startswith("jobcast.pipelines.")}
+        assert not reached & above, f"{path} imports {reached & above}"
+
+
+def test_pipelines_has_no_room_beside_its_floors():
+    assert {path.name for path in (HOUSE / "pipelines").iterdir() if (path / "__init__.py").exists()} == set(FLOORS)

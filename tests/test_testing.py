@@ -8,7 +8,7 @@ from jobcast import testing
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, RUNTIME, TASKS
 from jobcast.domain.policy import Decision, Grant
-from jobcast.pipelines.worlds import LIVING
+from jobcast.pipelines.experiments.worlds import LIVING
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.registry import BUILT_IN, find_policy, make_policy
 from jobcast.schedulers.tasks.network import networks_of

@@ -15,7 +15,10 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.domain.memory import need_memory
-from jobcast.traces.figures import (
+from jobcast.traces.history import rows_by_pool
+from jobcast.traces.outliers import SPANS, YEAR_S
+from jobcast.traces.table import Floats, Source, Trace
+from jobcast.traces.trace_stats import (
     HOUR_S,
     QUIET_WEEKS,
     UNKNOWN,
@@ -32,9 +35,6 @@ from jobcast.traces.figures import (
     mean_loop,
     weeks_of,
 )
-from jobcast.traces.history import rows_by_pool
-from jobcast.traces.outliers import SPANS, YEAR_S
-from jobcast.traces.table import Floats, Source, Trace
 
 GROUPS = ("user", "tag", "state", "gpu_type", "model")
 MOST = 10

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.energy import POSTPONED, Deployment, EnergyCluster, EnergyView
-from jobcast.pipelines.energy.forecasting import noisy
-from jobcast.pipelines.energy.scene import EnergyScene
-from jobcast.pipelines.energy.simulating import replay_scene
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
+from jobcast.pipelines.experiments.energy.jobs import EnergyScene
+from jobcast.pipelines.experiments.energy.simulation import replay_scenario
 from jobcast.schedulers.energy.objective import deployed_s
-from jobcast.schedulers.energy.whole import WholeSchedule
+from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.schedulers.registry import make_rule
 from jobcast.simulator.log import RunLog, Spans
 from papers.andreas.accounting import cost_of_spans
@@ -56,15 +56,15 @@ class Session:
     calls: tuple[Expected, ...]
 
 
-def armida_scene() -> EnergyScene:
+def armida_scenario() -> EnergyScene:
     """The eight jobs on the three nodes; nothing of it is drawn."""
     return read_workload(ARMIDA, 0, Path())
 
 
 def session(
-    scene: EnergyScene, policy: str = ANDREAS, *, noise: float = 0.0, restart_s: float = 0.0, seed: int = 0
+    scenario: EnergyScene, policy: str = ANDREAS, *, noise: float = 0.0, restart_s: float = 0.0, seed: int = 0
 ) -> Session:
-    """Run the jobs; the policy believes the scene's times.
+    """Run the jobs; the policy believes the scenario's times.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def session(
         return decided
 
     called = WholeSchedule(schedule, policy, PERIOD_S, on_events=False, restart_s=restart_s)
-    true_s = noisy(scene.facts.times.epoch_s, scene.job_ids, noise, seed) if noise else None
-    return Session(replay_scene(scene, called, true_s=true_s, restart_s=restart_s), tuple(calls))
+    true_s = noisy(scenario.facts.times.epoch_s, scenario.job_ids, noise, seed) if noise else None
+    return Session(replay_scenario(scenario, called, true_s=true_s, restart_s=restart_s), tuple(calls))
 
 
 def energy_eur(log: RunLog) -> float:

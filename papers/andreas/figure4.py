@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.energy import EnergyCluster, Floats
-from jobcast.pipelines.energy.scene import EnergyScene
+from jobcast.pipelines.experiments.energy.jobs import EnergyScene
 from jobcast.simulator.log import RunLog, Spans
 from jobcast.simulator.metrics import figures, tardiness_s
 from jobcast.simulator.spans import by_job
-from papers.andreas.armida import PERIOD_S, armida_scene, energy_eur, session
+from papers.andreas.armida import PERIOD_S, armida_scenario, energy_eur, session
 from papers.andreas.bench import Bench
 from papers.andreas.plotting import gantt, power
 from papers.andreas.units import ROWS
@@ -27,16 +27,21 @@ URGENT, GIVES_WAY, THERE = "J2", "J7", "armida-07"
 
 def figure4(bench: Bench, out: Path) -> None:
     """Write both figures' page, table and plots into a folder."""
-    scene = armida_scene()
-    log = session(scene).log
-    nodes, cluster = scene.place.names, scene.facts.cluster
+    scenario = armida_scenario()
+    log = session(scenario).log
+    nodes, cluster = scenario.place.names, scenario.facts.cluster
     held = cluster.kind_gpus[cluster.kind_of].tolist()
     gantt(
-        out, "figure4", "Figure 4: who holds which GPU", log.spans, scene.job_ids, list(zip(nodes, held, strict=True))
+        out,
+        "figure4",
+        "Figure 4: who holds which GPU",
+        log.spans,
+        scenario.job_ids,
+        list(zip(nodes, held, strict=True)),
     )
     instants_s, watts = power_over_time(log.spans, cluster)
     power(out, "figure5", "Figure 5: power of the nodes", instants_s, watts, nodes)
-    _write_segments(out, scene, log)
+    _write_segments(out, scenario, log)
     parts = [
         "# Figures 4 and 5: eight jobs on three nodes",
         ABOUT,
@@ -45,13 +50,13 @@ def figure4(bench: Bench, out: Path) -> None:
         "## Jobs",
         grid(
             ("job", "submitted, s", "started", "ended", "due", "late, s", "ran on", "stopped", "moved"),
-            _jobs(scene, log),
+            _jobs(scenario, log),
         ),
-        f"Together on {SHARED}: {_pairs(shared(scene, log, SHARED))}.",
+        f"Together on {SHARED}: {_pairs(shared(scenario, log, SHARED))}.",
         "## Beside the other policies",
-        grid(("policy", "energy, EUR", "tardiness, EUR", "late, %", "makespan, h"), _policies(scene)),
+        grid(("policy", "energy, EUR", "tardiness, EUR", "late, %", "makespan, h"), _policies(scenario)),
         "## Against the paper",
-        claims(_claims(scene, log)),
+        claims(_claims(scenario, log)),
     ]
     write_page(out, "figure4", parts)
 
@@ -73,23 +78,29 @@ def power_over_time(spans: Spans, cluster: EnergyCluster) -> tuple[Floats, Float
     return instants_s, watts
 
 
-def _write_segments(out: Path, scene: EnergyScene, log: RunLog) -> None:
+def _write_segments(out: Path, scenario: EnergyScene, log: RunLog) -> None:
     told, begin_s = by_job(log.spans), float(log.submit_s.min())
     rows = zip(told.job.tolist(), told.node.tolist(), told.gpus.tolist(), told.from_s, told.until_s, strict=True)
     named = (
-        (scene.job_ids[job], scene.place.names[node], f"{gpus:g}", f"{first - begin_s:.3f}", f"{last - begin_s:.3f}")
+        (
+            scenario.job_ids[job],
+            scenario.place.names[node],
+            f"{gpus:g}",
+            f"{first - begin_s:.3f}",
+            f"{last - begin_s:.3f}",
+        )
         for job, node, gpus, first, last in rows
     )
     write_csv(out, "figure4", ("job", "node", "gpus", "from_s", "until_s"), named)
 
 
-def _jobs(scene: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
+def _jobs(scenario: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
     begin_s, columns, late_s = float(log.submit_s.min()), log.columns, tardiness_s(log)
     rows = []
-    for job, name in enumerate(scene.job_ids):
+    for job, name in enumerate(scenario.job_ids):
         its = np.flatnonzero(log.spans.job == job)
         where = (
-            f"{scene.place.names[node].removeprefix('armida-')} x {gpus:g}"
+            f"{scenario.place.names[node].removeprefix('armida-')} x {gpus:g}"
             for node, gpus in zip(log.spans.node[its].tolist(), log.spans.gpus[its].tolist(), strict=True)
         )
         times = (log.submit_s, log.start_s, log.end_s, columns["due_s"])
@@ -99,19 +110,19 @@ def _jobs(scene: EnergyScene, log: RunLog) -> list[tuple[str, ...]]:
     return rows
 
 
-def _policies(scene: EnergyScene) -> list[tuple[str, ...]]:
+def _policies(scenario: EnergyScene) -> list[tuple[str, ...]]:
     rows = []
     for row in ROWS:
-        found = figures(session(scene, row.policy).log)
+        found = figures(session(scenario, row.policy).log)
         keys = (("energy_eur", 5, 1.0), ("tardiness_eur", 2, 1.0), ("late_pct", 1, 1.0), ("makespan_s", 2, 1 / 3600.0))
         rows.append((row.title, *(number(found[key] * scale, digits) for key, digits, scale in keys)))
     return rows
 
 
-def shared(scene: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
+def shared(scenario: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, float]]:
     """Pairs of jobs that held GPUs of a node at the same time, and for how many seconds, by their first meeting."""
     told = log.spans
-    its = np.flatnonzero(told.node == scene.place.names.index(node))
+    its = np.flatnonzero(told.node == scenario.place.names.index(node))
     its = its[np.lexsort((told.job[its], told.from_s[its]))]
     together: dict[tuple[int, int], float] = {}
     for place, one in enumerate(its.tolist()):
@@ -121,33 +132,33 @@ def shared(scene: EnergyScene, log: RunLog, node: str) -> list[tuple[str, str, f
                 pair = (int(told.job[one]), int(told.job[other]))
                 pair = pair if pair[0] < pair[1] else (pair[1], pair[0])
                 together[pair] = together.get(pair, 0.0) + float(both_s)
-    return [(scene.job_ids[one], scene.job_ids[other], seconds) for (one, other), seconds in together.items()]
+    return [(scenario.job_ids[one], scenario.job_ids[other], seconds) for (one, other), seconds in together.items()]
 
 
 def _pairs(found: Sequence[tuple[str, str, float]]) -> str:
     return ", ".join(f"{one} and {other} ({seconds / 60.0:.0f} min)" for one, other, seconds in found) or "nobody"
 
 
-def _place_at(scene: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
+def _place_at(scenario: EnergyScene, log: RunLog, job: str, now_s: float) -> str:
     """Node of a job at an instant; empty where it waits."""
     told = log.spans
-    here = (told.job == scene.job_ids.index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
-    return scene.place.names[told.node[here][0]] if here.any() else ""
+    here = (told.job == scenario.job_ids.index(job)) & (told.from_s <= now_s) & (now_s < told.until_s)
+    return scenario.place.names[told.node[here][0]] if here.any() else ""
 
 
-def _claims(scene: EnergyScene, log: RunLog) -> list[Claim]:
-    together = {(one, other) for one, other, _ in shared(scene, log, SHARED)}
+def _claims(scenario: EnergyScene, log: RunLog) -> list[Claim]:
+    together = {(one, other) for one, other, _ in shared(scenario, log, SHARED)}
     # What was submitted at a grid point is decided on at that very point.
-    submit_s = float(log.submit_s[scene.job_ids.index(URGENT)])
-    urgent, other = (_place_at(scene, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
-    late = [name for name, late_s in zip(scene.job_ids, tardiness_s(log), strict=True) if late_s > 0.0]
+    submit_s = float(log.submit_s[scenario.job_ids.index(URGENT)])
+    urgent, other = (_place_at(scenario, log, job, submit_s + PERIOD_S / 2) for job in (URGENT, GIVES_WAY))
+    late = [name for name, late_s in zip(scenario.job_ids, tardiness_s(log), strict=True) if late_s > 0.0]
     stops = int((log.preemptions + log.columns["migrations"]).sum())
     waits = f"{GIVES_WAY} {'on ' + other if other else 'waits'}"
     return [
         Claim(
             f"{' and '.join(WITH)} share {SHARED} when the latter is submitted",
             "yes",
-            "yes" if WITH in together else f"no: {_pairs(shared(scene, log, SHARED))}",
+            "yes" if WITH in together else f"no: {_pairs(shared(scenario, log, SHARED))}",
             WITH in together,
         ),
         Claim(

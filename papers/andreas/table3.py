@@ -8,7 +8,7 @@ import numpy as np
 
 from jobcast.domain.energy import EnergyCluster
 from jobcast.simulator.metrics import tardiness_eur
-from papers.andreas.armida import PERIOD_S, Session, armida_scene, energy_eur, real_eur, session
+from papers.andreas.armida import PERIOD_S, Session, armida_scenario, energy_eur, real_eur, session
 from papers.andreas.bench import Bench
 from papers.confidence import interval_of
 from papers.sheets import Claim, claims, grid, number, write_csv, write_page
@@ -64,13 +64,13 @@ class Compared:
 
 def table3(bench: Bench, out: Path) -> None:
     """Write the table's page and CSV into a folder."""
-    scene, found = armida_scene(), []
-    plan_eur = energy_eur(session(scene).log)
+    scenario, found = armida_scenario(), []
+    plan_eur = energy_eur(session(scenario).log)
     for noise in NOISES:
         for restart_s in RESTARTS_S:
             for seed in bench.draws() if noise else (0,):
-                made = session(scene, noise=noise, restart_s=restart_s, seed=seed)
-                found.append(compare(made, scene.facts.cluster, plan_eur, (noise, restart_s), seed))
+                made = session(scenario, noise=noise, restart_s=restart_s, seed=seed)
+                found.append(compare(made, scenario.facts.cluster, plan_eur, (noise, restart_s), seed))
     keys = ("noise", "restart_s", "seed", "plan_eur", "real_eur", "plan_pct", "calls_eur", "calls_pct", "per_call_pct")
     write_csv(out, "table3", keys, ([f"{getattr(one, key):.6g}" for key in keys] for one in found))
     groups = [

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobcast.pipelines.energy.forecasting import noisy
-from jobcast.pipelines.energy.simulating import simulate_energy
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
+from jobcast.pipelines.experiments.energy.simulation import simulate_energy
 from jobcast.simulator.metrics import figures
 from papers.andreas.workloads import Workload, read_workload
 from papers.run_file import Outcome
@@ -65,7 +65,7 @@ class Done:
 
 def run_unit(unit: Unit, data: Path) -> tuple[str, Outcome]:
     """Replay a unit; its key and what is kept of it: the figures of `simulate`, and seconds of CPU of the replay."""
-    row, scene = unit.row, read_workload(unit.workload, unit.seed, data)
-    believed = noisy(scene.facts.times.epoch_s, scene.job_ids, row.noise, unit.seed) if row.noise else None
-    made = simulate_energy(scene, row.policy, dict(row.settings), believed, seed=unit.seed)
+    row, scenario = unit.row, read_workload(unit.workload, unit.seed, data)
+    believed = noisy(scenario.facts.times.epoch_s, scenario.job_ids, row.noise, unit.seed) if row.noise else None
+    made = simulate_energy(scenario, row.policy, dict(row.settings), believed, seed=unit.seed)
     return unit.key, Outcome({**figures(made.log), "cpu_s": made.cpu_s})

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jobcast.pipelines.energy.scene import EnergyScene, energy_jobs
-from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.experiments.energy.jobs import EnergyScene, energy_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.traces.cluster_file import read_cluster, write_cluster
 from jobcast.traces.generators import generate, generate_nodes, generate_profiles
 from jobcast.traces.generators.settings import Setting
@@ -68,7 +68,7 @@ def read_workload(workload: Workload, seed: int, data: Path) -> EnergyScene:
         profiles = folder / "profiles.csv"
         write_profiles(generate_profiles(workload.kind, settings), profiles)
         trace = generate(workload.kind, seed, settings)[0]
-        return energy_jobs(cut_scene(trace, generate_nodes(workload.kind, settings)), profiles=profiles)
+        return energy_jobs(cut_scenario(trace, generate_nodes(workload.kind, settings)), profiles=profiles)
 
 
 def _openb(workload: Workload, data: Path, out: Path) -> Path:

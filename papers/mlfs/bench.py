@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobcast.pipelines.engines import results
+from jobcast.pipelines.experiments.executors import results
 from papers.mlfs.forecasts import fit_model
 from papers.mlfs.rows import BY_MODEL, Row
 from papers.mlfs.units import Done, Unit, run_unit

@@ -90,7 +90,7 @@ def rows_of(home: Path, policies: Collection[str] = ()) -> tuple[tuple[Row, ...]
 def _versions(policy: str, home: Path) -> tuple[tuple[str, int], ...]:
     """The champion that a policy runs, if it runs one. Raises RegistryError where it cannot run without."""
     from jobcast.models.registry import open_registry
-    from jobcast.pipelines.sources import loaded_version
+    from jobcast.pipelines.experiments.sources import loaded_version
 
     rule = find_policy(policy)
     name, alone = rule.learned, rule.instead == policy

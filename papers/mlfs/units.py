@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from jobcast.domain.tasks import AccuracyForecast
-from jobcast.pipelines.forecast_specs import ForecastSpec
-from jobcast.pipelines.tasks.accuracy import accuracy_forecast, by_model
-from jobcast.pipelines.tasks.learned import learned_policy
-from jobcast.pipelines.tasks.scene import TaskScene
-from jobcast.pipelines.tasks.simulating import simulate_tasks
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
+from jobcast.pipelines.experiments.tasks.accuracy_forecasts import accuracy_forecast, by_model
+from jobcast.pipelines.experiments.tasks.jobs import TaskScene
+from jobcast.pipelines.experiments.tasks.learned_policies import learned_policy
+from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.metrics import figures
 from papers.mlfs.rows import BY_MODEL, EXACT, Row
@@ -66,14 +66,14 @@ def run_unit(unit: Unit, files: Path, models: Path, home: Path) -> tuple[str, Ou
 
     Raises OverlapError where it has learned from this draw.
     """
-    scene, row = read_workload(unit.workload, files), unit.row
+    scenario, row = read_workload(unit.workload, files), unit.row
     spec = ForecastSpec("registry", versions=row.versions)
-    learned = learned_policy(row.policy, spec, scene.trace, home=home, allow_overlap=False) if row.versions else None
+    learned = learned_policy(row.policy, spec, scenario.trace, home=home, allow_overlap=False) if row.versions else None
     made = simulate_tasks(
-        scene,
+        scenario,
         row.policy,
         dict(row.settings),
-        _forecast(row, scene, models, home),
+        _forecast(row, scenario, models, home),
         seed=unit.seed,
         learned=learned,
     )
@@ -87,11 +87,11 @@ def outcome(log: RunLog, cpu_s: float) -> Outcome:
     return Outcome(kept, tuple(float(f"{value:.{DIGITS}g}") for value in quantiles))
 
 
-def _forecast(row: Row, scene: TaskScene, models: Path, home: Path) -> AccuracyForecast | None:
+def _forecast(row: Row, scenario: TaskScene, models: Path, home: Path) -> AccuracyForecast | None:
     if row.forecasts in BY_MODEL:
         from jobcast.models.curves.accuracy_curve import AccuracyCurve
 
         return by_model(AccuracyCurve.load(models / row.forecasts))
     if row.forecasts == EXACT:
-        return accuracy_forecast(ForecastSpec("oracle"), scene.workload.truth.metric, home=home, seed=0).forecast
+        return accuracy_forecast(ForecastSpec("oracle"), scenario.workload.truth.metric, home=home, seed=0).forecast
     return None

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobcast.domain.hardware import Cluster
-from jobcast.pipelines.clusters import servers
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.tasks.scene import TaskScene, task_jobs
+from jobcast.pipelines.experiments.clusters import servers
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.tasks.jobs import TaskScene, task_jobs
 from jobcast.traces.generators import generate, generate_tasks
 from jobcast.traces.learning_curves import write_job_curves
 from jobcast.traces.readers import read_trace
@@ -88,6 +88,6 @@ def write_workload(workload: Workload, seed: int, arrivals: Path, out: Path) -> 
 
 
 def read_workload(workload: Workload, files: Path) -> TaskScene:
-    """The scene of files that `write_workload` wrote."""
-    cut = cut_scene(read_trace(files / TRACE), workload.place())
+    """The scenario of files that `write_workload` wrote."""
+    cut = cut_scenario(read_trace(files / TRACE), workload.place())
     return task_jobs(cut, tasks=files / TASKS, curves=files / CURVES)

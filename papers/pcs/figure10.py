@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.search.evaluating import parse_objectives, simulated
+from jobcast.pipelines.experiments.search.evaluation import parse_objectives, simulated
 from papers.pcs.figure3 import Trial, Value
 from papers.pcs.fronts import APPS, APPS_60, NAMES, SEARCHES, behind, configs, fresh_samples, front_of
 from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of
@@ -68,9 +68,9 @@ def _tasks(fronts: Path) -> list[Task]:
     tasks = []
     for seed in SEEDS:
         for noise in NOISES:
-            scene = automl(seed, noise=noise)
-            tasks += [Task(_case(noise), name, scene, config=config) for name, config in chosen.items()]
-            tasks.append(Task(_case(noise), FIFO, scene, "elastic_fifo"))
+            scenario = automl(seed, noise=noise)
+            tasks += [Task(_case(noise), name, scenario, config=config) for name, config in chosen.items()]
+            tasks.append(Task(_case(noise), FIFO, scenario, "elastic_fifo"))
         tasks.append(Task(_case(0.0), AFS, automl(seed), "afs"))
     return tasks
 

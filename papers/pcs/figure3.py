@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jobcast.domain.elastic import Floats
+from jobcast.pipelines.experiments.search.evaluation import Candidate, World, parse_objectives, simulated
+from jobcast.pipelines.experiments.search.workload_samples import Sample
 from jobcast.pipelines.report.plots import INK
-from jobcast.pipelines.search.evaluating import Candidate, World, parse_objectives, simulated
-from jobcast.pipelines.search.workload import Sample
 from papers.pcs.fronts import CLUSTERS, MEANS, NAMES, SEARCHES, fresh_samples, front_of, picks, uncovered
 from papers.pcs.measured import CONFIGURED, THEIRS, published_configs
 from papers.pcs.plotting import TALL_PANEL, WIDE, save, style_of

@@ -53,13 +53,20 @@ def _case(cost_s: float) -> str:
 def _tasks(case: str, chosen: dict[str, WfqConfig], cost_s: float, *, halving: bool = False) -> list[Task]:
     made = []
     for seed in SEEDS:
-        scene = automl(seed, halving=halving)
+        scenario = automl(seed, halving=halving)
         made += [
-            Task(case, name, scene, config=config, whole=True, preempt_s=cost_s) for name, config in chosen.items()
+            Task(case, name, scenario, config=config, whole=True, preempt_s=cost_s) for name, config in chosen.items()
         ]
-        made += policies(case, scene, (name for name in OTHERS if name != "elastic_fair"), cost_s)
+        made += policies(case, scenario, (name for name in OTHERS if name != "elastic_fair"), cost_s)
         made += [
-            Task(case, TITLES["elastic_fair"], scene, "elastic_fair", settings={"whole_gpus": "true"}, preempt_s=cost_s)
+            Task(
+                case,
+                TITLES["elastic_fair"],
+                scenario,
+                "elastic_fair",
+                settings={"whole_gpus": "true"},
+                preempt_s=cost_s,
+            )
         ]
     return made
 

@@ -45,11 +45,11 @@ def figure7(data: Path, out: Path, fronts: Path) -> None:
 
 
 def _tasks(data: Path, cluster: str, first: int, chosen: dict[str, WfqConfig]) -> list[Task]:
-    case, scene = window(cluster, first), published(data, cluster, first)
+    case, scenario = window(cluster, first), published(data, cluster, first)
     return [
-        *(Task(case, name, scene, config=config) for name, config in chosen.items()),
-        *policies(case, scene, OTHERS),
-        Task(case, FORGETFUL, scene, "elastic_themis", settings={"pending_lease": "false"}),
+        *(Task(case, name, scenario, config=config) for name, config in chosen.items()),
+        *policies(case, scenario, OTHERS),
+        Task(case, FORGETFUL, scenario, "elastic_themis", settings={"pending_lease": "false"}),
     ]
 
 

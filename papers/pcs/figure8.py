@@ -28,9 +28,9 @@ def figure8(data: Path, out: Path, fronts: Path) -> None:
     for case, key in FRONTS.items():
         chosen = configs(front_of(fronts, key))
         for seed in SEEDS:
-            scene = gavel(seed, at_width=case == AT_WIDTH)
-            tasks += [Task(case, name, scene, config=config) for name, config in chosen.items()]
-            tasks += policies(case, scene, OTHERS)
+            scenario = gavel(seed, at_width=case == AT_WIDTH)
+            tasks += [Task(case, name, scenario, config=config) for name, config in chosen.items()]
+            tasks += policies(case, scenario, OTHERS)
     done = run_all(tasks)
     found = means(done)
     write_runs(out, "figure8", done)

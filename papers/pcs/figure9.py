@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw, workload_of
 from jobcast.pipelines.report.plots import PALETTE
-from jobcast.pipelines.search.workload import Sampling, Workload, draw, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from papers.pcs.fronts import APPS, SEARCHES, search

@@ -11,12 +11,12 @@ import numpy as np
 
 from jobcast.domain.elastic import Floats
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.elastic.scene import ElasticScene
-from jobcast.pipelines.search.evaluating import World, parse_objectives
-from jobcast.pipelines.search.front import Front, Row, read_front, write_front
-from jobcast.pipelines.search.proposing import FLOOR
-from jobcast.pipelines.search.searching import Searched, SearchRequest, draw_samples, search_front
-from jobcast.pipelines.search.workload import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.search.evaluation import World, parse_objectives
+from jobcast.pipelines.experiments.search.front import Front, Row, read_front, write_front
+from jobcast.pipelines.experiments.search.pareto_search import Searched, SearchRequest, draw_samples, search_front
+from jobcast.pipelines.experiments.search.proposers import FLOOR
+from jobcast.pipelines.experiments.search.workload_samples import EXPONENTIAL, RESAMPLED, Sample, Sampling, workload_of
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs import workloads
 from papers.runs import WORKERS
@@ -109,16 +109,16 @@ def search(
     seed: int = 0,
 ) -> Searched:
     """Carry a search out; arguments as of `search_front` and `Searching.request`."""
-    scene = searching.history(data)
-    world, request = World(scene.workload.cluster, scene.place.gpu_types), searching.request(space, seed)
-    return search_front(workload_of(scene), world, request, jobs=WORKERS, progress=progress)
+    scenario = searching.history(data)
+    world, request = World(scenario.workload.cluster, scenario.place.gpu_types), searching.request(space, seed)
+    return search_front(workload_of(scenario), world, request, jobs=WORKERS, progress=progress)
 
 
 def fresh_samples(data: Path, searching: Searching) -> tuple[World, list[Sample]]:
     """The GPUs of a search, and the samples on which its front was judged."""
-    scene = searching.history(data)
-    samples = draw_samples(workload_of(scene), searching.request())
-    return World(scene.workload.cluster, scene.place.gpu_types), [
+    scenario = searching.history(data)
+    samples = draw_samples(workload_of(scenario), searching.request())
+    return World(scenario.workload.cluster, scenario.place.gpu_types), [
         one for name, one in samples.items() if name.startswith("test")
     ]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jobcast.domain.elastic import ElasticJobs, Floats
-from jobcast.pipelines.clusters import preempting
-from jobcast.pipelines.elastic.scene import ElasticScene
-from jobcast.pipelines.elastic.simulating import prepare
+from jobcast.pipelines.experiments.clusters import preempting
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.elastic.simulation import prepare
 from jobcast.schedulers.elastic.config import WfqConfig
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.log import RunLog
@@ -32,7 +32,7 @@ class Task:
     Attributes
     ----------
     case, label : what the run is called in tables: its workload and its policy; runs of one name are averaged
-    scene : the workload
+    scenario : the workload
     policy : name, without a configuration
     config : of PCS; then `policy` does not count
     settings : of the policy
@@ -42,7 +42,7 @@ class Task:
 
     case: str
     label: str
-    scene: ElasticScene
+    scenario: ElasticScene
     policy: str = ""
     config: WfqConfig | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -60,17 +60,17 @@ class Done:
     log: RunLog
 
 
-def policies(case: str, scene: ElasticScene, names: Iterable[str] = PAPERS, preempt_s: float = 0.0) -> list[Task]:
+def policies(case: str, scenario: ElasticScene, names: Iterable[str] = PAPERS, preempt_s: float = 0.0) -> list[Task]:
     """A task for each policy besides PCS."""
-    return [Task(case, TITLES[name], scene, name, preempt_s=preempt_s) for name in names]
+    return [Task(case, TITLES[name], scenario, name, preempt_s=preempt_s) for name in names]
 
 
 def replay(task: Task) -> ElasticReplay:
     """A task's run at its beginning."""
-    scene = task.scene
+    scenario = task.scenario
     if task.config is None:
-        return prepare(scene, task.policy, {**task.settings, "preempt_s": task.preempt_s})
-    workload, policy = scene.workload, task.config.policy(scene.place.gpu_types, whole=task.whole)
+        return prepare(scenario, task.policy, {**task.settings, "preempt_s": task.preempt_s})
+    workload, policy = scenario.workload, task.config.policy(scenario.place.gpu_types, whole=task.whole)
     cluster = preempting(workload.cluster, task.preempt_s, placed=policy.integral)
     return ElasticReplay(workload.jobs, workload.size_s, cluster, policy, origin_s=workload.origin_s)
 

@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from jobcast.domain.elastic import Floats
-from jobcast.pipelines.search.proposing import pareto_mask
+from jobcast.pipelines.experiments.search.proposers import pareto_mask
 from papers.pcs.fronts import APPS, CLUSTERS, SEARCHES, hypervolume_curve, search
 from papers.sheets import Claim, grid, write_csv
 

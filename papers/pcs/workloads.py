@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from jobcast.domain.hardware import flat_cluster
-from jobcast.pipelines.elastic.scene import ElasticScene, elastic_jobs, in_submission_order
-from jobcast.pipelines.scenes import cut_scene
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs, in_submission_order
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 
@@ -31,7 +31,7 @@ def published(data: Path, cluster: str, first: int = 0, jobs: int | None = MEASU
     """
     trace = in_submission_order(read_trace(data / FOLDER / f"trace_{cluster}.csv", format="pcs"))
     chosen = replace(trace, jobs=trace.jobs.slice(first, jobs))
-    return elastic_jobs(cut_scene(chosen, flat_cluster(GPUS)), speedups=data / FOLDER / SPEEDUPS)
+    return elastic_jobs(cut_scenario(chosen, flat_cluster(GPUS)), speedups=data / FOLDER / SPEEDUPS)
 
 
 def automl(
@@ -46,7 +46,7 @@ def automl(
     noise : by what share declared sizes are wrong at most
     """
     trace, _ = generate("automl", seed, {"apps": apps, "load": load, "gpus": TESTBED_GPUS, "halving": halving})
-    return elastic_jobs(cut_scene(trace, flat_cluster(TESTBED_GPUS)), noise=noise, noise_seed=seed)
+    return elastic_jobs(cut_scenario(trace, flat_cluster(TESTBED_GPUS)), noise=noise, noise_seed=seed)
 
 
 def gavel(seed: int, jobs: int = JOBS, *, at_width: bool = True) -> ElasticScene:
@@ -58,4 +58,4 @@ def gavel(seed: int, jobs: int = JOBS, *, at_width: bool = True) -> ElasticScene
     at_width : whether run times are those at a job's width, as in Gavel, or work on one GPU
     """
     trace, _ = generate("gavel-elastic", seed, {"jobs": jobs, "gpus": GPUS, "at_width": at_width})
-    return elastic_jobs(cut_scene(trace, flat_cluster(GPUS)))
+    return elastic_jobs(cut_scenario(trace, flat_cluster(GPUS)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from papers.plotting import bars
 from papers.runs import FAIR, GREEDY, SHOCKWAVE, Means, Task, means, ratio, run_all
 from papers.sheets import (
@@ -33,7 +33,7 @@ ABOUT = (
 )
 
 
-def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS) -> WholeScene:
+def mix(data: Path, seed: int, static: float, jobs: int = JOBS, gpus: int = GPUS) -> RigidScenario:
     """A draw in which a share of the jobs never changes its batch size."""
     half = (1 - static) / 2
     return drawn(data, seed, jobs=jobs, gpus=gpus, mode_shares=f"{static:g},{half:g},{half:g}")
@@ -43,10 +43,10 @@ def figure10(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = []
     for static in STATIC_SHARES:
-        for scene in (mix(data, seed, static) for seed in SEEDS):
-            tasks.append(Task(_case(static), scene, SHOCKWAVE))
-            tasks += [Task(_case(static), scene, policy, GREEDY) for policy in FORECASTING]
-            tasks += [Task(_case(static), scene, policy) for policy in OTHERS]
+        for scenario in (mix(data, seed, static) for seed in SEEDS):
+            tasks.append(Task(_case(static), scenario, SHOCKWAVE))
+            tasks += [Task(_case(static), scenario, policy, GREEDY) for policy in FORECASTING]
+            tasks += [Task(_case(static), scenario, policy) for policy in OTHERS]
     done = run_all(tasks)
     found = means(done)
     write_runs(out, "figure10", done)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jobcast.domain.hardware import FLAT_POOL
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
 from jobcast.schedulers.pollux import Pollux
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
@@ -22,7 +22,7 @@ from papers.sheets import (
     write_page,
     write_runs,
 )
-from papers.shockwave.pollux_jobs import applications, draw_jobs, scene_of
+from papers.shockwave.pollux_jobs import applications, draw_jobs, scenario_of
 from papers.shockwave.workloads import CONTENTION
 
 POLLUX = "pollux"
@@ -58,8 +58,8 @@ class _Both:
         known = applications(self.data, GPUS)
         names, works = draw_jobs(known, JOBS, GPUS, CASES[case], seed)
         log, ran = replay_goodput(works, Pollux(), Pool(FLAT_POOL, GPUS))
-        scene = scene_of(names, works, ran, known, GPUS)
-        runs = [run(Task(case, scene, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
+        scenario = scenario_of(names, works, ran, known, GPUS)
+        runs = [run(Task(case, scenario, SHOCKWAVE, spec, label=_label(spec))) for spec in (ORACLE, GREEDY)]
         return Pair(case, seed, (runs[0], _done(case, log, runs[0].log), *runs[1:]))
 
 

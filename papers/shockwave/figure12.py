@@ -9,10 +9,10 @@ import numpy as np
 
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime
-from jobcast.pipelines.forecast_specs import RESTATEMENT
+from jobcast.pipelines.experiments.forecast_specs import RESTATEMENT
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.rounds import work_forecasts
 from jobcast.pipelines.report.plots import PALETTE
-from jobcast.pipelines.rounds import work_forecasts
-from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, ROUND_S
 from papers.plotting import save
@@ -42,12 +42,12 @@ class Planned:
     gap_pct: float
 
 
-def state_of(scene: WholeScene, seed: int) -> RoundState:
-    """A round in which all jobs of a scene are there, each somewhere on its first batch size; as many run as fit."""
+def state_of(scenario: RigidScenario, seed: int) -> RoundState:
+    """A round in which all jobs of a scenario are there, each somewhere on its first batch size; as many run as fit."""
     rng = np.random.default_rng(seed)
-    free, active = scene.workload.total_gpus, []
+    free, active = scenario.workload.total_gpus, []
     now_s = float(rng.uniform(1, 2) * 3600)
-    for job in scene.workload.jobs:
+    for job in scenario.workload.jobs:
         training = job.training
         if training is None:
             continue
@@ -57,14 +57,14 @@ def state_of(scene: WholeScene, seed: int) -> RoundState:
         free -= job.gpus if running else 0
         progress = Progress(epochs, (Regime(training.batch_size, epochs),))
         active.append(ActiveJob(job, run_s, run_s, running, progress))
-    return RoundState(now_s, 1, ROUND_S, RESTART_S, scene.workload.total_gpus, active)
+    return RoundState(now_s, 1, ROUND_S, RESTART_S, scenario.workload.total_gpus, active)
 
 
 def planned(data: Path, jobs: int, seed: int) -> Planned:
     """Plan one window for so many active jobs."""
-    scene = drawn(data, seed, jobs=jobs, gpus=GPUS, arrivals="batch")
-    forecasts = work_forecasts(scene, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).forecasts
-    rule, state = make_rule(SHOCKWAVE, forecasts), state_of(scene, seed)
+    scenario = drawn(data, seed, jobs=jobs, gpus=GPUS, arrivals="batch")
+    forecasts = work_forecasts(scenario, RESTATEMENT, home=NO_HOME, seed=0, allow_overlap=False).forecasts
+    rule, state = make_rule(SHOCKWAVE, forecasts), state_of(scenario, seed)
     begin_s = perf_counter()
     rule.choose(state)
     wall_s = perf_counter() - begin_s

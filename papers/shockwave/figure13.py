@@ -29,11 +29,11 @@ ABOUT = (
 def figure13(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = []
-    for scene in (mix(data, seed, 0.0) for seed in SEEDS):
+    for scenario in (mix(data, seed, 0.0) for seed in SEEDS):
         for noise in NOISES:
             for seed in NOISE_SEEDS if noise else (0,):
                 settings = {"noise": str(noise), "noise_seed": str(seed)} if noise else {}
-                tasks.append(Task(_case(noise), scene, SHOCKWAVE, settings=settings))
+                tasks.append(Task(_case(noise), scenario, SHOCKWAVE, settings=settings))
     done = run_all(tasks)
     write_runs(out, "figure13", done)
     _plot(out, done)

@@ -34,9 +34,9 @@ ABOUT = (
 def figure16(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
     tasks = [
-        Task(_case(contention), scene, policy)
+        Task(_case(contention), scenario, policy)
         for contention in CONTENTIONS
-        for scene in (drawn(data, seed, jobs=JOBS, gpus=GPUS, contention=contention) for seed in SEEDS)
+        for scenario in (drawn(data, seed, jobs=JOBS, gpus=GPUS, contention=contention) for seed in SEEDS)
         for policy in POLICIES
     ]
     done = run_all(tasks)

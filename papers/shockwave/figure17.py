@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobcast.pipelines.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.pipelines.report.formatting import iso
 from papers.plotting import bars
 from papers.runs import BASELINES, FAIR, SHOCKWAVE, SIMPLE, Task, means, ratio, run_all
@@ -24,13 +24,13 @@ JOBS, GPUS = 160, 32
 
 def figure17(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    scene = philly(data, JOBS, GPUS)
-    done = run_all([Task(CASE, scene, policy, ORACLE) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)])
+    scenario = philly(data, JOBS, GPUS)
+    done = run_all([Task(CASE, scenario, policy, ORACLE) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)])
     found = means(done)
     write_runs(out, "figure17", done)
     bars(out, "figure17", "Philly's arrivals and run times", found)
     gain = 100 * (ratio(found, CASE, "makespan_s", FAIR) - 1)
-    jobs = scene.workload.jobs
+    jobs = scenario.workload.jobs
     about = (
         "The trace that Pollux used is not at hand; this is Philly, which it was cut from: "
         f"{JOBS} jobs in a row (submitted {iso(jobs[0].submit_s)} to {iso(jobs[-1].submit_s)}, wall clock read as "

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import RoundState
 from jobcast.domain.training import Progress, Regime
-from jobcast.pipelines.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, RESTATEMENT, ForecastSpec
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.rounds import Declared, round_workload, work_forecasts
 from jobcast.pipelines.report.plots import legend_beside, styles
-from jobcast.pipelines.rounds import Declared, round_workload, work_forecasts
-from jobcast.pipelines.whole_jobs import WholeScene
 from jobcast.schedulers.policies import RoundMechanism
 from jobcast.schedulers.registry import make_rule
 from jobcast.schedulers.rounds import RESTART_S, Rounds
@@ -98,21 +98,21 @@ class Watch:
         return chosen
 
 
-def doubling_job(scene: WholeScene) -> int:
+def doubling_job(scenario: RigidScenario) -> int:
     """The first job that runs through `DOUBLINGS`. Raises LookupError where none does."""
-    for job, outcome in zip(scene.workload.jobs, scene.workload.outcomes, strict=True):
+    for job, outcome in zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True):
         if tuple(regime.batch_size for regime in outcome.regimes) == DOUBLINGS:
             return job.seq
     raise LookupError(f"no job runs through {DOUBLINGS}")
 
 
-def watch(scene: WholeScene, seq: int, policy: str, spec: ForecastSpec) -> Watched:
-    """Replay a scene and watch one job."""
-    workload = round_workload(scene, RoundMechanism(restart_s=RESTART_S))
+def watch(scenario: RigidScenario, seq: int, policy: str, spec: ForecastSpec) -> Watched:
+    """Replay a scenario and watch one job."""
+    workload = round_workload(scenario, RoundMechanism(restart_s=RESTART_S))
     if spec == AGNOSTIC:
         forecasts: Any = Declared(workload, Agnostic())
     else:
-        forecasts = work_forecasts(scene, spec, home=NO_HOME, seed=0, allow_overlap=False).forecasts
+        forecasts = work_forecasts(scenario, spec, home=NO_HOME, seed=0, allow_overlap=False).forecasts
     watched = Watch(make_rule(policy, forecasts), RunTimes(forecasts), seq)
     log = replay(workload, Rounds(watched, policy))
     return Watched(policy, spec.label, watched.at_s, watched.total_s, float(log.jct_s[seq]), float(log.duration_s[seq]))
@@ -120,28 +120,28 @@ def watch(scene: WholeScene, seq: int, policy: str, spec: ForecastSpec) -> Watch
 
 def figure2(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    scene = published(data, JOBS, GPUS, TACC)
-    seq = doubling_job(scene)
-    watched = list(in_parallel(_Watching(scene, seq), RUNS, lambda one: one.name))
+    scenario = published(data, JOBS, GPUS, TACC)
+    seq = doubling_job(scenario)
+    watched = list(in_parallel(_Watching(scenario, seq), RUNS, lambda one: one.name))
     _plot(out, watched)
     rows = [
         (one.name, f"{at_s:.6g}", f"{s:.6g}") for one in watched for at_s, s in zip(one.at_s, one.total_s, strict=True)
     ]
     write_csv(out, "figure2", ("run", "seconds_since_submission", "estimated_run_time_s"), rows)
-    write_page(out, "figure2", _parts(scene, seq, watched))
+    write_page(out, "figure2", _parts(scenario, seq, watched))
 
 
 @dataclass(frozen=True, slots=True)
 class _Watching:
-    scene: WholeScene
+    scenario: RigidScenario
     seq: int
 
     def __call__(self, run: tuple[str, ForecastSpec]) -> Watched:
-        return watch(self.scene, self.seq, *run)
+        return watch(self.scenario, self.seq, *run)
 
 
-def _parts(scene: WholeScene, seq: int, watched: Sequence[Watched]) -> list[str]:
-    job, outcome = scene.workload.jobs[seq], scene.workload.outcomes[seq]
+def _parts(scenario: RigidScenario, seq: int, watched: Sequence[Watched]) -> list[str]:
+    job, outcome = scenario.workload.jobs[seq], scenario.workload.outcomes[seq]
     epoch_s: Mapping[int, float] = job.training.epoch_s if job.training else {}
     faster = epoch_s[DOUBLINGS[0]] / epoch_s[DOUBLINGS[-1]]
     course = ", ".join(f"{regime.epochs:g} epochs at {regime.batch_size}" for regime in outcome.regimes)

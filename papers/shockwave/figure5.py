@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobcast.models.evaluation.regimes import compare_rules, knowing
 from jobcast.models.regimes import REGIME_RULES, RegimePrior
 from jobcast.models.regimes.trajectories import POINTS
-from jobcast.pipelines.recipes.regimes import training_jobs
+from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
 from jobcast.pipelines.report.plots import legend_beside, styles
 from jobcast.pipelines.report.predictor_tables import COLUMNS, GROUPS
 from jobcast.traces.readers import read_trace

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobcast.pipelines.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from jobcast.simulator.metrics import finish_time_fairness, static_contention
 from papers.plotting import bars, distributions, save
 from papers.runs import (
@@ -51,16 +51,16 @@ ABOUT = (
 
 def figure7(data: Path, out: Path) -> None:
     """Write the figure's page, table and plots into a folder."""
-    scene = published(data, JOBS, GPUS, TACC)
-    alike = [Task(SAME, scene, policy) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)]
+    scenario = published(data, JOBS, GPUS, TACC)
+    alike = [Task(SAME, scenario, policy) for policy in (SHOCKWAVE, *BASELINES, *SIMPLE)]
     others = [
-        Task(EXACT, scene, SHOCKWAVE),
-        Task(EXACT, scene, SHOCKWAVE, ORACLE, label="shockwave, oracle"),
-        Task(EXACT, scene, SHOCKWAVE, GREEDY, label="shockwave, greedy"),
+        Task(EXACT, scenario, SHOCKWAVE),
+        Task(EXACT, scenario, SHOCKWAVE, ORACLE, label="shockwave, oracle"),
+        Task(EXACT, scenario, SHOCKWAVE, GREEDY, label="shockwave, greedy"),
     ]
-    reactive = [Task(REACTIVE, scene, SHOCKWAVE)]
-    reactive += [Task(REACTIVE, scene, policy, GREEDY) for policy in ("ossp", "themis_filter", "allox", "srpt")]
-    theirs = [Task(THEIRS, scene, policy, settings={"mechanism": "gavel"}) for policy in (SHOCKWAVE, *BASELINES)]
+    reactive = [Task(REACTIVE, scenario, SHOCKWAVE)]
+    reactive += [Task(REACTIVE, scenario, policy, GREEDY) for policy in ("ossp", "themis_filter", "allox", "srpt")]
+    theirs = [Task(THEIRS, scenario, policy, settings={"mechanism": "gavel"}) for policy in (SHOCKWAVE, *BASELINES)]
     done = run_all([*alike, *others, *reactive, *theirs])
     found = means(done)
     write_runs(out, "figure7", done)

@@ -41,8 +41,8 @@ ABOUT = (
 
 def figure8(data: Path, out: Path) -> None:
     """Write the figure's page, tables and plots into a folder."""
-    scene = drawn(data, SEED, jobs=JOBS, gpus=GPUS, arrivals="batch")
-    done = run_all([Task(CASE, scene, policy) for policy in POLICIES])
+    scenario = drawn(data, SEED, jobs=JOBS, gpus=GPUS, arrivals="batch")
+    done = run_all([Task(CASE, scenario, policy) for policy in POLICIES])
     groups = size_groups(done[0])
     used = {one.name: gpus_over_time(one, groups.tolist(), len(GROUPS), ROUND_S) for one in done}
     _plot_rounds(out, {one.name: gpus_over_time(one, groups.tolist(), len(GROUPS), PLOTTED_S) for one in done})

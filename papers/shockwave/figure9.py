@@ -36,11 +36,13 @@ ABOUT = (
 
 def figure9(data: Path, out: Path) -> None:
     """Write the figure's page, table and plot into a folder."""
-    scenes = {
+    scenarios = {
         case: published(data, jobs, gpus, WISR) if jobs == PUBLISHED else drawn(data, SEED, WISR, jobs=jobs, gpus=gpus)
         for case, (jobs, gpus) in SIZES.items()
     }
-    done = run_all([Task(case, scene, policy) for case, scene in scenes.items() for policy in (SHOCKWAVE, *OTHERS)])
+    done = run_all(
+        [Task(case, scenario, policy) for case, scenario in scenarios.items() for policy in (SHOCKWAVE, *OTHERS)]
+    )
     found = means(done)
     write_runs(out, "figure9", done)
     bars(out, "figure9", "Larger clusters", found)

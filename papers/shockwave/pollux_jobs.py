@@ -9,10 +9,10 @@ import numpy as np
 from jobcast.domain.hardware import FLAT_POOL, flat_cluster
 from jobcast.domain.jobs import Job, Outcome
 from jobcast.domain.training import Regime, Training
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, WholeFacts
+from jobcast.pipelines.experiments.scaling_jobs import Application, ScalingTables, application
+from jobcast.pipelines.experiments.scenarios import Scenario
 from jobcast.pipelines.report.job_table import listed
-from jobcast.pipelines.scaling_jobs import Application, ScalingTables, application
-from jobcast.pipelines.scenes import Scene
-from jobcast.pipelines.whole_jobs import WholeFacts, WholeScene
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch
 from jobcast.simulator.workload import Workload
 from jobcast.traces.goodput_tables import read_noise_curves, read_step_times
@@ -51,13 +51,13 @@ def draw_jobs(
     ]
 
 
-def scene_of(
+def scenario_of(
     names: Sequence[str],
     works: Sequence[ScalableWork],
     stretches: Sequence[Sequence[Stretch]],
     known: Mapping[str, Application],
     gpus: int,
-) -> WholeScene:
+) -> RigidScenario:
     """The jobs for Shockwave: on the GPUs that they ask for, with the samples and batch sizes that Pollux's run had."""
     jobs, outcomes = [], []
     for seq, (name, work, ran) in enumerate(zip(names, works, stretches, strict=True)):
@@ -68,7 +68,7 @@ def scene_of(
     place, nothing = flat_cluster(gpus), _nothing()
     workload = Workload(jobs, outcomes, place.pools)
     window = works[0].submit_s, works[-1].submit_s + 1.0
-    return Scene(workload, WholeFacts(), nothing, nothing, place, *window, listed(workload))
+    return Scenario(workload, WholeFacts(), nothing, nothing, place, *window, listed(workload))
 
 
 def training_of(app: Application, gpus: int, ran: Sequence[Stretch]) -> tuple[Training, tuple[Regime, ...]]:

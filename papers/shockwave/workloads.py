@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from jobcast.domain.hardware import FLAT_POOL, flat_cluster, pools_cluster
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.traces.generators import generate, generate_courses
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -23,7 +23,7 @@ WIDEST = 8  # GPUs of a job; Shockwave, section 8.1
 CONTENTION = 3.0  # Shockwave, appendix I: its default
 
 
-def published(data: Path, jobs: int, gpus: int, throughputs: str) -> WholeScene:
+def published(data: Path, jobs: int, gpus: int, throughputs: str) -> RigidScenario:
     """A published trace of 120 or 220 jobs whose batch sizes change as planned.
 
     Raises TraceError where a file of `data` cannot be read.
@@ -32,10 +32,10 @@ def published(data: Path, jobs: int, gpus: int, throughputs: str) -> WholeScene:
     trace = read_trace(folder / f"{jobs}_jobs.trace", format="shockwave")
     courses = read_courses(folder / f"regimes_{jobs}_planned.csv")
     tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
-    return whole_jobs(cut_scene(trace, flat_cluster(gpus)), tables=tables)
+    return rigid_jobs(cut_scenario(trace, flat_cluster(gpus)), tables=tables)
 
 
-def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | float) -> WholeScene:
+def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | float) -> RigidScenario:
     """Jobs of the generator after section 8.1, on as many GPUs as its settings say.
 
     Parameters
@@ -51,10 +51,10 @@ def drawn(data: Path, seed: int, throughputs: str = TACC, **settings: str | floa
     trace, pools = generate(KIND, seed, chosen)
     courses = Courses(KIND, generate_courses(KIND, trace, seed, chosen))
     tables = TrainingTables(read_throughputs(folder / throughputs), courses=courses)
-    return whole_jobs(cut_scene(trace, pools_cluster(pools)), tables=tables)
+    return rigid_jobs(cut_scenario(trace, pools_cluster(pools)), tables=tables)
 
 
-def philly(data: Path, jobs: int, gpus: int) -> WholeScene:
+def philly(data: Path, jobs: int, gpus: int) -> RigidScenario:
     """Jobs of the Philly trace in a row whose demand comes nearest the default contention; the earliest such window.
 
     Jobs shorter or longer than Shockwave's are left out, widths are cut to the widest of Shockwave.
@@ -64,7 +64,7 @@ def philly(data: Path, jobs: int, gpus: int) -> WholeScene:
     like = like.with_columns(pl.col("gpus").clip(upper_bound=WIDEST), pool=pl.lit(FLAT_POOL))
     first = nearest_window(Trace.from_frame(like, name="philly"), jobs, gpus)
     chosen = Trace.from_frame(like.slice(first, jobs), name="philly", source="philly")
-    return whole_jobs(cut_scene(chosen, flat_cluster(gpus)))
+    return rigid_jobs(cut_scenario(chosen, flat_cluster(gpus)))
 
 
 def nearest_window(trace: Trace, jobs: int, gpus: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jobcast.pipelines.engines import results
+from jobcast.pipelines.experiments.executors import results
 from papers.run_file import RunFile
 from papers.sia.units import Done, Row, Unit, run_draw
 from papers.sia.workloads import PHILLY_FILE, TRAINED_FROM, TRAINED_UNTIL, Workload
@@ -70,10 +70,10 @@ def train_predictors(data: Path, home: Path) -> None:
     Ours first, which become champions, then the paper's own, which remain challengers.
     """
     from jobcast.models.registry import open_registry
-    from jobcast.pipelines.forecast_specs import PREDICTORS
-    from jobcast.pipelines.recipes import TrainSettings
+    from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+    from jobcast.pipelines.lifecycle.recipes import TrainSettings
+    from jobcast.pipelines.lifecycle.training import train_and_register
     from jobcast.pipelines.report.formatting import parse_time
-    from jobcast.pipelines.training import train_and_register
     from jobcast.traces.readers import read_trace
 
     home.mkdir(parents=True, exist_ok=True)

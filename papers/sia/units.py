@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.simulation import Simulated, simulate, warmup_end
-from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.simulation import Simulated, simulate, warmup_end
 from jobcast.simulator.metrics import after_warmup, against, figures
 from papers.run_file import Outcome
 from papers.sia.workloads import Workload
@@ -75,16 +75,16 @@ class Done:
 def run_draw(units: Sequence[Unit], data: Path, home: Path) -> list[tuple[str, Outcome]]:
     """Replay units of one workload and seed; their keys, and figures with those against FCFS on the same draw."""
     workload, seed = units[0].workload, units[0].seed
-    scene = workload.scene(seed, data)
-    base = _replay(scene, FCFS, seed, home)
-    until_s = warmup_end(scene, workload.warmup_days)
-    runs = (base if unit.row == FCFS else _replay(scene, unit.row, seed, home) for unit in units)
+    scenario = workload.scenario(seed, data)
+    base = _replay(scenario, FCFS, seed, home)
+    until_s = warmup_end(scenario, workload.warmup_days)
+    runs = (base if unit.row == FCFS else _replay(scenario, unit.row, seed, home) for unit in units)
     return [(unit.key, Outcome(figures_of(made, base, until_s))) for unit, made in zip(units, runs, strict=True)]
 
 
-def _replay(scene: WholeScene, row: Row, seed: int, home: Path) -> Simulated:
+def _replay(scenario: RigidScenario, row: Row, seed: int, home: Path) -> Simulated:
     spec = parse_forecasts(row.forecasts)
-    return simulate(scene, row.policy, spec, home=home, seed=seed, settings=dict(row.settings))
+    return simulate(scenario, row.policy, spec, home=home, seed=seed, settings=dict(row.settings))
 
 
 def figures_of(made: Simulated, base: Simulated, warmup_until_s: float | None) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import polars as pl
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import pools_cluster
 from jobcast.domain.jobs import Pool
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, rigid_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.scenes import cut_scene
-from jobcast.pipelines.whole_jobs import WholeScene, whole_jobs
 from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table import Trace
@@ -56,7 +56,7 @@ class Workload(Protocol):
         """Days at the beginning whose jobs do not count."""
         ...
 
-    def scene(self, seed: int, data: Path) -> WholeScene:
+    def scenario(self, seed: int, data: Path) -> RigidScenario:
         """One draw."""
         ...
 
@@ -87,11 +87,11 @@ class Synthetic:
         """Variant, grid and length."""
         return {"kind": "synthetic", "variant": self.variant, "grid_s": self.grid_s, "days": self.days}
 
-    def scene(self, seed: int, data: Path) -> WholeScene:
+    def scenario(self, seed: int, data: Path) -> RigidScenario:
         """A draw of the generator; `data` is not read."""
         trace, pools = generate("sia", seed, {"variant": self.variant, "days": self.days})
         trace = _on_grid(trace, self.grid_s) if self.grid_s else trace
-        return whole_jobs(cut_scene(trace, pools_cluster(pools)))
+        return rigid_jobs(cut_scenario(trace, pools_cluster(pools)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class PoolDraw:
         others = {} if self.weeks == TWO_WEEKS else {"weeks": self.weeks}
         return {"kind": "pools", "queues": self.queues, "locality": self.locality, **others}
 
-    def scene(self, seed: int, data: Path) -> WholeScene:
+    def scenario(self, seed: int, data: Path) -> RigidScenario:
         """A draw: pools without replacement, a load for each, and quotas by those loads.
 
         Raises ConfigError where too few pools have enough jobs.
@@ -140,8 +140,8 @@ class PoolDraw:
         pools = [work[name].pool(load) for name, load in zip(names.tolist(), loads.tolist(), strict=True)]
         if self.locality:
             pools = [replace(pool, quota=_whole_cells(pool.quota)) for pool in pools]
-        cut = cut_scene(trace, pools_cluster(pools), from_s=from_s, until_s=until_s)
-        return whole_jobs(cut, only_pools=True, local=self.locality)
+        cut = cut_scenario(trace, pools_cluster(pools), from_s=from_s, until_s=until_s)
+        return rigid_jobs(cut, only_pools=True, local=self.locality)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +169,14 @@ class WholePhilly:
         """Scale and number of donors left out."""
         return {"kind": "whole", "scale": self.scale, "without_donors": self.without_donors}
 
-    def scene(self, seed: int, data: Path) -> WholeScene:
+    def scenario(self, seed: int, data: Path) -> RigidScenario:
         """The three weeks; the seed draws nothing."""
         from_s, until_s = map(parse_time, THREE_WEEKS)
         work = pool_work(_philly(data), from_s, until_s)
         donors = sorted(work, key=lambda name: -work[name].idle_gpus)[: self.without_donors]
         pools = [one.pool(ACTUAL_LOAD, self.scale) for name, one in work.items() if name not in donors]
-        cut = cut_scene(_philly(data), pools_cluster(pools), from_s=from_s, until_s=until_s)
-        return whole_jobs(cut, only_pools=True)
+        cut = cut_scenario(_philly(data), pools_cluster(pools), from_s=from_s, until_s=until_s)
+        return rigid_jobs(cut, only_pools=True)
 
 
 @dataclass(frozen=True, slots=True)

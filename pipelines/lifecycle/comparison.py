@@ -11,7 +11,7 @@ import numpy as np
 
 from jobcast.domain.arrays import Floats
 from jobcast.models.evaluation.intervals import CONFIDENCE, DRAWS, DayDraws, Interval
-from jobcast.pipelines.lifecycle.rows import Blocks
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks
 from jobcast.pipelines.report.formatting import number, percent, signed
 
 Compared = dict[str, Any]

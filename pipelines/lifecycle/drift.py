@@ -12,14 +12,14 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import Ref
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.evaluating import scored_pools, stretch_of
+from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle import drift_rules as rules
+from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample, joined
 from jobcast.pipelines.lifecycle.job_rows import DAY_S, gain_rows
-from jobcast.pipelines.lifecycle.lives import Standards, standards_of
 from jobcast.pipelines.lifecycle.promotion import check_rows, refuse_seen
-from jobcast.pipelines.lifecycle.replays import Window, replay_one, unseen_from_s
-from jobcast.pipelines.lifecycle.rows import Blocks, Sample, joined
-from jobcast.pipelines.overlap import refuse_overlap
+from jobcast.pipelines.lifecycle.replay_judges import Window, replay_one, unseen_from_s
+from jobcast.pipelines.lifecycle.standards import Standards, standards_of
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.report.model_tables import has_calendar, made_from, of_version

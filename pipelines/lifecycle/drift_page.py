@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jobcast.pipelines.files import write_text
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, PSI_LIMIT, STEADY, SwitchRule
-from jobcast.pipelines.lifecycle.lives import judged
+from jobcast.pipelines.lifecycle.standards import judged
+from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, brief, counted, listed, number, share
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 from jobcast.pipelines.report.plots import INK, NARROW, WIDE, draw, legend_beside, percent_ticks, styles, wrapped

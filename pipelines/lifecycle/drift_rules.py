@@ -19,7 +19,7 @@ from jobcast.features.targets import load_within
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
-from jobcast.pipelines.lifecycle.rows import ArrivalRows, Sample
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, Sample
 from jobcast.pipelines.report.formatting import counted, number, share
 from jobcast.traces.history import pool_histories
 

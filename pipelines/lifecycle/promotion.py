@@ -10,16 +10,16 @@ from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.evaluations import log_evaluation
 from jobcast.models.registry.references import CHAMPION as CHAMPION_ALIAS
-from jobcast.pipelines.evaluating import scored_pools, stretch_of
-from jobcast.pipelines.files import to_json, write_json
-from jobcast.pipelines.learning_curves.evaluating import refuse_trained
+from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, CHAMPION, RULES, compare_rows, why_worse
+from jobcast.pipelines.lifecycle.evaluation import scored_pools, stretch_of
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
-from jobcast.pipelines.lifecycle.lives import Standards, judged, standards_of
-from jobcast.pipelines.lifecycle.replays import Contest, Judge, Replayed, Window, replay_both
-from jobcast.pipelines.lifecycle.rows import Blocks, Sample
-from jobcast.pipelines.overlap import refuse_overlap
+from jobcast.pipelines.lifecycle.learning_curves.evaluation import refuse_trained
+from jobcast.pipelines.lifecycle.replay_judges import Contest, Judge, Replayed, Window, replay_both
+from jobcast.pipelines.lifecycle.standards import Standards, judged, standards_of
 from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.files import to_json, write_json
 from jobcast.pipelines.report.formatting import between, brief, iso, number, signed
 from jobcast.pipelines.report.model_tables import made_from
 from jobcast.traces.learning_curves import CurveTable

@@ -17,14 +17,14 @@ from jobcast.models.registry import open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHALLENGER
 from jobcast.pipelines.lifecycle.comparison import compare_rows
-from jobcast.pipelines.lifecycle.lives import forecast_rows, judged
-from jobcast.pipelines.lifecycle.rows import Blocks, joined
-from jobcast.pipelines.recipes import TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, joined
+from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings, recipe_of
+from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
+from jobcast.pipelines.lifecycle.training import register_once
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.formatting import UNKNOWN, between, iso, number, signed
 from jobcast.pipelines.report.layout import in_terminal
 from jobcast.pipelines.report.model_tables import made_from, saved
-from jobcast.pipelines.training import register_once
 from jobcast.traces.splits import gpu_jobs
 from jobcast.traces.table import Trace
 

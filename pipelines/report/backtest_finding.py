@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.report.backtest_tables import Slowed, Summary, named_counts
 from jobcast.pipelines.report.formatting import (
     between,
@@ -17,6 +16,7 @@ from jobcast.pipelines.report.formatting import (
     share,
     unit_for,
 )
+from jobcast.pipelines.report.gains import CONFIDENCE
 from jobcast.pipelines.report.layout import Finding
 from jobcast.schedulers.policies import ARRIVALS, CLUSTER
 from jobcast.schedulers.registry import POLICIES

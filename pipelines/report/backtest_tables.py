@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.law import RUNTIME
-from jobcast.pipelines.gains import CONFIDENCE
 from jobcast.pipelines.report.formatting import (
     UNKNOWN,
     Shown,
@@ -23,6 +22,7 @@ from jobcast.pipelines.report.formatting import (
     signed,
     unit_for,
 )
+from jobcast.pipelines.report.gains import CONFIDENCE
 from jobcast.pipelines.report.layout import Table
 from jobcast.schedulers.policies import CLUSTER, POOL
 from jobcast.simulator.metrics import is_slowed

@@ -12,14 +12,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from jobcast.pipelines.files import write_text
+from jobcast.pipelines.report.files import write_text
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, number, share
 from jobcast.pipelines.report.layout import Drawing, Finding, Table, in_terminal, render
 from jobcast.pipelines.report.trace_plots import trace_plots
-from jobcast.traces.figures import CLOCKWORK
+from jobcast.traces.trace_stats import CLOCKWORK
 
 Row = Mapping[str, Any]
-"""Figures of a pool, as `traces.figures.Figures` in JSON."""
+"""Figures of a pool, as `traces.trace_stats.Figures` in JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ import joblib
 
 from jobcast.domain.hardware import Cluster
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines import backtest
-from jobcast.pipelines.backtest_results import RESULTS, results_of, speedup_table, write_results
-from jobcast.pipelines.config import Cells
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.files import write_json, write_text
-from jobcast.pipelines.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
+from jobcast.pipelines.experiments import backtest
+from jobcast.pipelines.experiments.backtest_results import RESULTS, results_of, speedup_table, write_results
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS, ForecastSpec, parse_forecasts
+from jobcast.pipelines.experiments.settings import check_settings
 from jobcast.pipelines.lifecycle.gate import evidence, gate_cells
-from jobcast.pipelines.model_files import register_files
-from jobcast.pipelines.policy_settings import check_settings
+from jobcast.pipelines.lifecycle.model_files import register_files
 from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.files import write_json, write_text
 from jobcast.pipelines.report.model_tables import log_on_versions, version_row
+from jobcast.pipelines.stages.config import Cells
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.pools import read_pools
 

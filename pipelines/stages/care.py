@@ -9,11 +9,11 @@ from typing import Any
 
 from jobcast.domain.errors import TraceError, TrainingError
 from jobcast.models.care import LADDER, RESPECTS, Care
-from jobcast.pipelines.careful_replay import Rehearsal, Trio, in_order, rehearsed
-from jobcast.pipelines.files import write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.recipes import TrainingData, recipe_of
-from jobcast.pipelines.recipes.common import VALIDATION_SHARE
+from jobcast.pipelines.experiments.care_rehearsal import Rehearsal, Trio, in_order, rehearsed
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+from jobcast.pipelines.lifecycle.recipes import TrainingData, recipe_of
+from jobcast.pipelines.lifecycle.recipes.common import VALIDATION_SHARE
+from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.train import settings_of, training_data
@@ -46,7 +46,7 @@ def work(context: Context, item: str = "") -> None:
         "slowed_pct": allowed,
         "tried": tried,
         "windows": [
-            {"from": iso(one.scene.from_s), "until": iso(one.scene.until_s), "jobs": len(one.base)}
+            {"from": iso(one.scenario.from_s), "until": iso(one.scenario.until_s), "jobs": len(one.base)}
             for one in rehearsals
         ],
         "notes": why_few,

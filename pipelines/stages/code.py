@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import jobcast
-from jobcast.pipelines.files import sha256_of, write_json
+from jobcast.pipelines.report.files import sha256_of, write_json
 from jobcast.pipelines.stages.context import Context
 
 PACKAGE = "jobcast"
@@ -20,15 +20,14 @@ STAGES = "jobcast.pipelines.stages"
 FOLDER = "interim/code"
 PLUMBING = (
     "jobcast.models.registry",
-    "jobcast.pipelines.commands",
-    "jobcast.pipelines.config",
+    "jobcast.pipelines.cli",
+    "jobcast.pipelines.stages.config",
     "jobcast.pipelines.report.console",
-    "jobcast.pipelines.tidying",
 )
 """What carries and keeps results and computes none of them; parameters are dependencies by their values."""
 
 
-TABLES = ("jobcast.models.predictors", "jobcast.pipelines.predictors")
+TABLES = ("jobcast.models.predictors", "jobcast.pipelines.lifecycle.predictors")
 """Modules that name those of all predictors: of these a stage of one predictor computes with its own alone."""
 
 
@@ -73,8 +72,8 @@ def closure(module: str, predictor: str = "") -> set[str]:
 def own_modules(table: str, predictor: str) -> frozenset[str]:
     """Modules that one of `TABLES` names of a predictor, and of those that its judges ask, too."""
     from jobcast.models.predictors import OURS, answers_of
-    from jobcast.pipelines.lifecycle.lives import judged
-    from jobcast.pipelines.predictors import LIVES
+    from jobcast.pipelines.lifecycle.predictors import LIVES
+    from jobcast.pipelines.lifecycle.standards import judged
 
     names = {predictor, *(name for judge in judged(predictor).judges for name in judge.needs)}
     models = {place for name in names for place in (OURS[name].model, OURS[name].served)}

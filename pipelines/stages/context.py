@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from jobcast import __version__
-from jobcast.pipelines.config import Params
-from jobcast.pipelines.files import read_json, sha256_of, write_json
 from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.files import read_json, sha256_of, write_json
+from jobcast.pipelines.stages.config import Params
 from jobcast.traces.facts import JOBS as ENRICHED_JOBS
 from jobcast.traces.readers import read_trace
 from jobcast.traces.splits import Split

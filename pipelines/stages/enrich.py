@@ -12,7 +12,7 @@ import polars as pl
 
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.files import write_json
+from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.enrich.columns import FACTS, EnrichConfig, parse_enrich
 from jobcast.traces.enrich.enrichment import enrich, write_enriched

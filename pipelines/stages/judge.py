@@ -16,24 +16,24 @@ from jobcast.models.predictors import load_predictor
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines import backtest
-from jobcast.pipelines.backtest import Cell, CellResult, baselines_of, label_of, run_matrix
-from jobcast.pipelines.backtest_results import results_of, write_results
-from jobcast.pipelines.clusters import cluster_of
-from jobcast.pipelines.config import LEARNED, SCHEDULERS
-from jobcast.pipelines.experiment import Experiment
-from jobcast.pipelines.files import write_json
-from jobcast.pipelines.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments import backtest
+from jobcast.pipelines.experiments.backtest import Cell, CellResult, baselines_of, label_of, run_matrix
+from jobcast.pipelines.experiments.backtest_results import results_of, write_results
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.policy_runs import default_forecasts, sources_for
 from jobcast.pipelines.lifecycle import promotion
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED
 from jobcast.pipelines.lifecycle.drift_rules import judge as verdict_of
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
 from jobcast.pipelines.lifecycle.job_rows import gain_rows
-from jobcast.pipelines.lifecycle.lives import Standards, judged
-from jobcast.pipelines.lifecycle.replays import Judge, Window
-from jobcast.pipelines.lifecycle.rows import Blocks, Sample
-from jobcast.pipelines.model_files import JUDGED, VERDICT, model_folder
+from jobcast.pipelines.lifecycle.model_files import JUDGED, VERDICT, model_folder
+from jobcast.pipelines.lifecycle.replay_judges import Judge, Window
+from jobcast.pipelines.lifecycle.standards import Standards, judged
+from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.report.model_tables import log_on_versions, version_row
-from jobcast.pipelines.running import default_forecasts, sources_for
+from jobcast.pipelines.stages.config import LEARNED, SCHEDULERS
 from jobcast.pipelines.stages.context import Context
 from jobcast.pipelines.stages.learn import registered
 from jobcast.traces.facts import facts_beside

@@ -10,12 +10,12 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import PREDICTORS, load_predictor, ours_for
 from jobcast.models.registry.cards import ModelVersion
-from jobcast.pipelines.config import SCHEDULERS, Params
-from jobcast.pipelines.model_files import CARDS, MODELS, drawn_card, model_folder, register_files, write_card
-from jobcast.pipelines.predictors import life_of
-from jobcast.pipelines.predictors.life import TRAIN, Asked
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.model_files import CARDS, MODELS, drawn_card, model_folder, register_files, write_card
+from jobcast.pipelines.lifecycle.predictors import life_of
+from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
 from jobcast.pipelines.report.model_tables import version_row
+from jobcast.pipelines.stages.config import SCHEDULERS, Params
 from jobcast.pipelines.stages.context import Context
 from jobcast.traces.files import replacing
 

@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.config import LEARNED, SCHEDULERS, Params
-from jobcast.pipelines.engines import meanwhile
-from jobcast.pipelines.files import read_json
-from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.executors import meanwhile
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.report.console import Kept
+from jobcast.pipelines.report.files import read_json
 from jobcast.pipelines.stages import (
     backtest,
     care,
@@ -31,6 +30,7 @@ from jobcast.pipelines.stages import (
     schedule,
     train,
 )
+from jobcast.pipelines.stages.config import LEARNED, SCHEDULERS, Params
 from jobcast.pipelines.stages.context import RECEIPTS, Context
 
 

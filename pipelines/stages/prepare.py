@@ -2,10 +2,10 @@
 
 from dataclasses import asdict
 
-from jobcast.pipelines.catalog import prepare_trace
-from jobcast.pipelines.files import write_json
+from jobcast.pipelines.report.files import write_json
 from jobcast.pipelines.report.formatting import iso
 from jobcast.pipelines.stages.context import Context
+from jobcast.pipelines.stages.prepared_traces import prepare_trace
 from jobcast.traces.pools import write_pools
 from jobcast.traces.table_files import write_trace
 

@@ -10,17 +10,17 @@ from jobcast.models.predictors import load_predictor
 from jobcast.models.registry import Registry, open_registry
 from jobcast.models.registry.cards import ModelVersion
 from jobcast.models.registry.references import CHAMPION
-from jobcast.pipelines.backtest import matrix
-from jobcast.pipelines.careful_replay import replay_trio
-from jobcast.pipelines.files import read_json, write_json
-from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.backtest import matrix
+from jobcast.pipelines.experiments.care_rehearsal import replay_trio
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.simulation import warmup_end
 from jobcast.pipelines.lifecycle.comparison import CANDIDATE, why_slower
 from jobcast.pipelines.lifecycle.comparison import CHAMPION as INCUMBENT
 from jobcast.pipelines.lifecycle.gate import NOTHING, POLICY, gate_cells, outcome, paired, trio_spec, why_not
-from jobcast.pipelines.model_files import PROMOTION, model_folder, trio_of, variant_folder
+from jobcast.pipelines.lifecycle.model_files import PROMOTION, model_folder, trio_of, variant_folder
 from jobcast.pipelines.report.backtest_tables import summaries
+from jobcast.pipelines.report.files import read_json, write_json
 from jobcast.pipelines.report.model_tables import version_row
-from jobcast.pipelines.simulation import warmup_end
 from jobcast.pipelines.stages.backtest import firsts, registered, replayed, test_windows
 from jobcast.pipelines.stages.context import Context
 from jobcast.schedulers.policies import POOLS
@@ -79,15 +79,15 @@ def _tries(context: Context, trio: Trio) -> list[dict[str, Any]]:
     if not reasons:
         return tries
     windows, days = test_windows(context), context.params.backtest.warmup_days
-    scenes = [one.scene(POOLS) for one in windows]
+    scenarios = [one.scenario(POOLS) for one in windows]
     cells = [cell for cell in gate_cells(trio, len(windows)) if cell.label == NOTHING]
     nothing = [result.log for result in replayed(context, windows, cells)]
-    counted = [after_warmup(log, warmup_end(scene, days)) for log, scene in zip(nothing, scenes, strict=True)]
+    counted = [after_warmup(log, warmup_end(scenario, days)) for log, scenario in zip(nothing, scenarios, strict=True)]
     for number, care in enumerate(others, 1):
         if any(one["slowed_pct"] <= wanted.slowed_pct and care.covers(Care(**one["care"])) for one in tries):
             continue  # what slows few but gains too little gains no more with more care
         with context.console.progress(f"promote: care {number + 1} of {len(others) + 1}"):
-            logs = [replay_trio(_variants(context, care), scene) for scene in scenes]
+            logs = [replay_trio(_variants(context, care), scenario) for scenario in scenarios]
         gains = paired(list(zip(logs, nothing, counted, strict=True)), context.params.backtest.draws)
         reasons = why_not(gains, wanted.slowed_pct, wanted.speedup)
         tries.append({"care": asdict(care), "number": number, **gains, "reasons": reasons})

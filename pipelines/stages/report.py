@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.backtest_results import RESULTS, read_results, read_tables
-from jobcast.pipelines.files import read_json, write_text
+from jobcast.pipelines.experiments.backtest_results import RESULTS, read_results, read_tables
 from jobcast.pipelines.lifecycle.gate import outcome, verdict
-from jobcast.pipelines.model_files import PROMOTION
+from jobcast.pipelines.lifecycle.model_files import PROMOTION
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report
+from jobcast.pipelines.report.files import read_json, write_text
 from jobcast.pipelines.stages.context import Context, read_receipt
 from jobcast.traces.pools import read_pools
 

@@ -9,10 +9,10 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Grant, PoolView, View
 from jobcast.schedulers.cells.buddy import sizes_of, used_of
-from jobcast.schedulers.cells.floor import Floor
 from jobcast.schedulers.cells.private import PrivateCluster
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells, cells_of, server_size
-from jobcast.schedulers.draft import Draft
+from jobcast.schedulers.cells.server_map import ServerMap
+from jobcast.schedulers.tentative_allocation import TentativeAllocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CellPlacer:
         The quotas cannot be had on the servers; when it is first asked.
     """
 
-    floor: Floor
+    floor: ServerMap
     server_gpus: int
 
     def __init__(self, given: Cells = NO_CELLS) -> None:
@@ -66,16 +66,16 @@ class CellPlacer:
     def submitted(self, job: Job) -> None:
         """See `draft.Placer`."""
 
-    def draft(self, view: View) -> Draft:
+    def draft(self, view: View) -> TentativeAllocation:
         """See `draft.Placer`."""
         self._follow(view)
-        return CellDraft(view, self)
+        return CellAllocation(view, self)
 
     def _follow(self, view: View) -> None:
         """What has ended since it was asked last gives its cells back."""
         if not self.own:
             self.server_gpus = server_size(view.servers)
-            self.floor = Floor(view.servers, view.total_gpus)
+            self.floor = ServerMap(view.servers, view.total_gpus)
             for pool, cells in cells_of(view.pools.values(), view.servers, self._given).items():
                 self.own[pool] = self._settle(pool, cells)
         for seq in [seq for seq in self.held if seq not in view.running]:
@@ -96,7 +96,7 @@ class CellPlacer:
             self.own[held.job.pool].release(held.job.seq)
 
 
-class CellDraft(Draft):
+class CellAllocation(TentativeAllocation):
     """What the servers would look like after the starts decided on so far; the placer knows of them at once."""
 
     __slots__ = ("_placer",)

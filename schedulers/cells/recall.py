@@ -13,18 +13,18 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.cells.placer import Held
-from jobcast.schedulers.cells.turns import TurnDraft, TurnPlacer
-from jobcast.schedulers.draft import Draft, Loads
+from jobcast.schedulers.cells.turns import TurnAllocation, TurnPlacer
 from jobcast.schedulers.recall import Expected, Recalls, recallable_of
+from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 
 class RecallPlacer(TurnPlacer):
     """Gives jobs their places by turns, and has cells back from spare jobs that may be stopped; see `TurnPlacer`."""
 
-    def draft(self, view: View) -> Draft:
+    def draft(self, view: View) -> TentativeAllocation:
         """See `draft.Placer`."""
         self._follow(view)
-        return RecallTurnDraft(view, self)
+        return RecallTurnAllocation(view, self)
 
     def stop(self, held: Held, now_s: float) -> None:
         """A job that stepped aside does not go on; it is due if its turn has come already."""
@@ -36,7 +36,7 @@ class RecallPlacer(TurnPlacer):
             self.due[job.seq] = (job, own)
 
 
-class RecallTurnDraft(TurnDraft, Recalls):
+class RecallTurnAllocation(TurnAllocation, Recalls):
     """A draft by turns in which preemptible spare jobs make room."""
 
     __slots__ = ("_aside", "_recallable")
@@ -74,7 +74,7 @@ class RecallTurnDraft(TurnDraft, Recalls):
         return rigid, min(self.room, self.free - floor(kept * lost))
 
     def lend(self, job: Job, windows: Iterable[Loads] = ()) -> bool:
-        """Start a job as `TurnDraft` does, or in any idle cells, if it may be stopped: better in unbound ones."""
+        """Start a job as `TurnAllocation` does, or in any idle cells, if it may be stopped: better in unbound ones."""
         if not job.preemptible:
             return super().lend(job, windows)
         placer, sizes = self._placer, self._sizes(job)

@@ -13,12 +13,12 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, PoolView, View
 from jobcast.schedulers.cells.buddy import Buddies, buddy_of, sizes_of
-from jobcast.schedulers.cells.floor import inside
-from jobcast.schedulers.cells.placer import CellDraft, CellPlacer, Held
+from jobcast.schedulers.cells.placer import CellAllocation, CellPlacer, Held
 from jobcast.schedulers.cells.private import PrivateCluster, PrivateSchedule
 from jobcast.schedulers.cells.quotas import NO_CELLS, Cells
 from jobcast.schedulers.cells.reservation import Floats, Sizes, may_be_bound, out_of_reach, reserved, reserved_gpus
-from jobcast.schedulers.draft import Draft, Loads
+from jobcast.schedulers.cells.server_map import inside
+from jobcast.schedulers.tentative_allocation import Loads, TentativeAllocation
 
 Part = tuple[int, Cell, tuple[str, int]]
 """GPUs, an idle cell of a server, and the cell of a quota (whose, which) that it is a part of."""
@@ -57,10 +57,10 @@ class TurnPlacer(CellPlacer):
         """The job joins its pool's private queue."""
         self._submitted.append(job)
 
-    def draft(self, view: View) -> Draft:
+    def draft(self, view: View) -> TentativeAllocation:
         """See `draft.Placer`."""
         self._follow(view)
-        return TurnDraft(view, self)
+        return TurnAllocation(view, self)
 
     def _follow(self, view: View) -> None:
         super()._follow(view)
@@ -90,7 +90,7 @@ class TurnPlacer(CellPlacer):
         self.schedules[held.job.pool].ended(held.job, held.start_s, view.now_s, lasted_s)
 
 
-class TurnDraft(CellDraft):
+class TurnAllocation(CellAllocation):
     """A draft in which quotas are taken by turns, and cells are lent that are reserved for none."""
 
     __slots__ = ("_left", "_parts", "_reserved")
@@ -201,7 +201,7 @@ class TurnDraft(CellDraft):
         return *may_be_bound(tree, unbound, due), placer.schedules[pool.name].queued_gpus
 
     def claims(self, pool: PoolView, loads: Floats) -> tuple[float, float, Floats]:
-        """See `Draft.claims`: in GPUs of cells that may have to be bound."""
+        """See `TentativeAllocation.claims`: in GPUs of cells that may have to be bound."""
         needed, sizes, queued_gpus = self._unbound(pool)
         pending = self.pending_gpus(pool)
         most = float(sum(needed) + sum(gpus * count for gpus, count, _ in sizes))
@@ -209,7 +209,7 @@ class TurnDraft(CellDraft):
         return now, most, reserved_gpus(needed, sizes, queued_gpus + loads, pending + loads) - now
 
     def left(self) -> tuple[int, Sequence[int]]:
-        """See `Draft.left`: in whole blocks, each as large as the largest cell that may have to be bound."""
+        """See `TentativeAllocation.left`: in whole blocks, as large as the largest cell that may have to be bound."""
         floor, server_gpus = self._placer.floor, self._placer.server_gpus
         unbound = (self._unbound(pool) for pool in self._view.pools.values())
         block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)

@@ -56,7 +56,7 @@ def _spec(
 
 def by_calls(rule: Any, name: str, mechanism: EnergyMechanism) -> Any:
     """A rule that makes whole schedules as the engine can ask it; one that answers the engine itself stays."""
-    from jobcast.schedulers.energy.whole import WholeSchedule
+    from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 
     if not hasattr(rule, "schedule"):
         return rule

@@ -15,9 +15,9 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.shockwave.budgets import Budgets
-from jobcast.schedulers.shockwave.doubt import best_left_s, present_left_s
+from jobcast.schedulers.shockwave.fisher_budgets import Budgets
 from jobcast.schedulers.shockwave.programme import Programme
+from jobcast.schedulers.shockwave.robust_scenarios import best_left_s, present_left_s
 from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
 from jobcast.schedulers.shockwave.work import Stretch, work_of
 

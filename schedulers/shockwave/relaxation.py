@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobcast.domain.rounding import rounded, rounded_all
-from jobcast.schedulers.shockwave.hull import majorant_slopes
+from jobcast.schedulers.shockwave.concave_envelope import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Floats, Ints
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.schedulers.shockwave.exact import improve
+from jobcast.schedulers.shockwave.feasibility_repair import repair
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import Relaxed, relax
-from jobcast.schedulers.shockwave.repair import repair
 from jobcast.schedulers.shockwave.timetable import timetable
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 

@@ -10,7 +10,7 @@ import numpy as np
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, Bools, Floats, Ints, TaskRule, TaskView
-from jobcast.schedulers.tasks.hosts import (
+from jobcast.schedulers.tasks.host_selection import (
     BEST_FIT,
     CONSOLIDATE,
     EPSILON,
@@ -44,7 +44,7 @@ from jobcast.schedulers.tasks.policies import (
     SlaqSettings,
     TiresiasSettings,
 )
-from jobcast.schedulers.tasks.swapping import (
+from jobcast.schedulers.tasks.preemption import (
     all_resources,
     attained_gpu_s,
     due,

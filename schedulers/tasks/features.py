@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobcast.domain.tasks import TaskCluster, TaskJobs, TaskView
-from jobcast.schedulers.tasks.hosts import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
+from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
 
 ALGORITHMS = 5
 """Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last."""

@@ -7,10 +7,10 @@ from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import GPU, Bools, Floats, Ints, TaskCluster, TaskJobs, TaskRule, TaskView, decision
 from jobcast.schedulers.tasks.baselines import ALIGNMENT, groups_of, pack_by
-from jobcast.schedulers.tasks.hosts import BOOLS, FLOATS, INTS, njit, types
+from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, INTS, njit, types
 from jobcast.schedulers.tasks.packing import placement, plain, room_of, wants_of
 from jobcast.schedulers.tasks.policies import GrapheneSettings
-from jobcast.schedulers.tasks.swapping import all_resources, attained_gpu_s, job_use, sorted_jobs, waiting_jobs
+from jobcast.schedulers.tasks.preemption import all_resources, attained_gpu_s, job_use, sorted_jobs, waiting_jobs
 
 Words = NDArray[np.uint64]
 WORD = 64

@@ -13,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
-from jobcast.schedulers.tasks.hosts import (
+from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
     EPSILON,
     FLOATS,

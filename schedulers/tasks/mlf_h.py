@@ -7,11 +7,11 @@ import numpy as np
 from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import QUEUED, Bools, Floats, TaskRule, TaskView
-from jobcast.schedulers.tasks.hosts import IDEAL, Limits
+from jobcast.schedulers.tasks.host_selection import IDEAL, Limits
 from jobcast.schedulers.tasks.migration import SHARE, tasks_to_move
 from jobcast.schedulers.tasks.packing import Packing, limits_of, pack, placement, room_of, wants_of
+from jobcast.schedulers.tasks.preemption import HOLD, displace
 from jobcast.schedulers.tasks.priorities import Weights, job_order, task_priorities
-from jobcast.schedulers.tasks.swapping import HOLD, displace
 
 OVERLOAD = 0.9
 """h_r: the share of a resource beyond which a server is overloaded. MLFS, section 4.1."""

@@ -23,13 +23,13 @@ from jobcast.domain.policy import Decision
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.tasks import Floats, Ints, TaskRule, TaskView
 from jobcast.schedulers.tasks.features import hold_row, job_rows, jobs_with_queued_tasks, plain_view, some_job_runs
-from jobcast.schedulers.tasks.hosting import fitting, move_tasks, place_in_order
-from jobcast.schedulers.tasks.hosts import EPSILON, Room
+from jobcast.schedulers.tasks.host_selection import EPSILON, Room
+from jobcast.schedulers.tasks.learned_hosts import fitting, move_tasks, place_in_order
 from jobcast.schedulers.tasks.mlf_h import MlfH, MlfHSettings
 from jobcast.schedulers.tasks.network import SAME_SCORE, Layers, Networks, scores_of
 from jobcast.schedulers.tasks.packing import Wants, placement, room_of, wants_of
+from jobcast.schedulers.tasks.preemption import displace
 from jobcast.schedulers.tasks.priorities import job_order, task_priorities
-from jobcast.schedulers.tasks.swapping import displace
 
 
 class MlfRl(TaskRule):

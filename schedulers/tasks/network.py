@@ -13,7 +13,7 @@ import numpy as np
 from jobcast.domain.errors import RegistryError
 from jobcast.domain.tasks import Floats
 from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
-from jobcast.schedulers.tasks.hosts import FLOATS, FLOATS_2D, njit, types
+from jobcast.schedulers.tasks.host_selection import FLOATS, FLOATS_2D, njit, types
 
 SAME_SCORE = 1e-7
 """Scores that count as equal: hyperbolic tangents differ from library to library."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
-from jobcast.schedulers.tasks.hosts import (
+from jobcast.schedulers.tasks.host_selection import (
     BOOLS,
     EPSILON,
     FLOATS,

@@ -1,6 +1,6 @@
 """`python -m jobcast` is the command line."""
 
-from jobcast.pipelines.cli import main
+from jobcast.pipelines.cli.main import main
 
 if __name__ == "__main__":
     main()

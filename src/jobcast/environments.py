@@ -13,13 +13,13 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.hardware import Cluster
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME
 from jobcast.models.scheduling.learner import BETAS
-from jobcast.pipelines.clusters import task_cluster
-from jobcast.pipelines.learning_to_schedule.environment import Scheduling, register
-from jobcast.pipelines.learning_to_schedule.episodes import EpisodeSettings
-from jobcast.pipelines.learning_to_schedule.picking import FEATURES
-from jobcast.pipelines.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, Drawn, QueueCourse
-from jobcast.pipelines.learning_to_schedule.task_courses import TaskCourses
-from jobcast.pipelines.tasks.scene import task_workload
+from jobcast.pipelines.experiments.clusters import task_cluster
+from jobcast.pipelines.experiments.tasks.jobs import task_workload
+from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling, register
+from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import EpisodeSettings
+from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES
+from jobcast.pipelines.lifecycle.learning_to_schedule.queue_courses import QUEUE, QUEUE_FEATURES, Drawn, QueueCourse
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
 from jobcast.schedulers.tasks.mlf_h import MlfHSettings
 from jobcast.simulator.task_workload import TaskWorkload
 from jobcast.simulator.workload import Workload
@@ -41,7 +41,7 @@ def tasks(
 
     Parameters
     ----------
-    workload : what episodes are drawn from, as of `Experiment.scene(TASKS)`; by default one of `trace generate mlfs`
+    workload : what episodes are drawn from, as of `Experiment.scenario(TASKS)`; by default one of `trace generate mlfs`
     betas : weights of the five objectives
     episode : how many jobs, servers, and what load
     """
@@ -75,7 +75,7 @@ def queues(draw: Callable[[int], Drawn] | None = None, law: str = RUNTIME, most:
 
 
 def stretches(workload: Workload, jobs: int = 60) -> Callable[[int], Drawn]:
-    """Draws so many jobs in a row of a workload, as of `Experiment.scene(POOLS)`."""
+    """Draws so many jobs in a row of a workload, as of `Experiment.scenario(POOLS)`."""
     count = min(jobs, len(workload.jobs))
 
     def draw(number: int) -> Drawn:

@@ -26,7 +26,7 @@ from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Policy, View
 from jobcast.domain.tasks import OPT_STOP, TaskCluster, TaskJobs
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.law import Law
 from jobcast.simulator.log import RunLog
 from jobcast.simulator.workload import Workload
@@ -53,7 +53,7 @@ class World(NamedTuple):
 
 def registered(name: str, law: str, **settings: object) -> Make:
     """What makes a policy by the name under which it is installed, as it is asked under a law."""
-    from jobcast.schedulers.elastic.whole import WholeWidths
+    from jobcast.schedulers.elastic.whole_widths import WholeWidths
     from jobcast.schedulers.policies import ELASTIC
     from jobcast.schedulers.registry import find_policy, make_policy
 
@@ -384,7 +384,7 @@ def predictor_world(needs: Iterable[str], seed: int, folder: Path) -> "tuple[Kno
     folder : where tables are written on the way
     """
     from jobcast.models.predictor import Known
-    from jobcast.pipelines.training_jobs import read_tables
+    from jobcast.pipelines.experiments.training_jobs import read_tables
     from jobcast.traces.enrich.columns import EnrichConfig
     from jobcast.traces.enrich.enrichment import enrich
     from jobcast.traces.facts import FILES

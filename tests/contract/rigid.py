@@ -16,11 +16,11 @@ from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.training import Regime, Training
 from jobcast.models.regimes import REGIME_RULES
-from jobcast.pipelines.rounds import Declared
+from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.cells.quotas import default_cells
 from jobcast.schedulers.registry import local_policies, make_policy, make_rule
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.gavel import StepRates, gavel_rounds
 from jobcast.simulator.laws.goodput import ScalableWork, replay_goodput
 from jobcast.simulator.workload import Workload

@@ -14,7 +14,7 @@ import pytest
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.law import EPOCHS, GOODPUT, RUNTIME, SPEEDUP, TASKS
-from jobcast.pipelines.worlds import LIVING
+from jobcast.pipelines.experiments.worlds import LIVING
 from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.registry import BUILT_IN, local_policies, names_of
 from tests.contract import elastic, energy, rigid, tasks, worlds

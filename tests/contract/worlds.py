@@ -14,8 +14,8 @@ import pytest
 
 from jobcast.domain import law as laws
 from jobcast.domain.jobs import FLAT_POOL, Outcome, Pool
-from jobcast.pipelines.worlds import CONCAVE
-from jobcast.schedulers.elastic.whole import WholeWidths
+from jobcast.pipelines.experiments.worlds import CONCAVE
+from jobcast.schedulers.elastic.whole_widths import WholeWidths
 from jobcast.schedulers.policies import ELASTIC, POOL, POOLS, ROUNDS
 from jobcast.schedulers.registry import find_policy, make_policy
 from jobcast.simulator.elastic.run import ElasticCluster

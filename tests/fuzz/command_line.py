@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from jobcast.pipelines.cli import main
+from jobcast.pipelines.cli.main import main
 
 LONGEST_LINE = 4_100
 CPU_S = 60

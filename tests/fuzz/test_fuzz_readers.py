@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from jobcast.domain.errors import JobcastError
-from jobcast.pipelines.cli import main
+from jobcast.pipelines.cli.main import main
 from jobcast.traces.readers import format_names, read_sources, read_trace
 from jobcast.traces.table import Trace
 from jobcast.traces.table_files import parquet_metadata, read_parquet, write_parquet, write_trace

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import polars as pl
 
-from jobcast.pipelines.cli import main
+from jobcast.pipelines.cli.main import main
 from tests.goldens.cases import Case
 from tests.goldens.inputs import TEXTS
 

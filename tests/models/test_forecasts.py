@@ -22,11 +22,11 @@ HORIZONS_S = (300.0, 3600.0)
 
 
 @pytest.fixture(scope="module")
-def scene(small_trace, predictors):
-    return Scene(small_trace, predictors)
+def scenario(small_trace, predictors):
+    return Scenario(small_trace, predictors)
 
 
-class Scene:
+class Scenario:
     """A trace replayed as it ran, and what should be answered at any instant."""
 
     def __init__(self, trace: Trace, predictors):
@@ -74,38 +74,38 @@ def move(history: RunHistory, source: RegistryForecasts, now_s: float) -> None:
     source.advance(now_s)
 
 
-def test_answers_at_every_event_of_half_a_day(scene):
-    history, source = scene.source()
-    events = np.unique(np.concatenate([scene.trace.submit_s, scene.trace.end_s]))
-    events = events[(events > scene.end_s - 43_200) & (events <= scene.end_s)]
+def test_answers_at_every_event_of_half_a_day(scenario):
+    history, source = scenario.source()
+    events = np.unique(np.concatenate([scenario.trace.submit_s, scenario.trace.end_s]))
+    events = events[(events > scenario.end_s - 43_200) & (events <= scenario.end_s)]
     refreshed = 0
     for now_s in events:
         move(history, source, now_s)
         for pool in POOLS:
-            at_s = scene.instant(pool, now_s)
+            at_s = scenario.instant(pool, now_s)
             refreshed += at_s % 300.0 != 0.0
-            assert asked(source, pool) == scene.answers_at(pool, at_s), (pool, now_s)
+            assert asked(source, pool) == scenario.answers_at(pool, at_s), (pool, now_s)
     assert len(events) > 50
     assert refreshed > 10  # some answers came from a first arrival after a quiet window
 
 
 @settings(max_examples=25)
 @given(st.data())
-def test_answers_do_not_depend_on_when_or_whether_others_were_asked(scene, data):
+def test_answers_do_not_depend_on_when_or_whether_others_were_asked(scenario, data):
     share = st.floats(0.1, 1.0, allow_nan=False)
     moments = sorted(data.draw(st.lists(st.tuples(share, st.booleans()), min_size=1, max_size=12)))
-    history, source = scene.source()
+    history, source = scenario.source()
     for part, ask in moments:
-        now_s = scene.start_s + part * (scene.end_s - scene.start_s)
+        now_s = scenario.start_s + part * (scenario.end_s - scenario.start_s)
         move(history, source, now_s)
         if ask:
             pool = data.draw(st.sampled_from(POOLS))
-            assert asked(source, pool) == scene.answers_at(pool, scene.instant(pool, now_s))
+            assert asked(source, pool) == scenario.answers_at(pool, scenario.instant(pool, now_s))
 
 
-def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(scene):
-    history, source = scene.source(pools=("calm", "empty"))
-    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 30_000.0
+def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(scenario):
+    history, source = scenario.source(pools=("calm", "empty"))
+    start_s = np.ceil(scenario.end_s / 300.0) * 300.0 + 30_000.0
     move(history, source, start_s + 10.0)
     before = source.new_load("empty", 300.0)
     move(history, source, start_s + 20.0)
@@ -119,9 +119,9 @@ def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(scene):
     assert source.new_load("empty", 300.0) == 38.0
 
 
-def test_an_answer_belongs_to_that_arrival_even_if_asked_later(scene):
-    history, source = scene.source(pools=("empty",))
-    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 30_000.0
+def test_an_answer_belongs_to_that_arrival_even_if_asked_later(scenario):
+    history, source = scenario.source(pools=("empty",))
+    start_s = np.ceil(scenario.end_s / 300.0) * 300.0 + 30_000.0
     for now_s, gpus in ((start_s - 3480.0, 7), (start_s + 20.0, 6)):
         move(history, source, now_s)
         history.arrived(Job(9000, "9000", "empty", now_s, gpus))
@@ -130,8 +130,8 @@ def test_an_answer_belongs_to_that_arrival_even_if_asked_later(scene):
     assert source.new_load("empty", 3600.0) == 13.0
 
 
-def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scene, monkeypatch):
-    arrivals = scene.predictors["will-jobs-arrive"]
+def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scenario, monkeypatch):
+    arrivals = scenario.predictors["will-jobs-arrive"]
     rows = []
 
     def counted(X, horizon):
@@ -141,7 +141,7 @@ def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scene, 
     monkeypatch.setattr(arrivals, "horizon_proba", counted, raising=False)
     pools = ("a", "b", "c", "d")
     history = RunHistory(pools)
-    source = RegistryForecasts(history, *scene.predictors.values())
+    source = RegistryForecasts(history, *scenario.predictors.values())
     for now_s in (3000.0, 3001.0, 3299.9):
         move(history, source, now_s)
         for pool in pools:
@@ -155,44 +155,44 @@ def test_all_pools_are_computed_together_once_a_grid_instant_and_horizon(scene, 
     assert rows == [(0, 4), (1, 4), (1, 4)]
 
 
-def test_pools_unseen_in_training_are_answered(scene):
-    history, source = scene.source(pools=("busy", "newcomer"))
-    move(history, source, scene.end_s)
+def test_pools_unseen_in_training_are_answered(scenario):
+    history, source = scenario.source(pools=("busy", "newcomer"))
+    move(history, source, scenario.end_s)
     assert [type(answer) for answer in asked(source, "newcomer")] == [bool, bool, float, float]
     assert source.new_load("newcomer", 300.0) == 0.0
     assert asked(source, "unlisted") == asked(source, "newcomer")
-    assert asked(source, "busy") == scene.answers_at("busy", scene.instant("busy", scene.end_s))
+    assert asked(source, "busy") == scenario.answers_at("busy", scenario.instant("busy", scenario.end_s))
 
 
 @pytest.mark.parametrize(("gate", "expected"), [(0.0, True), (1.1, False)])
-def test_arrivals_are_told_by_the_gate(scene, monkeypatch, gate, expected):
-    arrivals = scene.predictors["will-jobs-arrive"]
+def test_arrivals_are_told_by_the_gate(scenario, monkeypatch, gate, expected):
+    arrivals = scenario.predictors["will-jobs-arrive"]
     monkeypatch.setattr(arrivals, "thresholds_gate_", np.full(2, gate))
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     assert {source.will_jobs_arrive(pool, k) for pool in POOLS for k in HORIZONS_S} == {expected}
 
 
-def test_durations_are_the_batch_forecasts_and_stay(scene, monkeypatch):
-    durations = scene.predictors["job-duration"]
-    rows = durations.rows(scene.trace)
+def test_durations_are_the_batch_forecasts_and_stay(scenario, monkeypatch):
+    durations = scenario.predictors["job-duration"]
+    rows = durations.rows(scenario.trace)
     proba, lenders = durations.predict_proba(rows), LENDERS_GPUS
     # So dear that half of the 1-GPU jobs are told the second bin rather than the first.
     gains = proba[:, 0] / np.maximum(proba @ (durations.overstay_h_[0] - durations.overstay_h_[1]), 1e-9)
     monkeypatch.setattr(durations, "under_cost", float(np.median(gains)) * lenders)
     expected, likeliest_s = durations.choose(rows), durations.predict_duration_s(rows)
-    history, source = scene.source()
-    for job in scene.jobs:
+    history, source = scenario.source()
+    for job in scenario.jobs:
         move(history, source, job.submit_s)
         assert source.duration_bin(job) == expected[job.seq]
         assert source.duration_s(job) == likeliest_s[job.seq]
     assert len(set(expected.tolist())) > 1
-    assert [source.duration_bin(job) for job in scene.jobs] == expected.tolist()
+    assert [source.duration_bin(job) for job in scenario.jobs] == expected.tolist()
 
 
-def test_a_horizon_that_no_predictor_knows(scene):
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+def test_a_horizon_that_no_predictor_knows(scenario):
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     line = "will-jobs-arrive knows the horizons 5min, 60min, not 30min; train it with `--horizons ...,30`"
     with pytest.raises(RegistryError, match=line):
         source.will_jobs_arrive("busy", 1800.0)
@@ -200,24 +200,24 @@ def test_a_horizon_that_no_predictor_knows(scene):
         source.new_load("busy", 43_200.0)
 
 
-def test_predictors_of_different_horizons_do_not_go_together(scene):
-    arrivals, loads, durations = scene.predictors.values()
-    assert scene.source()[1].horizons_min == (5, 60)
+def test_predictors_of_different_horizons_do_not_go_together(scenario):
+    arrivals, loads, durations = scenario.predictors.values()
+    assert scenario.source()[1].horizons_min == (5, 60)
     other = type(durations)((5, 60, 720))
     with pytest.raises(RegistryError, match=r"different horizons .*job-duration: 5min, 60min, 720min"):
         RegistryForecasts(RunHistory(POOLS), arrivals, loads, other)
 
 
-def test_a_probability_that_is_the_gate_itself_declares_arrivals(scene, monkeypatch):
+def test_a_probability_that_is_the_gate_itself_declares_arrivals(scenario, monkeypatch):
     """Thresholds are observed probabilities, so that ties are the rule."""
-    arrivals = scene.predictors["will-jobs-arrive"]
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+    arrivals = scenario.predictors["will-jobs-arrive"]
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     told = [source.arrival_probability("busy", horizon_s) for horizon_s in HORIZONS_S]
     for gates, declared in ((np.array(told), True), (np.nextafter(told, 2.0), False)):
         monkeypatch.setattr(arrivals, "thresholds_gate_", gates)
-        history, source = scene.source()
-        move(history, source, scene.end_s)
+        history, source = scenario.source()
+        move(history, source, scenario.end_s)
         assert [source.will_jobs_arrive("busy", horizon_s) for horizon_s in HORIZONS_S] == [declared, declared]
 
 
@@ -239,13 +239,13 @@ BAD_NUMBERS = [(np.nan, "not finite"), (-1000.0, "out of range"), (None, "no num
 
 
 @pytest.mark.parametrize(("bad", "reason"), [*BAD_NUMBERS, (RuntimeError("torn"), "raised")])
-def test_a_bad_row_of_a_batch_spoils_that_pool_alone(scene, monkeypatch, bad, reason):
-    arrivals, loads, _ = scene.predictors.values()
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+def test_a_bad_row_of_a_batch_spoils_that_pool_alone(scenario, monkeypatch, bad, reason):
+    arrivals, loads, _ = scenario.predictors.values()
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     expected = asked(source, "busy")
-    calm = arrival_features(scene.histories["calm"], [np.floor(scene.end_s / 300) * 300], HORIZONS_S)[0]
-    gpus = loads.rows(scene.histories["calm"], [np.floor(scene.end_s / 300) * 300])[0]
+    calm = arrival_features(scenario.histories["calm"], [np.floor(scenario.end_s / 300) * 300], HORIZONS_S)[0]
+    gpus = loads.rows(scenario.histories["calm"], [np.floor(scenario.end_s / 300) * 300])[0]
 
     def of_calm(X, like):
         return [row for row in range(len(X)) if any(np.array_equal(X[row], one) for one in like)]
@@ -255,8 +255,8 @@ def test_a_bad_row_of_a_batch_spoils_that_pool_alone(scene, monkeypatch, bad, re
         monkeypatch.setattr(
             predictor, method, wrong_about(answer, bad, lambda X, like=like: of_calm(X, like)), raising=False
         )
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     assert asked(source, "busy") == expected
     for ask in (source.will_jobs_arrive, source.arrival_probability, source.new_load):
         for _ in range(2):
@@ -266,30 +266,30 @@ def test_a_bad_row_of_a_batch_spoils_that_pool_alone(scene, monkeypatch, bad, re
 
 
 @pytest.mark.parametrize("gate", [np.nan, np.inf, 1e300])
-def test_a_threshold_that_is_none_declares_nothing(scene, monkeypatch, gate):
-    monkeypatch.setattr(scene.predictors["will-jobs-arrive"], "thresholds_gate_", np.array([gate, 0.5]))
-    history, source = scene.source()
-    move(history, source, scene.end_s)
+def test_a_threshold_that_is_none_declares_nothing(scenario, monkeypatch, gate):
+    monkeypatch.setattr(scenario.predictors["will-jobs-arrive"], "thresholds_gate_", np.array([gate, 0.5]))
+    history, source = scenario.source()
+    move(history, source, scenario.end_s)
     with pytest.raises(BadAnswerError):
         source.will_jobs_arrive("busy", 300.0)
     assert source.will_jobs_arrive("busy", 3600.0) in (True, False)
 
 
 @pytest.mark.parametrize(("bins", "reason"), [([-1], "out of range"), ([1.5], "out of range"), ([], "wrong shape")])
-def test_a_bin_that_is_none_is_not_told(scene, monkeypatch, bins, reason):
-    monkeypatch.setattr(scene.predictors["job-duration"], "choose", lambda *_: np.array(bins), raising=False)
-    _, source = scene.source()
+def test_a_bin_that_is_none_is_not_told(scenario, monkeypatch, bins, reason):
+    monkeypatch.setattr(scenario.predictors["job-duration"], "choose", lambda *_: np.array(bins), raising=False)
+    _, source = scenario.source()
     with pytest.raises(BadAnswerError) as told:
-        source.duration_bin(scene.jobs[0])
+        source.duration_bin(scenario.jobs[0])
     assert told.value.reason == reason
 
 
 @pytest.mark.parametrize("chances", [[np.nan] * 3, [0.9, 0.9, 0.9], [-1.0, 1.0, 1.0]])
-def test_no_bin_and_no_run_time_follow_from_probabilities_that_are_none(scene, monkeypatch, chances):
+def test_no_bin_and_no_run_time_follow_from_probabilities_that_are_none(scenario, monkeypatch, chances):
     monkeypatch.setattr(
-        scene.predictors["job-duration"], "predict_proba", lambda rows: np.array([chances]), raising=False
+        scenario.predictors["job-duration"], "predict_proba", lambda rows: np.array([chances]), raising=False
     )
-    _, source = scene.source()
+    _, source = scenario.source()
     for ask in (source.duration_bin, source.duration_s, source.duration_probabilities):
         with pytest.raises(BadAnswerError):
-            ask(scene.jobs[0])
+            ask(scenario.jobs[0])

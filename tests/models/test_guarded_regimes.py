@@ -12,7 +12,7 @@ from jobcast.domain.training import Progress, Regime, Training
 from jobcast.models.regimes import Restatement
 from jobcast.models.regimes.guarded import MOST_REGIMES, GuardedRegimes
 from jobcast.models.regimes.trajectories import progress_at
-from jobcast.pipelines.rounds import Declared
+from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.policies import ROUNDS
 from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay

@@ -58,7 +58,7 @@ def test_ordering_on_the_published_trace():
     """K known: restatement, greedy, standard Bayes; K an upper bound: greedy first."""
     if not (data := os.environ.get("JOBCAST_DATA")):
         pytest.skip("JOBCAST_DATA is not set: folder that holds shockwave/")
-    from jobcast.pipelines.recipes.regimes import training_jobs
+    from jobcast.pipelines.lifecycle.recipes.regimes import training_jobs
     from jobcast.traces.readers import read_trace
 
     folder = Path(data) / "shockwave"

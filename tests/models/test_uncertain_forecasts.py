@@ -25,7 +25,7 @@ def learnt(small_trace):
     return NewLoad("quantile").fit(pool_histories(small_trace), begin_s, begin_s + 3 * 86400.0, (5, 60))
 
 
-class Scene:
+class Scenario:
     """A trace replayed as it ran."""
 
     def __init__(self, trace, predictors, loads=None, pools=POOLS):
@@ -42,56 +42,56 @@ class Scene:
 
 
 @pytest.fixture
-def scene(small_trace, predictors, learnt):
-    return Scene(small_trace, predictors, learnt)
+def scenario(small_trace, predictors, learnt):
+    return Scenario(small_trace, predictors, learnt)
 
 
-def test_answers_are_the_predictors_own(scene, small_trace):
+def test_answers_are_the_predictors_own(scenario, small_trace):
     histories = pool_histories(small_trace)
-    at_s = np.floor((scene.end_s - 5000.0) / 300.0) * 300.0
-    scene.move(at_s)
+    at_s = np.floor((scenario.end_s - 5000.0) / 300.0) * 300.0
+    scenario.move(at_s)
     for pool in POOLS:
-        rows = scene.loads.rows(histories[pool], [at_s])
-        proba = scene.arrivals.predict_proba(arrival_features(histories[pool], [at_s], HORIZONS_S))[0]
+        rows = scenario.loads.rows(histories[pool], [at_s])
+        proba = scenario.arrivals.predict_proba(arrival_features(histories[pool], [at_s], HORIZONS_S))[0]
         lowest = np.zeros(len(LEVELS))
         for column, horizon_s in enumerate(HORIZONS_S):
-            assert scene.source.arrival_probability(pool, horizon_s) == proba[column]
-            parts = scene.loads.rule_.distributions_[column].parts(rows[:, column])
+            assert scenario.source.arrival_probability(pool, horizon_s) == proba[column]
+            parts = scenario.loads.rule_.distributions_[column].parts(rows[:, column])
             lowest = np.maximum(lowest, [quantile_of(*parts, level)[0] for level in LEVELS])
-            told = scene.source.load_quantiles(pool, horizon_s, LEVELS)
+            told = scenario.source.load_quantiles(pool, horizon_s, LEVELS)
             assert told == tuple(lowest)
             assert list(told) == sorted(told)
-            assert scene.source.load_quantile(pool, horizon_s, LEVELS[2]) == told[2]
+            assert scenario.source.load_quantile(pool, horizon_s, LEVELS[2]) == told[2]
 
 
-def test_probabilities_of_durations_are_the_batch_ones_and_stay(scene, small_trace):
-    expected = scene.durations.predict_proba(scene.durations.rows(small_trace))
-    for job in scene.jobs:
-        scene.move(job.submit_s)
-        told = scene.source.duration_probabilities(job)
+def test_probabilities_of_durations_are_the_batch_ones_and_stay(scenario, small_trace):
+    expected = scenario.durations.predict_proba(scenario.durations.rows(small_trace))
+    for job in scenario.jobs:
+        scenario.move(job.submit_s)
+        told = scenario.source.duration_probabilities(job)
         assert told == tuple(expected[job.seq])
         assert sum(told) == pytest.approx(1.0)
-    assert scene.source.duration_probabilities(scene.jobs[0]) == tuple(expected[0])
+    assert scenario.source.duration_probabilities(scenario.jobs[0]) == tuple(expected[0])
 
 
-def test_an_answer_is_held_until_the_next_grid_instant(scene):
-    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 600.0
-    scene.move(start_s)
-    first = scene.source.load_quantiles("busy", 300.0, LEVELS)
-    scene.move(start_s + 200.0)
-    assert scene.source.load_quantiles("busy", 300.0, LEVELS) is first
-    scene.move(start_s + 300.0)
-    assert scene.source.load_quantiles("busy", 300.0, LEVELS) is not first
+def test_an_answer_is_held_until_the_next_grid_instant(scenario):
+    start_s = np.ceil(scenario.end_s / 300.0) * 300.0 + 600.0
+    scenario.move(start_s)
+    first = scenario.source.load_quantiles("busy", 300.0, LEVELS)
+    scenario.move(start_s + 200.0)
+    assert scenario.source.load_quantiles("busy", 300.0, LEVELS) is first
+    scenario.move(start_s + 300.0)
+    assert scenario.source.load_quantiles("busy", 300.0, LEVELS) is not first
 
 
 def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(small_trace, predictors):
-    scene = Scene(small_trace, predictors, pools=("empty",))  # with sliding-max, which tells past loads
-    start_s = np.ceil(scene.end_s / 300.0) * 300.0 + 30_000.0
-    scene.move(start_s + 10.0)
-    assert scene.source.load_quantile("empty", 300.0, 0.99) == 0.0
-    scene.move(start_s + 20.0)
-    scene.history.arrived(Job(9000, "9000", "empty", start_s + 20.0, 6))
-    assert scene.source.load_quantile("empty", 300.0, 0.99) == 6.0
+    scenario = Scenario(small_trace, predictors, pools=("empty",))  # with sliding-max, which tells past loads
+    start_s = np.ceil(scenario.end_s / 300.0) * 300.0 + 30_000.0
+    scenario.move(start_s + 10.0)
+    assert scenario.source.load_quantile("empty", 300.0, 0.99) == 0.0
+    scenario.move(start_s + 20.0)
+    scenario.history.arrived(Job(9000, "9000", "empty", start_s + 20.0, 6))
+    assert scenario.source.load_quantile("empty", 300.0, 0.99) == 6.0
 
 
 @settings(max_examples=15)
@@ -99,16 +99,16 @@ def test_a_first_arrival_after_a_quiet_window_is_answered_at_once(small_trace, p
 def test_answers_do_not_depend_on_the_order_of_questions(small_trace, predictors, learnt, questions):
     told = []
     for order in (1, -1):
-        scene, found = Scene(small_trace, predictors, learnt), {}
-        begin_s = scene.end_s - 3 * 86400.0
+        scenario, found = Scenario(small_trace, predictors, learnt), {}
+        begin_s = scenario.end_s - 3 * 86400.0
         for part in sorted({part for part, _, _ in questions}):
             now_s = begin_s + part * 3 * 86400.0
-            scene.move(now_s)
+            scenario.move(now_s)
             for _, pool, horizon_s in [q for q in questions if q[0] == part][::order]:
                 if order == 1:
-                    scene.source.new_load(pool, horizon_s)
-                    scene.source.load_quantile(pool, horizon_s, 0.5)
-                found[now_s, pool, horizon_s] = scene.source.load_quantiles(pool, horizon_s, LEVELS)
+                    scenario.source.new_load(pool, horizon_s)
+                    scenario.source.load_quantile(pool, horizon_s, 0.5)
+                found[now_s, pool, horizon_s] = scenario.source.load_quantiles(pool, horizon_s, LEVELS)
         told.append(found)
     assert told[0] == told[1]
 
@@ -119,9 +119,9 @@ def test_quantiles_of_the_past_windows_that_sliding_max_reads(predictors):
     assert load_quantiles(loads, rows, (0.5, 0.75, 0.99)).tolist() == [[[4.0, 8.0, 8.0], [4.0, 9.0, 9.0]]]
 
 
-def test_a_horizon_that_no_predictor_knows(scene):
-    scene.move(scene.end_s)
+def test_a_horizon_that_no_predictor_knows(scenario):
+    scenario.move(scenario.end_s)
     with pytest.raises(RegistryError, match="new-load knows the horizons 5min, 60min, not 720min"):
-        scene.source.load_quantiles("busy", 43_200.0, LEVELS)
+        scenario.source.load_quantiles("busy", 43_200.0, LEVELS)
     with pytest.raises(RegistryError, match="will-jobs-arrive knows the horizons 5min, 60min, not 720min"):
-        scene.source.arrival_probability("busy", 43_200.0)
+        scenario.source.arrival_probability("busy", 43_200.0)

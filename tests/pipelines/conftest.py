@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.scenarios import pool_scenario
 
 from jobcast.models.registry import Registry, open_registry
-from jobcast.pipelines.cli import main
-from jobcast.pipelines.config import Learn, Schedule
-from jobcast.pipelines.forecast_specs import PREDICTORS
-from jobcast.pipelines.whole_jobs import WholeScene
+from jobcast.pipelines.cli.main import main
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.stages.config import Learn, Schedule
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import read_pools, write_pools
 from jobcast.traces.readers import read_trace
 from jobcast.traces.table_files import write_trace
-from tests.scenes import pool_scene
 
 HEADER = "job_id,pool,submit_time,duration,gpus"
 PARAMS = {
@@ -171,7 +171,7 @@ def csv(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def scene(run: Run) -> WholeScene:
+def scenario(run: Run) -> RigidScenario:
     """The part of the finished run's trace that came after training, with its quotas."""
     trace = read_trace(run.trace)
-    return pool_scene(trace, read_pools(run.pools).at(0.0), from_s=1704412800.0)
+    return pool_scenario(trace, read_pools(run.pools).at(0.0), from_s=1704412800.0)

@@ -9,7 +9,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from jobcast.models import predictors
-from jobcast.pipelines.predictors import find_predictor
+from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.testing import check_predictor
 
 HERE = Path(__file__).parent

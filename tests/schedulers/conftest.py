@@ -5,7 +5,7 @@ import pytest
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 
 MINUTE_S = 60.0

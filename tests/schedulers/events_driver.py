@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.simulator.engine import SAME_S, replay
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 
 NAMES = "pqr"

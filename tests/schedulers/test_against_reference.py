@@ -15,7 +15,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
 from tests.schedulers.events_driver import instant

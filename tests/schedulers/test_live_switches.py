@@ -7,7 +7,7 @@ from jobcast.domain.switches import Switch, SwitchRule
 from jobcast.schedulers.live_switches import LiveSwitches
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Noisy, Oracle
+from jobcast.simulator.forecast_sources import Noisy, Oracle
 from jobcast.simulator.workload import Workload
 
 RULE = SwitchRule(most_missed=0.5, days=1.0, least_arrivals=2)

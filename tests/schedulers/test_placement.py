@@ -76,7 +76,7 @@ NODES = st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6)
 
 
 @st.composite
-def scenes(draw, nodes=NODES, widths=(1, 2, 3, 4, 5, 8, 12)):
+def scenarios(draw, nodes=NODES, widths=(1, 2, 3, 4, 5, 8, 12)):
     """Nodes, seats of staying jobs (any, also bad ones), widths of coming ones, staying ones that are fixed."""
     sizes = draw(nodes)
     free, staying = list(sizes), {}
@@ -108,9 +108,9 @@ def left_over(sizes, seats):
     return free
 
 
-@given(scenes())
-def test_everybody_is_seated_within_capacity(scene):
-    sizes, staying, coming, fixed = scene
+@given(scenarios())
+def test_everybody_is_seated_within_capacity(scenario):
+    sizes, staying, coming, fixed = scenario
     placed = place(sizes, staying, coming, fixed)
     assert placed.unseated == ()
     assert placed.seats.keys() == staying.keys() | coming.keys()
@@ -121,9 +121,9 @@ def test_everybody_is_seated_within_capacity(scene):
         assert all(gpus > 0 for _, gpus in seat)
 
 
-@given(scenes())
-def test_who_goes_on_stays_unless_moved_and_a_move_ends_well(scene):
-    sizes, staying, coming, fixed = scene
+@given(scenarios())
+def test_who_goes_on_stays_unless_moved_and_a_move_ends_well(scenario):
+    sizes, staying, coming, fixed = scenario
     placed = place(sizes, staying, coming, fixed)
     assert set(placed.moved) <= staying.keys() - fixed
     assert len(set(placed.moved)) == len(placed.moved)
@@ -136,9 +136,9 @@ def test_who_goes_on_stays_unless_moved_and_a_move_ends_well(scene):
         assert placed.moved == ()
 
 
-@given(scenes())
-def test_nobody_is_spread_where_a_node_has_room(scene):
-    sizes, staying, coming, fixed = scene
+@given(scenarios())
+def test_nobody_is_spread_where_a_node_has_room(scenario):
+    sizes, staying, coming, fixed = scenario
     placed = place(sizes, staying, coming, fixed)
     wasteful = {job for job in coming if len(placed.seats[job]) > nodes_needed(sizes, coming[job])}
     assert wasteful == set(placed.spread)
@@ -146,9 +146,9 @@ def test_nobody_is_spread_where_a_node_has_room(scene):
     assert all(max(free) < coming[job] for job in placed.spread)
 
 
-@given(scenes())
-def test_the_order_of_jobs_makes_no_difference(scene):
-    sizes, staying, coming, fixed = scene
+@given(scenarios())
+def test_the_order_of_jobs_makes_no_difference(scenario):
+    sizes, staying, coming, fixed = scenario
     turned = [dict(reversed(jobs.items())) for jobs in (staying, coming)]
     assert place(sizes, *turned, fixed) == place(sizes, staying, coming, fixed)
 
@@ -171,9 +171,9 @@ def can_pack(sizes, free, widths):
 ALIKE = st.integers(1, 5).map(lambda count: [4] * count)
 
 
-@given(scenes(nodes=ALIKE, widths=(1, 2, 4, 8)))
-def test_with_powers_of_two_a_job_is_moved_or_spread_only_if_one_must_be(scene):
-    sizes, staying, coming, fixed = scene
+@given(scenarios(nodes=ALIKE, widths=(1, 2, 4, 8)))
+def test_with_powers_of_two_a_job_is_moved_or_spread_only_if_one_must_be(scenario):
+    sizes, staying, coming, fixed = scenario
     placed = place(sizes, staying, coming, fixed)
     packed = can_pack(sizes, left_over(sizes, staying), list(coming.values()))
     assert packed == (not placed.moved and not placed.spread)

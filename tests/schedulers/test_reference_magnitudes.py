@@ -10,7 +10,7 @@ import pytest
 from jobcast.domain.jobs import Outcome
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle, Random
+from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.generators import generate

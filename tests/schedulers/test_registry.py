@@ -216,7 +216,7 @@ def test_defaults_of_settings_are_those_of_the_class(name):
 
 def test_defaults_of_mechanisms_are_those_of_the_engines():
     from jobcast.domain.tasks import TaskRule
-    from jobcast.schedulers.energy.whole import WholeSchedule
+    from jobcast.schedulers.energy.whole_schedule import WholeSchedule
     from jobcast.schedulers.rounds import RESTART_S, ROUND_S
     from jobcast.simulator.laws.epochs import Epochs
     from jobcast.simulator.laws.tasks import Tasks

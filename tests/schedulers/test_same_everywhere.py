@@ -14,13 +14,13 @@ import pytest
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Outcome, Pool
 from jobcast.models.regimes import REGIME_RULES
-from jobcast.pipelines.rounds import Declared
+from jobcast.pipelines.experiments.rounds import Declared
 from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, ROUNDS, TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.schedulers.tasks.network import networks_of
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.laws.goodput import replay_goodput
 from jobcast.simulator.log import RunLog
 from tests.contract import elastic, energy, rigid, tasks

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcast.schedulers.shockwave.concave_envelope import majorant_slopes
 from jobcast.schedulers.shockwave.exact import improve
-from jobcast.schedulers.shockwave.hull import majorant_slopes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.relaxation import relax
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve

@@ -4,7 +4,7 @@ from jobcast.domain.jobs import Job
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 
 # After SIA, figure 1: green's queue is long while orange idles; j2 runs long, j3 to j5 short, orange bursts at 7.
 FIGURE_1 = [

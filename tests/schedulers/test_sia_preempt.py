@@ -11,7 +11,7 @@ from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_preempt import SiaPreempt
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.workload import Workload
 
 HORIZONS_MIN = (5, 10, 20)

@@ -16,7 +16,7 @@ from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.sia_risk import EDGE_RATIO, LEVELS, SiaRisk, median_bin, minutes_at_risk
 from jobcast.schedulers.sia_risk_kernels import first_within, overstays
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle
 from jobcast.simulator.workload import Workload
 
 HORIZONS_MIN = (5, 10, 20)

@@ -12,7 +12,7 @@ from jobcast.domain.switches import Switch, Switches
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.sia import Sia
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Noisy, Oracle
+from jobcast.simulator.forecast_sources import Noisy, Oracle
 from jobcast.simulator.workload import Workload
 
 NAMES = "pqr"

@@ -12,7 +12,7 @@ from jobcast.schedulers.settings import minutes
 from jobcast.schedulers.sia import Sia
 from jobcast.schedulers.spare_orders import SPARE_ORDERS
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
 from jobcast.simulator.workload import Workload
 
 MINUTE_S = 60.0

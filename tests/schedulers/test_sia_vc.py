@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia_vc import SiaVc
 from jobcast.simulator.engine import SAME_S, replay
-from jobcast.simulator.forecasts import Oracle, Random
+from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload, pools_only
 from jobcast.traces.generators import generate

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 
 from jobcast.schedulers.ssf import ShortestJobFirst
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from tests.schedulers.events_driver import reference, starts, workloads
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.schedulers.themis_np import ThemisNp
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from tests.schedulers.events_driver import starts, workloads
 
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobcast.domain.dependencies import Succession
 from jobcast.domain.errors import DecisionError, TraceError
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.domain.successions import Succession
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.mmfs import MaxMinFair
 from jobcast.schedulers.ssf import GlobalShortestServiceFirst
 from jobcast.simulator.arrival_streams import OpenArrivals
-from jobcast.simulator.closed_forecasts import KnownDurations
+from jobcast.simulator.closed_loop_forecasts import KnownDurations
 from jobcast.simulator.engine import replay
 from jobcast.simulator.history import RunHistory
 from jobcast.simulator.metrics import against, ends_against_baseline, figures, same_jobs

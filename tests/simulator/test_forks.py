@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jobcast.domain.dependencies import Succession
 from jobcast.domain.goodput import Phase
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.policy import Trigger
-from jobcast.domain.successions import Succession
 from jobcast.domain.training import Regime, Training
-from jobcast.pipelines.completion import Watcher, believed_now, completions
-from jobcast.pipelines.recording import Recording
+from jobcast.pipelines.experiments.completion_forecasts import Watcher, believed_now, completions
+from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.schedulers.policies import TASKS
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay, replay_elastic
 from jobcast.simulator.engine import Simulation
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.laws.tasks import Tasks

@@ -15,9 +15,9 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.policies import POOLS
 from jobcast.schedulers.registry import find_policy, make_policy, names_of
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle
 from jobcast.simulator.guard import REST_STEPS, STEP_S, STRIKES, GuardedForecasts, Nobody
-from jobcast.simulator.mixed import Mixed
+from jobcast.simulator.mixed_source import Mixed
 from jobcast.simulator.workload import Workload
 
 PARTS = {

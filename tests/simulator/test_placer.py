@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jobcast.domain.cells import ANYWHERE, Cell
+from jobcast.domain.dependencies import Succession
 from jobcast.domain.energy import EpochTimes
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.domain.policy import Decision, Grant
-from jobcast.domain.successions import Succession
 from jobcast.domain.training import Regime, Training
 from jobcast.simulator.engine import Simulation
 from jobcast.simulator.laws.epochs import Epochs

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.horizons import duration_bin
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random, bin_durations_s
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random, bin_durations_s
 from jobcast.simulator.workload import Workload
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)

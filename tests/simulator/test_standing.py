@@ -10,7 +10,7 @@ from jobcast.domain.policy import Grant
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster
 from jobcast.simulator.engine import Simulation, Stand
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.goodput import Goodput, ScalableWork
 from jobcast.simulator.laws.speedup import Speedup, elastic_workload
 from jobcast.simulator.workload import Workload

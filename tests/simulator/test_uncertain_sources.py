@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
-from jobcast.simulator.forecasts import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
 from jobcast.simulator.workload import Workload
 
 HORIZONS_S = (300.0, 3600.0, 43200.0)

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.simulator.arrivals import UpcomingLoads
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.workload import Workload
 
 INSTANTS = st.lists(st.integers(-5, 60).map(lambda quarter: quarter / 4), min_size=1, max_size=12)

@@ -11,7 +11,8 @@ from jobcast.domain.errors import TraceError
 from jobcast.domain.hardware import PoolsTable, Quota
 from jobcast.domain.jobs import Pool
 from jobcast.traces.describe import Share, describe
-from jobcast.traces.figures import (
+from jobcast.traces.readers import read_trace
+from jobcast.traces.trace_stats import (
     CLOCKWORK,
     MOST_POINTS,
     busy_gpus,
@@ -22,7 +23,6 @@ from jobcast.traces.figures import (
     share_followed,
     share_followed_at_random,
 )
-from jobcast.traces.readers import read_trace
 
 HOUR_S = 3600.0
 

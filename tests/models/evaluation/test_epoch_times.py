@@ -10,7 +10,7 @@ from jobcast.domain.errors import TrainingError
 from jobcast.models.epoch_time.epoch_time import EpochTime
 from jobcast.models.epoch_time.jobs import jobs_of
 from jobcast.models.evaluation.epoch_times import BASELINES, score_epoch_times
-from jobcast.pipelines.profiles.tables import ImportSettings, import_profiles
+from jobcast.pipelines.lifecycle.profiles.tables import ImportSettings, import_profiles
 from jobcast.traces.profiles import profile_table, read_profiles
 
 BAR = 0.10

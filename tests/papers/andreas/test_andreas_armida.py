@@ -9,7 +9,7 @@ from jobcast.domain.energy import Deployment
 from jobcast.simulator.log import Spans
 from papers.andreas.armida import (
     PERIOD_S,
-    armida_scene,
+    armida_scenario,
     energy_eur,
     expected_eur,
     real_eur,
@@ -23,20 +23,20 @@ from tests.simulator.energy.energy_cases import cluster_of
 
 
 @pytest.fixture(scope="module")
-def scene():
-    return armida_scene()
+def scenario():
+    return armida_scenario()
 
 
 @pytest.fixture(scope="module")
-def plan(scene):
-    return session(scene, "edf")
+def plan(scenario):
+    return session(scenario, "edf")
 
 
-def test_eight_jobs_on_three_nodes_of_four_gpus(scene):
+def test_eight_jobs_on_three_nodes_of_four_gpus(scenario):
     # ANDREAS, Table V and section V.C
-    assert scene.job_ids == ("J6", "J9", "J10", "J7", "J8", "J1", "J2", "J3")
-    assert scene.place.names == ("armida-05", "armida-06", "armida-07")
-    assert scene.place.gpus == 4
+    assert scenario.job_ids == ("J6", "J9", "J10", "J7", "J8", "J1", "J2", "J3")
+    assert scenario.place.names == ("armida-05", "armida-06", "armida-07")
+    assert scenario.place.gpus == 4
 
 
 def test_calls_are_five_minutes_apart(plan):
@@ -46,8 +46,8 @@ def test_calls_are_five_minutes_apart(plan):
     assert len(plan.calls) == plan.log.totals["decisions"]
 
 
-def test_where_times_are_right_calls_expect_what_happens(scene, plan):
-    cluster = scene.facts.cluster
+def test_where_times_are_right_calls_expect_what_happens(scenario, plan):
+    cluster = scenario.facts.cluster
     for one in plan.calls:
         assert one.eur == pytest.approx(real_eur(plan.log, cluster, one.now_s, one.now_s + PERIOD_S), abs=1e-9)
     assert sum(one.eur for one in plan.calls) == pytest.approx(energy_eur(plan.log), rel=1e-9)
@@ -67,8 +67,8 @@ def test_a_call_expects_less_of_a_job_that_ends_before_the_next():
     assert found == pytest.approx(watts * 60.0 / 3.6e6 * 0.172 * 1.33)
 
 
-def test_without_noise_and_restarts_nothing_deviates(scene, plan):
-    found = compare(plan, scene.facts.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
+def test_without_noise_and_restarts_nothing_deviates(scenario, plan):
+    found = compare(plan, scenario.facts.cluster, energy_eur(plan.log), (0.0, 0.0), 0)
     assert (found.plan_pct, found.calls_pct, found.per_call_pct) == pytest.approx((0.0, 0.0, 0.0), abs=1e-9)
 
 
@@ -78,8 +78,8 @@ def test_deviations_are_shares_of_the_prediction():
     assert found.plan_pct == pytest.approx(12.29, abs=0.005)
 
 
-def test_noise_changes_what_is_real_and_its_seed_tells_which(scene, plan):
-    one, same, other = (session(scene, "edf", noise=0.1, seed=seed) for seed in (1, 1, 2))
+def test_noise_changes_what_is_real_and_its_seed_tells_which(scenario, plan):
+    one, same, other = (session(scenario, "edf", noise=0.1, seed=seed) for seed in (1, 1, 2))
     assert one.log.end_s.tolist() == same.log.end_s.tolist()
     assert one.log.end_s.tolist() != other.log.end_s.tolist()
     assert energy_eur(one.log) != pytest.approx(energy_eur(plan.log), rel=1e-6)
@@ -95,13 +95,13 @@ def test_lanes_are_those_that_are_free():
     assert lanes_of(told, [1, 2]) == [(0, 1, 0), (1, 1, 1), (2, 1, 0), (3, 1, 0), (3, 1, 1)]
 
 
-def test_who_is_together_on_a_node(scene, plan):
+def test_who_is_together_on_a_node(scenario, plan):
     held = {"J7": (0.0, 600.0), "J6": (300.0, 900.0), "J9": (600.0, 700.0)}
-    jobs = [scene.job_ids.index(name) for name in held]
+    jobs = [scenario.job_ids.index(name) for name in held]
     told = spans_of(*((job, 1, 1, *held[name]) for job, name in zip(jobs, held, strict=True)))
     log = replace(plan.log, spans=told)
-    assert shared(scene, log, "armida-06") == [("J6", "J7", 300.0), ("J6", "J9", 100.0)]
-    assert shared(scene, log, "armida-05") == []
+    assert shared(scenario, log, "armida-06") == [("J6", "J7", 300.0), ("J6", "J9", 100.0)]
+    assert shared(scenario, log, "armida-05") == []
 
 
 def test_power_over_time():

@@ -45,11 +45,11 @@ def test_nodes():
 def test_scenarios_by_gpus_a_node(tmp_path):
     # ANDREAS, section V.B
     for number, (v100, t4) in {1: (2, 1), 2: (4, 2)}.items():
-        scene = read_workload(scenario(number, 4), 0, tmp_path)
-        cluster = scene.facts.cluster
-        held = [(scene.facts.gpu_types[kind], int(cluster.kind_gpus[kind])) for kind in cluster.kind_of]
+        workload = read_workload(scenario(number, 4), 0, tmp_path)
+        cluster = workload.facts.cluster
+        held = [(workload.facts.gpu_types[kind], int(cluster.kind_gpus[kind])) for kind in cluster.kind_of]
         assert held == [("v100", v100)] * 2 + [("t4", t4)] * 2
-        assert len(scene) == 40
+        assert len(workload) == 40
 
 
 def test_policies_see_the_same_draw_and_noise_changes_belief_alone(tmp_path):

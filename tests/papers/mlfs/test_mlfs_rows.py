@@ -33,7 +33,7 @@ def registered(monkeypatch):
         registry = types.SimpleNamespace(resolve=resolve)
         monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: registry)
         monkeypatch.setattr(
-            "jobcast.pipelines.sources.loaded_version",
+            "jobcast.pipelines.experiments.sources.loaded_version",
             lambda home, name, version: types.SimpleNamespace(better_=champions[name][1]),
         )
 

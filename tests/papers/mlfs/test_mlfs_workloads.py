@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.hardware import flat_cluster
-from jobcast.pipelines.clusters import task_cluster
-from jobcast.pipelines.tasks.learned import Learned
+from jobcast.pipelines.experiments.clusters import task_cluster
+from jobcast.pipelines.experiments.tasks.learned_policies import Learned
 from jobcast.traces.generators import generate
 from jobcast.traces.table_files import write_trace
 from papers.mlfs import units
@@ -48,9 +48,9 @@ def test_the_papers_clusters():
 
 
 def test_files_hold_the_draw(files):
-    scene = read_workload(FEW, files)
-    assert len(scene) == 8
-    assert len(scene.workload.cluster.server_of) == 8
+    scenario = read_workload(FEW, files)
+    assert len(scenario) == 8
+    assert len(scenario.workload.cluster.server_of) == 8
     assert [path.name for path in files.parent.iterdir() if path.name.endswith(".part")] == []
 
 
@@ -87,6 +87,6 @@ def test_arrivals_are_phillys(tmp_path):
         pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
     arrivals = tmp_path / "arrivals.parquet"
     write_arrivals(Path(os.environ["JOBCAST_DATA"]), arrivals)
-    scene = read_workload(scaled("1/4"), write_workload(scaled("1/4"), 0, arrivals, tmp_path / "drawn"))
-    assert len(scene) == 155
-    assert np.ptp(scene.workload.jobs.submit_s) <= 7 * 86400.0
+    scenario = read_workload(scaled("1/4"), write_workload(scaled("1/4"), 0, arrivals, tmp_path / "drawn"))
+    assert len(scenario) == 155
+    assert np.ptp(scenario.workload.jobs.submit_s) <= 7 * 86400.0

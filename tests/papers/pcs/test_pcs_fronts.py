@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.search.evaluating import parse_objectives
-from jobcast.pipelines.search.front import Front, Row, write_front
+from jobcast.pipelines.experiments.search.evaluation import parse_objectives
+from jobcast.pipelines.experiments.search.front import Front, Row, write_front
 from jobcast.schedulers.elastic.config import WfqConfig
 from papers.pcs.fronts import SEARCHES, behind, configs, front_of, hypervolume_curve, picks, uncovered
 

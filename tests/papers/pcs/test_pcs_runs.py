@@ -36,17 +36,17 @@ def test_figures_of_the_toy():
 
 
 def test_one_queue_without_caps_is_fifo():
-    scene = automl(0, 40)
+    scenario = automl(0, 40)
     fifo, pcs = (
-        run(task) for task in (*policies("c", scene, ["elastic_fifo"]), Task("c", "p", scene, config=WfqConfig()))
+        run(task) for task in (*policies("c", scenario, ["elastic_fifo"]), Task("c", "p", scenario, config=WfqConfig()))
     )
     assert pcs.log.end_s == pytest.approx(fifo.log.end_s)
     assert fifo.figures["max_error_pct"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_preemption_costs_time_and_whole_gpus_are_whole():
-    scene, config = automl(0, 60), WfqConfig((900.0, INF), (0.7, 0.3))
-    free, dear = (run(Task("c", "p", scene, config=config, whole=True, preempt_s=cost)) for cost in (0.0, 60.0))
+    scenario, config = automl(0, 60), WfqConfig((900.0, INF), (0.7, 0.3))
+    free, dear = (run(Task("c", "p", scenario, config=config, whole=True, preempt_s=cost)) for cost in (0.0, 60.0))
     assert dear.figures["mean_jct_s"] > free.figures["mean_jct_s"]
     assert dear.figures["preemptions_a_job"] > 0
 
@@ -113,10 +113,10 @@ def test_windows_of_a_trace_follow_one_another(data):
 
 
 def test_published_runs_come_out_to_the_millisecond(data):
-    scene = published(data, "0e4a51")
+    scenario = published(data, "0e4a51")
     tasks = [
-        *policies("c", scene, ("elastic_fifo", "srsf")),
-        Task("c", THEIRS[1], scene, config=published_configs(data)[THEIRS[1]]),
+        *policies("c", scenario, ("elastic_fifo", "srsf")),
+        Task("c", THEIRS[1], scenario, config=published_configs(data)[THEIRS[1]]),
     ]
     rows = [line.split(" | ") for line in compared(data, [run(task) for task in tasks]).splitlines()[2:]]
     assert [row[2] for row in rows] == ["0.00", "23.3", "1.49"]  # mean errors as published, %

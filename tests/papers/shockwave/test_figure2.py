@@ -7,7 +7,7 @@ import pytest
 
 from jobcast.domain.jobs import Job
 from jobcast.domain.training import Progress, Regime, Training
-from jobcast.pipelines.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
 from papers.runs import GREEDY
 from papers.shockwave.figure2 import AGNOSTIC, Agnostic, Watched, doubling_job, watch
 from papers.shockwave.workloads import TACC, published
@@ -26,22 +26,22 @@ def test_fairness_is_by_the_contention_of_the_whole_trace():
 
 
 @pytest.fixture(scope="module")
-def scene():
+def scenario():
     if "JOBCAST_DATA" not in os.environ:
         pytest.skip("JOBCAST_DATA is not set: the published trace is needed")
     return published(Path(os.environ["JOBCAST_DATA"]), 120, 32, TACC)
 
 
-def test_the_job_is_the_one_of_the_trace_that_doubles_from_32_to_256(scene):
-    job = scene.workload.jobs[doubling_job(scene)]
+def test_the_job_is_the_one_of_the_trace_that_doubles_from_32_to_256(scenario):
+    job = scenario.workload.jobs[doubling_job(scenario)]
     assert (job.training.model, job.training.batch_size, job.training.mode) == ("ResNet-18", 32, "gns")
 
 
-def test_estimates_at_submission_and_at_the_end(scene):
-    seq = doubling_job(scene)
-    training, exclusive_s = scene.workload.jobs[seq].training, scene.workload.outcomes[seq].duration_s
-    exact = watch(scene, seq, "srpt", ORACLE)
+def test_estimates_at_submission_and_at_the_end(scenario):
+    seq = doubling_job(scenario)
+    training, exclusive_s = scenario.workload.jobs[seq].training, scenario.workload.outcomes[seq].duration_s
+    exact = watch(scenario, seq, "srpt", ORACLE)
     assert exact.total_s == pytest.approx([exclusive_s] * len(exact.total_s))
     assert exact.exclusive_s == exclusive_s <= exact.jct_s
     for spec in (GREEDY, AGNOSTIC):  # neither expects the batch size to grow
-        assert watch(scene, seq, "srpt", spec).total_s[0] == pytest.approx(training.epochs * training.epoch_s[32])
+        assert watch(scenario, seq, "srpt", spec).total_s[0] == pytest.approx(training.epochs * training.epoch_s[32])

@@ -5,9 +5,9 @@ import pytest
 from jobcast.domain.goodput import Phase
 from jobcast.domain.training import Regime
 from jobcast.models.goodput import Limits, Throughput
-from jobcast.pipelines.scaling_jobs import Application
+from jobcast.pipelines.experiments.scaling_jobs import Application
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch
-from papers.shockwave.pollux_jobs import SHARES, draw_jobs, scene_of, training_of
+from papers.shockwave.pollux_jobs import SHARES, draw_jobs, scenario_of, training_of
 
 PHASES = (Phase(1000.0, (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), (10,) * 8),)
 APP = Application(
@@ -45,7 +45,7 @@ def test_jobs_arrive_as_crowded_as_asked():
 
 def test_the_scene_has_the_jobs_in_order():
     works = [ScalableWork(float(at), 2, PHASES) for at in range(12)]
-    scene = scene_of(["a"] * 12, works, [[Stretch(0.0, 50.0, 1, 10, 1.0)]] * 12, {"a": APP}, 8)
-    assert [job.submit_s for job in scene.workload.jobs] == list(range(12))
-    assert {outcome.duration_s for outcome in scene.workload.outcomes} == {50.0}
-    assert len(scene.earlier) == 0
+    scenario = scenario_of(["a"] * 12, works, [[Stretch(0.0, 50.0, 1, 10, 1.0)]] * 12, {"a": APP}, 8)
+    assert [job.submit_s for job in scenario.workload.jobs] == list(range(12))
+    assert {outcome.duration_s for outcome in scenario.workload.outcomes} == {50.0}
+    assert len(scenario.earlier) == 0

@@ -30,10 +30,10 @@ def data():
 
 
 def test_the_published_trace_trains(data):
-    scene = published(data, 220, 64, WISR)
-    assert len(scene.workload.jobs) == 220
-    assert scene.workload.total_gpus == 64
-    assert all(job.training is not None for job in scene.workload.jobs)
+    scenario = published(data, 220, 64, WISR)
+    assert len(scenario.workload.jobs) == 220
+    assert scenario.workload.total_gpus == 64
+    assert all(job.training is not None for job in scenario.workload.jobs)
 
 
 def test_mixes_differ_in_nothing_but_the_modes(data):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobcast.pipelines.forecast_specs import PREDICTORS
+from jobcast.pipelines.experiments.forecast_specs import PREDICTORS
 from jobcast.pipelines.report.formatting import parse_time
 from papers.run_file import Outcome, RunFile
 from papers.sia import bench as benches
@@ -91,7 +91,8 @@ def test_what_the_registry_lacks_is_trained_on_the_weeks_before(monkeypatch, tmp
     asked, known = [], [SimpleNamespace(name=PREDICTORS[0])]
     # The module that trains first: one that is imported later would keep what stands in for the registry.
     monkeypatch.setattr(
-        "jobcast.pipelines.training.train_and_register", lambda name, *words, **more: asked.append((name, words, more))
+        "jobcast.pipelines.lifecycle.training.train_and_register",
+        lambda name, *words, **more: asked.append((name, words, more)),
     )
     monkeypatch.setattr("jobcast.models.registry.open_registry", lambda home: SimpleNamespace(list=lambda: known))
     monkeypatch.setattr("jobcast.traces.readers.read_trace", lambda path, format: (path, format))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.forecast_specs import parse_forecasts
-from jobcast.pipelines.simulation import Simulated
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.simulation import Simulated
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.log import RunLog, flat_spans
 from papers.sia import figure15b, potential, preemption, units
@@ -116,7 +116,7 @@ def test_a_run_is_the_same_whoever_else_is_run(tmp_path):
 
 def test_jobs_of_philly_in_the_first_two_days_do_not_count(philly, tmp_path):
     (_, fcfs), (_, mmfs) = run_draw([Unit(PoolDraw(3), 0, row) for row in (FCFS, MMFS)], philly, tmp_path)
-    submitted = [job.submit_s for job in PoolDraw(3).scene(0, philly).workload.jobs]
+    submitted = [job.submit_s for job in PoolDraw(3).scenario(0, philly).workload.jobs]
     later = sum(at >= 1_509_926_400.0 + 2 * 86400.0 for at in submitted)  # 2017-11-06
     assert fcfs.figures["jobs"] == mmfs.figures["jobs"] == later
     assert 250 < later < 265

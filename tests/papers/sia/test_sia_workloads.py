@@ -28,8 +28,8 @@ from papers.sia.workloads import (
 NOWHERE = Path("nowhere")
 
 
-def quotas(scene):
-    return {pool.name: pool.quota for pool in scene.workload.pools}
+def quotas(scenario):
+    return {pool.name: pool.quota for pool in scenario.workload.pools}
 
 
 def test_names_and_what_tells_them_apart():
@@ -45,8 +45,8 @@ def test_names_and_what_tells_them_apart():
 
 
 def test_submissions_and_durations_are_rounded_up_to_the_grid():
-    raw = Synthetic(days=0.5).scene(1, NOWHERE).workload
-    on_grid = Synthetic(grid_s=600.0, days=0.5).scene(1, NOWHERE).workload
+    raw = Synthetic(days=0.5).scenario(1, NOWHERE).workload
+    on_grid = Synthetic(grid_s=600.0, days=0.5).scenario(1, NOWHERE).workload
     outcome = {job.job_id: (job, one.duration_s) for job, one in zip(on_grid.jobs, on_grid.outcomes, strict=True)}
     assert len(outcome) == len(raw.jobs) > 20
     for job, one in zip(raw.jobs, raw.outcomes, strict=True):
@@ -58,7 +58,7 @@ def test_submissions_and_durations_are_rounded_up_to_the_grid():
 
 
 def test_synthetic_draws_differ_by_seed_alone():
-    first, again, other = (Synthetic("less_queues", days=0.3).scene(seed, NOWHERE).workload for seed in (3, 3, 4))
+    first, again, other = (Synthetic("less_queues", days=0.3).scenario(seed, NOWHERE).workload for seed in (3, 3, 4))
     assert first == again
     assert first.jobs != other.jobs
     assert len(first.pools) == 2
@@ -84,25 +84,25 @@ def test_a_pool_at_a_load_by_hand():
 def test_a_draw_of_pools_by_hand(philly):
     seen = set()
     for seed in range(12):
-        scene = PoolDraw(2).scene(seed, philly)
-        found = quotas(scene)
+        scenario = PoolDraw(2).scenario(seed, philly)
+        found = quotas(scenario)
         assert len(found) == 2
         assert all({"a": 2 <= q <= 4, "b": 10 <= q <= 17, "c": q == 8}[name] for name, q in found.items())
-        assert len(scene.workload.jobs) == 200
-        assert scene.dropped["of pools without capacity"] == 199
+        assert len(scenario.workload.jobs) == 200
+        assert scenario.dropped["of pools without capacity"] == 199
         seen.add(tuple(found.items()))
     assert {name for one in seen for name, _ in one} == {"a", "b", "c"}
     assert len(seen) > 4
-    assert scene.from_s == parse_time("2017-11-06")
-    assert len(scene.earlier) == 5
-    assert {outcome.duration_s for outcome in scene.workload.outcomes} <= {24192.0, 60480.0, 12096.0, 1512.0}
+    assert scenario.from_s == parse_time("2017-11-06")
+    assert len(scenario.earlier) == 5
+    assert {outcome.duration_s for outcome in scenario.workload.outcomes} <= {24192.0, 60480.0, 12096.0, 1512.0}
 
 
 def test_loads_lie_where_the_paper_draws_them(philly, monkeypatch):
     # section 6.1: uniform in [0.6, 1.1]; with 6,000 GPUs in the mean a quota is 6,000 / load
     monkeypatch.setattr(workloads, "pool_work", lambda *_: {name: PoolWork(name, 6000.0, 1) for name in "abc"})
-    found = [PoolDraw(3).scene(seed, philly) for seed in range(40)]
-    loads = np.array([6000.0 / quota for scene in found for quota in quotas(scene).values()])
+    found = [PoolDraw(3).scenario(seed, philly) for seed in range(40)]
+    loads = np.array([6000.0 / quota for scenario in found for quota in quotas(scenario).values()])
     assert LOADS == (0.6, 1.1)
     assert loads.min() > 0.599
     assert loads.max() <= 1.1
@@ -111,57 +111,57 @@ def test_loads_lie_where_the_paper_draws_them(philly, monkeypatch):
 
 
 def test_a_draw_is_told_by_seed_and_number_of_pools(philly):
-    assert PoolDraw(2).scene(5, philly).workload == PoolDraw(2).scene(5, philly).workload
-    assert len({tuple(quotas(PoolDraw(3).scene(seed, philly)).items()) for seed in range(8)}) > 4
+    assert PoolDraw(2).scenario(5, philly).workload == PoolDraw(2).scenario(5, philly).workload
+    assert len({tuple(quotas(PoolDraw(3).scenario(seed, philly)).items()) for seed in range(8)}) > 4
 
 
 def test_more_pools_than_there_are_cannot_be_drawn(philly):
     with pytest.raises(
         ConfigError, match=r"philly_jobs.csv: 4 pools are to be drawn, 3 have at least 100 jobs from 20"
     ):
-        PoolDraw(4).scene(0, philly)
+        PoolDraw(4).scenario(0, philly)
 
 
 def test_with_locality_jobs_fit_cells_of_their_pools(philly):
     # section 6.4: servers of eight; jobs of 1, 2, 4 GPUs or whole servers
     for seed in range(8):
-        scene = PoolDraw(3, locality=True).scene(seed, philly)
-        found = quotas(scene)
+        scenario = PoolDraw(3, locality=True).scenario(seed, philly)
+        found = quotas(scenario)
         assert found["a"] in (2, 4)
         assert found["b"] in (16, 24)
         assert found["c"] == 8
-        assert scene.workload.servers == (8,) * ceil(sum(found.values()) / 8)
-        assert scene.facts.cells["b"] == (8,) * (found["b"] // 8)
+        assert scenario.workload.servers == (8,) * ceil(sum(found.values()) / 8)
+        assert scenario.facts.cells["b"] == (8,) * (found["b"] // 8)
     weeks = ("2017-10-02", "2017-11-20")
-    loose, tight = (PoolDraw(3, locality, weeks).scene(0, philly) for locality in (False, True))
+    loose, tight = (PoolDraw(3, locality, weeks).scenario(0, philly) for locality in (False, True))
     assert {job.gpus for job in loose.workload.jobs} == {1, 2, 3, 8}
     assert {job.gpus for job in tight.workload.jobs} == {1, 2, 8}
 
 
 def test_all_pools_by_hand(philly):
     # GPUs in the mean over three weeks: a 4/3, b 20/3, c 2/3; at load 0.8: 1.67, 8.33, 0.83 and c's widest job 8
-    assert quotas(WholePhilly().scene(0, philly)) == {"a": 2, "b": 9, "c": 8, "few": 1}
-    assert quotas(WholePhilly(0.8).scene(0, philly)) == {"a": 2, "b": 8, "c": 8, "few": 1}
-    assert quotas(WholePhilly(1.1).scene(0, philly)) == {"a": 3, "b": 10, "c": 8, "few": 2}
-    assert len(WholePhilly().scene(0, philly).workload.jobs) == 400
-    assert WholePhilly().scene(0, philly).workload == WholePhilly().scene(1, philly).workload
+    assert quotas(WholePhilly().scenario(0, philly)) == {"a": 2, "b": 9, "c": 8, "few": 1}
+    assert quotas(WholePhilly(0.8).scenario(0, philly)) == {"a": 2, "b": 8, "c": 8, "few": 1}
+    assert quotas(WholePhilly(1.1).scenario(0, philly)) == {"a": 3, "b": 10, "c": 8, "few": 2}
+    assert len(WholePhilly().scenario(0, philly).workload.jobs) == 400
+    assert WholePhilly().scenario(0, philly).workload == WholePhilly().scenario(1, philly).workload
 
 
 def test_donors_are_those_with_most_idle_gpus(philly):
     # idle: c 8 - 0.67, b 9 - 6.67, few 1 - 0.2, a 2 - 1.33
-    assert quotas(WholePhilly(without_donors=1).scene(0, philly)) == {"a": 2, "b": 9, "few": 1}
-    assert quotas(WholePhilly(without_donors=2).scene(0, philly)) == {"a": 2, "few": 1}
-    assert quotas(WholePhilly(without_donors=3).scene(0, philly)) == {"a": 2}
+    assert quotas(WholePhilly(without_donors=1).scenario(0, philly)) == {"a": 2, "b": 9, "few": 1}
+    assert quotas(WholePhilly(without_donors=2).scenario(0, philly)) == {"a": 2, "few": 1}
+    assert quotas(WholePhilly(without_donors=3).scenario(0, philly)) == {"a": 2}
 
 
 def test_philly_has_as_many_pools_as_the_figures_draw():
     if not os.environ.get("JOBCAST_DATA"):
         pytest.skip("JOBCAST_DATA is not set: it names the folder that holds philly/")
     data = Path(os.environ["JOBCAST_DATA"])
-    everybody = PoolDraw(QUEUES[-1]).scene(0, data)
+    everybody = PoolDraw(QUEUES[-1]).scenario(0, data)
     assert len(everybody.workload.pools) == max(QUEUES) == 8
     with pytest.raises(ConfigError, match="9 pools are to be drawn, 8 have"):
-        PoolDraw(9).scene(0, data)
-    tight = PoolDraw(LOCAL_QUEUES[-1], locality=True).scene(0, data)
+        PoolDraw(9).scenario(0, data)
+    tight = PoolDraw(LOCAL_QUEUES[-1], locality=True).scenario(0, data)
     assert {job.gpus for job in tight.workload.jobs} == {1, 2, 4, 8, 16, 32}
-    assert len(WholePhilly().scene(0, data).workload.pools) == 10
+    assert len(WholePhilly().scenario(0, data).workload.pools) == 10

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.lifecycle.training import train_and_register
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.training import train_and_register
 from jobcast.traces.generators import generate
 from jobcast.traces.pools import write_pools
 from jobcast.traces.readers import read_trace

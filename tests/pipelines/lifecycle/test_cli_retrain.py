@@ -5,9 +5,9 @@ import pytest
 
 from jobcast.models.predictors import OURS
 from jobcast.models.registry import open_registry
-from jobcast.pipelines.commands.train import ALGORITHMS
+from jobcast.pipelines.cli.train import ALGORITHMS
+from jobcast.pipelines.lifecycle.predictors import find_predictor
 from jobcast.pipelines.lifecycle.retraining import DAY_S, Schedule, parse_every
-from jobcast.pipelines.predictors import find_predictor
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.pipelines.lifecycle.comparison import compare_rows, main_mean
-from jobcast.pipelines.lifecycle.rows import ArrivalRows, LoadRows
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows, LoadRows
 
 DAY_S = 86400.0
 NAMES = ("ours", "theirs")

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.switches import Switches
+from jobcast.pipelines.experiments.switches_file import read_switches
 from jobcast.pipelines.lifecycle.drift import Span, drift
 from jobcast.pipelines.lifecycle.drift_page import render_drift
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, SwitchRule, judge, moved_inputs, switches_of
-from jobcast.pipelines.lifecycle.lives import forecast_rows, judged
-from jobcast.pipelines.lifecycle.rows import ArrivalRows
-from jobcast.pipelines.lifecycle.switches_file import read_switches
-from jobcast.pipelines.predictors import find_predictor
-from jobcast.pipelines.predictors.life import Wishes
+from jobcast.pipelines.lifecycle.evaluation_data import Scoring
+from jobcast.pipelines.lifecycle.forecast_rows import ArrivalRows
+from jobcast.pipelines.lifecycle.predictors import find_predictor
+from jobcast.pipelines.lifecycle.predictors.life import Wishes
+from jobcast.pipelines.lifecycle.standards import forecast_rows, judged
 from jobcast.pipelines.report.formatting import parse_time
-from jobcast.pipelines.scoring import Scoring
 
 DAY_S = 86400.0
 

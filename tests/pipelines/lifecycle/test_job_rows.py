@@ -11,7 +11,7 @@ from jobcast.models.evaluation.regimes import crps
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.lifecycle.drift_rules import DRIFTED, STEADY, WATCH, judge
 from jobcast.pipelines.lifecycle.job_rows import CurveRows, GainRows, RegimeRows, ShareRows, curve_table_rows
-from jobcast.pipelines.lifecycle.lives import LIVES
+from jobcast.pipelines.lifecycle.standards import LIVES
 from jobcast.traces.learning_curves import CurveTable, LearningCurve
 
 DAY_S = 86400.0

@@ -4,7 +4,7 @@ import pytest
 
 from jobcast.models.predictors import answers_of
 from jobcast.pipelines.lifecycle.comparison import why_slower, why_worse
-from jobcast.pipelines.lifecycle.lives import LIVES
+from jobcast.pipelines.lifecycle.standards import LIVES
 
 
 def figures(difference, interval, loss=True, candidate=0.5, champion=0.4):

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from jobcast.pipelines.gains import paired_gains
 from jobcast.pipelines.report.backtest_finding import find, lead_of
 from jobcast.pipelines.report.backtest_page import ReportInput, render_report, summary_table
 from jobcast.pipelines.report.backtest_tables import (
@@ -20,6 +19,7 @@ from jobcast.pipelines.report.backtest_tables import (
     versions_table,
 )
 from jobcast.pipelines.report.formatting import between, duration, number, unit_for
+from jobcast.pipelines.report.gains import paired_gains
 from jobcast.pipelines.report.predictor_tables import predictor_tables
 
 DAY_S = 86400.0

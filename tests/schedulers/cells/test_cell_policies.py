@@ -8,7 +8,7 @@ from jobcast.domain.cells import Cell
 from jobcast.domain.errors import ConfigError, PoolsError
 from jobcast.schedulers.cells.buddy import sizes_of
 from jobcast.schedulers.registry import local_policies, make_policy
-from jobcast.simulator.forecasts import Conservative, Oracle, Random
+from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
 
 MINUTE_S = 60.0
 

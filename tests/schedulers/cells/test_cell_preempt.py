@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle, Random
+from jobcast.simulator.forecast_sources import Oracle, Random
 
 HORIZONS_MIN = (4.0, 15.0)
 MINUTE_S = 60.0

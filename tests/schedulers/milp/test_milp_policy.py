@@ -12,7 +12,7 @@ from jobcast.schedulers.milp.policy import Milp
 from jobcast.schedulers.milp.solve import Settings, plan
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Conservative, Oracle
+from jobcast.simulator.forecast_sources import Conservative, Oracle
 from jobcast.simulator.metrics import against
 from jobcast.simulator.workload import Workload
 from tests.schedulers.milp.milp_cases import draw, known

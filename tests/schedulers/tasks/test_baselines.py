@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.swapping import (
+from jobcast.schedulers.tasks.preemption import (
     attained_gpu_s,
     due,
     job_use,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobcast.domain.tasks import CPU, GPU, MEMORY, QUEUED
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.tasks import packing
-from jobcast.schedulers.tasks.hosts import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
+from jobcast.schedulers.tasks.host_selection import BEST_FIT, CONSOLIDATE, FIRST_FIT, IDEAL, SPREAD
 from jobcast.schedulers.tasks.packing import limits_of
 from tests.simulator.tasks.task_cases import (
     TaskJob,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, EnergyCluster, EnergyJobs, EnergyView, EpochTimes, Tariff
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
-from jobcast.schedulers.energy.whole import WholeSchedule
+from jobcast.schedulers.energy.whole_schedule import WholeSchedule
 from jobcast.simulator.engine import replay
 from jobcast.simulator.laws.epochs import Epochs
 from jobcast.simulator.meters import EnergyMeter, Timed

@@ -11,7 +11,7 @@ from jobcast.domain.policy import Decision, Grant
 from jobcast.domain.tasks import QUEUED, TaskView
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.forecasts import Oracle
+from jobcast.simulator.forecast_sources import Oracle
 from jobcast.simulator.laws.tasks import Tasks
 from tests.contract.random_jobs import check_same
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, simulation_of, workload_of

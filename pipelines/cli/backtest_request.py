@@ -1,0 +1,306 @@
+"""A backtest of a user's own trace: the matrix, its figures, its folder."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.hardware import Cluster
+from jobcast.models.predictors import PREDICTORS
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.experiments import backtest
+from jobcast.pipelines.experiments.backtest_results import remarks, results_of, write_results
+from jobcast.pipelines.experiments.closed_loop import check_loop, told_of_loop
+from jobcast.pipelines.experiments.clusters import cluster_of, named_cluster
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
+from jobcast.pipelines.experiments.locality import LOCALITY, asks_for_locality, check_locality
+from jobcast.pipelines.experiments.policy_runs import lacking_source, sources_for
+from jobcast.pipelines.experiments.rigid_jobs import LOOP_NOTE
+from jobcast.pipelines.experiments.scenarios import Scenario
+from jobcast.pipelines.experiments.settings import check_settings
+from jobcast.pipelines.experiments.simulation import trust_lines
+from jobcast.pipelines.experiments.worlds import law_apart
+from jobcast.pipelines.report.backtest_tables import by_lack
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.files import write_json
+from jobcast.pipelines.report.gains import DRAWS
+from jobcast.pipelines.report.model_tables import log_on_versions, version_row
+from jobcast.schedulers.policies import KINDS, POOLS, PolicySpec
+from jobcast.schedulers.registry import POLICIES, find_policy
+from jobcast.traces.facts import assumptions_beside, sentences
+from jobcast.traces.table import Trace
+
+ALL = "all"
+"""In place of a policy: every one that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestRequest:
+    """What the user asked for."""
+
+    policies: tuple[str, ...]
+    forecasts: tuple[ForecastSpec, ...]
+    pools: Path | None
+    cluster: Path | None
+    gpus: int | None
+    from_s: float | None
+    until_s: float | None
+    windows: int
+    seeds: int
+    baseline: str
+    warmup_days: float
+    drop_wide: bool
+    only_pools: bool
+    jobs: int | None
+    engine: str
+    allow_overlap: bool
+    settings: Mapping[str, str] = field(default_factory=dict)
+    max_think_s: float | None = None
+    degrade: bool = False
+    against: tuple[str, ...] = ()
+    law: str | None = None
+    place: Cluster | None = None
+    """The cluster itself, in place of files that name it."""
+
+
+def run_backtest(
+    request: BacktestRequest, trace: Trace, *, out: Path | None, home: Path, console: Console
+) -> dict[str, Any]:
+    """Replay the matrix; write the folder and its report where `out` is given; the figures come back.
+
+    Raises ConfigError for unknown policies, and whatever scenarios and sources refuse, before anything is written.
+    """
+    asked_by_name = set(request.policies)
+    request = replace(request, policies=_named(request.policies))
+    rules = [*_rules(request.policies), find_policy(request.baseline)]
+    local = asks_for_locality(request.settings)
+    for policy in request.policies if local else ():
+        check_locality(policy, request.baseline)
+    costs, settings = law_apart(request.settings, request.law)
+    facts, own = _apart(settings, rules, local)
+    if request.max_think_s is not None:
+        check_loop(request.policies, request.forecasts, request.baseline, request.settings)
+    experiments = _experiments(request, trace, {**facts, **costs})
+    skipped: list[dict[str, str]] = []
+    able = _quick(rules[:-1], asked_by_name, experiments, skipped)
+    pairs = _pairs(request, able, experiments[0], skipped)
+    wanted = backtest.with_settings(backtest.matrix(pairs, len(experiments), request.seeds), own, local)
+    if not wanted:
+        lacks = "; ".join(f"{one['policy']}: {one['lacks']}" for one in skipped)
+        raise ConfigError(lacks or "--policies: nothing named; write --policies mmfs,sia")
+    bases = backtest.baselines_of(wanted, request.baseline, experiments[0], request.forecasts)
+    cells = backtest.with_baseline(wanted, bases)
+    against = _against(request.against, cells)
+    lacking: list[backtest.Lacking] = []
+    with console.progress("backtest") as step:
+        results = backtest.run_matrix(
+            experiments,
+            cells,
+            home=home,
+            bases=bases,
+            jobs=request.jobs or joblib.cpu_count(),
+            engine=request.engine,
+            allow_overlap=request.allow_overlap,
+            degrade=request.degrade,
+            warmup_days=request.warmup_days,
+            lacking=lacking,
+            progress=step,
+        )
+    asked_for = {cell.label for cell in wanted}
+    # A baseline that nobody asked for is missed where others ran under its law.
+    met, law_of = {one.log.law for one in results}, experiments[0].law_of
+    missed = [one for one in lacking if one.cell.label in asked_for or law_of(find_policy(one.cell.policy)) in met]
+    skipped += [{"policy": one.cell.policy, "lacks": one.why} for one in missed]
+    if asked_for.isdisjoint(one.cell.label for one in results):
+        raise ConfigError("; ".join(dict.fromkeys(one["lacks"] for one in skipped)))
+    rests_on = assumptions_beside(trace.source.path)
+    assumptions = sentences(rests_on) if rests_on else ()
+    told = results_of(results, bases=bases, draws=DRAWS, against=against, assumptions=assumptions, skipped=skipped)
+    result: dict[str, Any] = {
+        **told,
+        "rows": [_full_row(one, experiments[one.cell.window]) for one in results],
+        "overlap_allowed": any(one.run.overlap for one in results),
+        "simulated": True,
+        "inputs": [scenario.provenance() for scenario in _scenes_of(experiments, results)],
+        "configuration": {
+            "settings": dict(request.settings),
+            **({} if request.law is None else {"law": request.law}),
+        },
+        "seeds": request.seeds,
+        "jobcast": __version__,
+    }
+    if out:
+        write_results(out, told, results)
+        write_json(out / "inputs.json", _inputs(experiments, result, home))
+        write_json(out / "figures.json", result)
+        from jobcast.pipelines.stages.report import report_backtest
+
+        console.note(f"report: {report_backtest(out)}")
+    replayed = (experiments[0].from_s, experiments[-1].until_s)
+    if logged := log_on_versions(home, result, trace.name, trace.source.sha256, replayed):
+        console.note(f"backtest: {logged}")
+        result |= open_registry(home).staleness()
+    doubts = [f"{one.cell.label}: {line}" for one in results for line in trust_lines(one.figures)]
+    unable = [f"skipped {', '.join(policies)}: {lack}" for lack, policies in by_lack(skipped).items()]
+    for note in dict.fromkeys((*_notes(experiments, results), *remarks(result), *unable, *doubts)):
+        console.note(note)
+    return result
+
+
+def _named(policies: Sequence[str]) -> tuple[str, ...]:
+    """The policies, in place of `all` every one that there is."""
+    return tuple(dict.fromkeys(name for asked in policies for name in (POLICIES if asked == ALL else (asked,))))
+
+
+def _rules(policies: Sequence[str]) -> list[PolicySpec]:
+    """Policies by name. Raises ConfigError for an unknown one."""
+    return [find_policy(name) for name in policies]
+
+
+def _apart(
+    settings: Mapping[str, str], rules: Sequence[PolicySpec], local: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings that say what is replayed, and those that policies decide by; one may be both, of different kinds.
+
+    The last of the rules is the baseline, which is run without settings. Raises ConfigError for one that nobody knows.
+    """
+    kinds = {KINDS[rule.kind] for rule in rules}
+    facts = {
+        name: value
+        for name, value in settings.items()
+        if any(name in (*kind.files.model_fields, *kind.site.model_fields) for kind in kinds)
+    }
+    own = {name: value for name, value in settings.items() if any(rule.decides_by(name, local) for rule in rules)}
+    names = tuple(rule.name for rule in rules[:-1])
+    check_settings(names, {name: value for name, value in settings.items() if name not in facts}, local)
+    return facts, own
+
+
+def _quick(
+    rules: Sequence[PolicySpec], by_name: set[str], experiments: Sequence[Experiment], skipped: list[dict[str, str]]
+) -> list[PolicySpec]:
+    """Policies that were asked for by name, and of the others those for so many jobs; the rest is skipped."""
+    most = max(len(one.window) for one in experiments)
+    slow = [rule for rule in rules if rule.most_jobs is not None and rule.most_jobs < most and rule.name not in by_name]
+    for rule in slow:
+        why = f"fewer jobs: it is for at most {rule.most_jobs:,}, of {most:,}"
+        skipped.append({"policy": rule.name, "lacks": f"{why}; --policies {ALL},{rule.name} runs it all the same"})
+    return [rule for rule in rules if rule not in slow]
+
+
+def _pairs(
+    request: BacktestRequest, rules: Sequence[PolicySpec], experiment: Experiment, skipped: list[dict[str, str]]
+) -> list[tuple[str, ForecastSpec, str]]:
+    """(policy, forecasts, label) of every row: sources that tell what a policy asks, else what it goes by by default.
+
+    Who has none is skipped, with what it lacks.
+    """
+    found = []
+    for rule in rules:
+        specs = sources_for(experiment, rule, request.forecasts)
+        if not specs:
+            skipped.append({"policy": rule.name, "lacks": lacking_source(rule, request.forecasts)})
+        found += [(rule.name, spec, backtest.label_of(rule.name, spec)) for spec in specs]
+    return found
+
+
+def _full_row(one: backtest.CellResult, experiment: Experiment) -> dict[str, Any]:
+    row = one.full_row()
+    if experiment.max_think_s is None:
+        return row
+    return {**row, "figures": row["figures"] | told_of_loop(experiment.scenario(POOLS).workload, one.log)}
+
+
+def _scenes_of(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[Scenario[Any, Any]]:
+    """What was replayed, a scenario a window and kind, in the order in which policies met them."""
+    rules = [(one.cell.window, find_policy(one.cell.policy)) for one in results]
+    met = dict.fromkeys((window, rule.kind, rule.scope) for window, rule in rules)
+    scenarios = [experiments[window].scenario(kind, scope) for window, kind, scope in met]
+    return list({id(scenario): scenario for scenario in scenarios}.values())
+
+
+def _notes(experiments: Sequence[Experiment], results: Sequence[backtest.CellResult]) -> list[str]:
+    scenarios = _scenes_of(experiments, results)
+    dropped = [
+        f"dropped {count:,}: {reason} (window from {scenario.provenance()['window']['from']})"
+        for scenario in scenarios
+        for reason, count in scenario.dropped.items()
+    ]
+    return [note for scenario in scenarios for note in scenario.notes] + dropped
+
+
+def _against(asked: Sequence[str], cells: Sequence[backtest.Cell]) -> list[str]:
+    """Labels of the rows that `--against` means: one, or all of a policy. Raises ConfigError where there is none."""
+    labels = list(dict.fromkeys(cell.label for cell in cells))
+    policies = {cell.label: cell.policy for cell in cells}
+    for name in asked:
+        if name not in (*labels, *policies.values()):
+            raise ConfigError(
+                f"--against {name}: no such row; name a policy of --policies, or one of: {'; '.join(labels)}"
+            )
+    return [label for name in asked for label in labels if name in (label, policies[label])]
+
+
+def _experiments(request: BacktestRequest, trace: Trace, facts: Mapping[str, str]) -> list[Experiment]:
+    place = request.place or named_cluster(
+        trace, pools=request.pools, cluster=request.cluster, gpus=request.gpus, from_s=request.from_s
+    )
+    begin = float(trace.submit_s[0]) if request.from_s is None else request.from_s
+    end = float(trace.submit_s[-1]) + 1.0 if request.until_s is None else request.until_s
+    if begin >= end:
+        raise ConfigError("--from must lie before --until")
+    return [
+        Experiment(
+            trace=trace,
+            cluster=place or cluster_of(trace, from_s=request.from_s),
+            from_s=since,
+            until_s=until,
+            given=facts,
+            drop_wide=request.drop_wide,
+            only_pools=request.only_pools,
+            max_think_s=request.max_think_s,
+            law=request.law,
+        )
+        for since, until in backtest.windows_of(begin, end, request.windows)
+    ]
+
+
+def _inputs(experiments: Sequence[Experiment], result: dict[str, Any], home: Path) -> dict[str, Any]:
+    used = {(name, number) for row in result["rows"] for name, number in row["versions"].items()}
+    registry = open_registry(home)
+    order = {name: position for position, name in enumerate(PREDICTORS)}
+    versions = [registry.resolve(*one) for one in sorted(used, key=lambda one: (order[one[0]], one[1]))]
+    trace, place, notes = (
+        experiments[0].trace,
+        experiments[0].place(),
+        [n for one in result["inputs"] for n in one["notes"]],
+    )
+    return {
+        "trace": {
+            "name": trace.name,
+            "sha256": trace.source.sha256,
+            "rows": trace.source.rows,
+            "jobs": sum(len(one.window) for one in experiments),
+            "from": float(trace.submit_s[0]),
+            "until": float(trace.submit_s[-1]),
+            "pools_origin": f"quotas: {place.origin}",
+            "notes": list(trace.notes),
+            "dropped": dict(result["inputs"][0]["dropped"]),
+        },
+        "from_s": experiments[0].from_s,
+        "until_s": experiments[-1].until_s,
+        "pools": {pool.name: pool.quota for pool in place.pools},
+        "models": [version_row(version) for version in versions],
+        "command": f"jobcast {shlex.join(sys.argv[1:])}",
+        "notes": [
+            *["training data of a model reach into the window (--allow-overlap)"] * result["overlap_allowed"],
+            *(note for note in dict.fromkeys(notes) if note.startswith((LOOP_NOTE, LOCALITY))),
+        ],
+    }

@@ -1,0 +1,73 @@
+"""`jobcast explain`: what one job of a finished run held, why it waited, was helped or was slowed."""
+
+from pathlib import Path
+
+import click
+
+from jobcast.pipelines.cli import options
+
+
+@click.command(name="explain")
+@click.option(
+    "--out",
+    "log_path",
+    required=True,
+    metavar="LOG",
+    type=options.FILE,
+    help="What simulate --out wrote: CSV or Parquet.",
+)
+@click.option("--job", "job_id", required=True, metavar="ID", help="The job to explain.")
+@click.option(
+    "--pools",
+    "pools_path",
+    type=options.FILE,
+    help="Quotas, for a log whose record is missing: CSV pool,gpus[,from].",
+)
+@click.option(
+    "--what-if",
+    "asked",
+    multiple=True,
+    metavar="gpus=N,pool=NAME",
+    help="Forecast start and end had it asked for that, one or both; may be repeated. Replays the trace.",
+)
+@options.json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    log_path: Path,
+    job_id: str,
+    pools_path: Path | None,
+    asked: tuple[str, ...],
+    json_to: str | None,
+) -> None:
+    """Tell why a job waited, was helped or was slowed: which jobs, reservations and forecasts.
+
+    Read from the table of jobs that simulate wrote and the record beside it (LOG.run); nothing is replayed. Of any
+    policy: what the job held, who held the GPUs while it waited, what was forecast of it; of those that start whole
+    jobs from pools' quotas, such as fcfs, ssf, mmfs and sia, why too. With --what-if the run is replayed up to the
+    job's submission, and played forward with other wishes of the job.
+
+    \b
+    Example:
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --out log.csv
+      jobcast explain --out log.csv --job 61333
+      jobcast explain --out log.csv --job 61333 --json why.json
+      jobcast explain --out log.csv --job 61333 --what-if gpus=2 --what-if pool=q2
+    """
+    from jobcast.pipelines.experiments.explain.explanation import explain
+    from jobcast.pipelines.experiments.explain.narration import tell
+    from jobcast.pipelines.experiments.explain.run_table import read_run_table
+
+    console = options.console_of(ctx)
+    options.check_places(json_to, (log_path, pools_path))
+    table = read_run_table(log_path, pools_path)
+    told = explain(table, job_id)
+    if asked:
+        from jobcast.models.registry.home import find_home
+        from jobcast.pipelines.experiments.explain.what_if import SAME_WORK, what_if
+
+        told["what_if"] = what_if(table, job_id, asked, find_home())
+        told["notes"] += [SAME_WORK] if any("gpus" in one for one in asked) and table.by_pools else []
+    for note in told["notes"]:
+        console.note(note)
+    options.table_or_json(told, json_to, tell(told), console)

@@ -1,0 +1,215 @@
+"""The command line: finds the command, turns errors into one line and an exit code."""
+
+import importlib
+import os
+import signal
+import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+import click
+
+from jobcast import __version__
+from jobcast.domain.errors import JobcastError, UserError
+from jobcast.pipelines.report.console import printable
+from jobcast.traces.files import disk_trouble, unwritable
+
+PATIENT_THREADS = ("OMP_WAIT_POLICY", "passive")
+"""Threads of the boosters sleep while they wait; spinning, their default, costs a busy machine most of its time."""
+EXIT_OURS, EXIT_USER, EXIT_SIGNAL = 1, 2, 128
+"""Ended by a signal: 128 and its number, as shells tell it; 130 for Ctrl-C, 143 for SIGTERM."""
+MOST_TOLD = 4000
+"""Characters of an error's line: what a user typed or a file holds may be of any length."""
+ENDED = {
+    signal.SIGINT: "jobcast: interrupted; nothing was left half-written, the same command can be run again",
+    signal.SIGTERM: "jobcast: terminated; nothing was left half-written, the same command can be run again",
+}
+"""What ends a command in good order: Ctrl-C, and what docker, systemd, Slurm and `kill` send."""
+
+COMMANDS: dict[str, str] = {
+    "run": "The main job: prepare, featurize, train, register, evaluate, backtest, report.",
+    "trace": "Generate, convert and describe job traces.",
+    "train": "Train a predictor on a trace and register it as a new version.",
+    "evaluate": "Score a registered predictor on a later part of a trace.",
+    "predict": "Ask a registered predictor about one instant of a trace, or when a job will finish.",
+    "profiles": "Import and show how long an epoch takes on which GPUs.",
+    "simulate": "Replay a trace under a policy.",
+    "explain": "Tell why a job of a simulation waited, was helped or was slowed.",
+    "search": "Search configurations of PCS, choose one, see whether it still fits.",
+    "policies": "List the policies, or tell the settings of one.",
+    "predictors": "List the predictors: who asks them, and what they are measured by.",
+    "backtest": "Replay a trace under policies x forecasts, with gains and intervals.",
+    "drift": "Show whether a registered predictor still fits what comes, week by week.",
+    "models": "List, show, promote, roll back, restore and export registered versions.",
+    "report": "Write the HTML report of a finished run or backtest.",
+    "stage": "Run one stage of the pipeline (what dvc.yaml calls).",
+}
+"""Commands and their one-line help; each lives in pipelines/commands and is imported when it is asked for."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for, so that help is instant."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C ends it without the blank line that click would write."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the main job."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"jobcast.pipelines.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jobcast")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--quiet", is_flag=True, help="No progress and no notes; results and errors only.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
+    """Forecast what a GPU cluster's queues will do next, and measure what each forecast is worth.
+
+    \b
+    Example:
+      jobcast run
+      jobcast train will-jobs-arrive --trace jobs.csv --until 2017-11-06
+      jobcast simulate --trace jobs.csv --policy sia --pools pools.csv --forecasts registry
+    """
+    ctx.ensure_object(dict).update(debug=debug, quiet=quiet)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line and leave with its exit code.
+
+    0 done, 2 the user's mistake, 1 our own, 130 interrupted, 143 terminated.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    os.environ.setdefault(*PATIENT_THREADS)
+    debug = "--debug" in words
+    if not debug:
+        os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of workers, as below of this process
+    # --debug and --quiet are understood anywhere on the line.
+    first = [word for word in ("--debug", "--quiet") if word in words]
+    words = [*first, *(word for word in words if word not in first)]
+    heard = _listen() if arguments is None else []
+    try:
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.simplefilter("ignore")  # of numpy, matplotlib, ...: nothing that a user can act on
+            code = cli.main(words, prog_name="jobcast", standalone_mode=False)
+    except _caught() as error:
+        if files := sys.modules.get("jobcast.traces.files"):
+            files.heard()
+        if heard or isinstance(error, KeyboardInterrupt | click.Abort):
+            number = heard[0] if heard else signal.SIGINT
+            told, code = ENDED[number], EXIT_SIGNAL + number
+            _end_workers()
+        elif debug and not isinstance(error, click.ClickException | BrokenPipeError):
+            raise
+        else:
+            told, code = _told(error, words)
+        if told:
+            click.echo(printable(told), err=True)
+    finally:
+        if arguments is None:
+            for number in ENDED:
+                signal.signal(number, signal.SIG_IGN)  # nothing is left to interrupt but the way out
+            exec("")  # CPython leaves by a signal if Ctrl-C came while it executed a text, as dataclasses do
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _caught() -> tuple[type[BaseException], ...]:
+    """What ends in a line: also what polars raises when its own code fails, which is no Exception.
+
+    Where polars was not loaded, none was raised.
+    """
+    polars = sys.modules.get("polars")
+    return KeyboardInterrupt, Exception, *([polars.exceptions.PanicException] if polars else [])
+
+
+def _end_workers() -> None:
+    """End processes that simulate; nothing is imported where nothing has begun any."""
+    if engines := sys.modules.get("jobcast.pipelines.experiments.executors"):
+        engines.end_workers()
+
+
+def _listen() -> list[signal.Signals]:
+    """Note each signal that ends a command: a library may turn the KeyboardInterrupt into an error of its own."""
+    heard: list[signal.Signals] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        again = number == signal.SIGTERM and bool(heard)  # who sends it twice must not cut the clean-up short
+        heard.append(signal.Signals(number))
+        if not again:
+            raise KeyboardInterrupt
+
+    for number in ENDED:
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, note)
+    return heard
+
+
+def _told(error: BaseException, words: list[str]) -> tuple[str, int]:
+    """What to say about an error, and the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message(), EXIT_USER
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else _named(words)
+        message = error.format_message()
+        return _line(f"{message}{'' if message.endswith(('.', '?')) else '.'} See '{where} --help'."), EXIT_USER
+    if isinstance(error, click.ClickException):
+        return _line(error.format_message()), EXIT_USER
+    if isinstance(error, BrokenPipeError):
+        _discard_stdout()
+        return "", EXIT_OURS  # whoever read the results has left; nothing is wrong
+    if isinstance(error, JobcastError):
+        return _line(str(error)), EXIT_USER if isinstance(error, UserError) else EXIT_OURS
+    if isinstance(error, MemoryError):
+        what = f"memory ran out ({error})" if str(error) else "memory ran out"
+        return _line(f"{what}; narrow the window with --from and --until, or free some memory"), EXIT_USER
+    if isinstance(error, OSError):
+        if error.filename is None:
+            _discard_stdout()
+        where, why = error.filename or "stdout", error.strerror or error
+        if disk_trouble(error):
+            return _line(unwritable(where, error)), EXIT_USER
+        return _line(f"{where}: cannot be used ({why}); check the path and its permissions"), EXIT_USER
+    if disk_trouble(error):  # in a library's own words
+        return _line(unwritable("what was being written", error)), EXIT_USER
+    return _line(f"unexpected {type(error).__name__}: {error}; run again with --debug and report it"), EXIT_OURS
+
+
+def _discard_stdout() -> None:
+    """Let go of what could not be written, or Python would try once more on its way out and say so."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _line(message: str) -> str:
+    told = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
+    return f"jobcast: {told if len(told) <= MOST_TOLD else f'{told[:MOST_TOLD]}...'}"
+
+
+def _named(words: list[str]) -> str:
+    """The command that a line names, for errors that click raises without one."""
+    path = ["jobcast"]
+    command: click.Command = cli
+    for word in words:
+        if isinstance(command, click.Group) and (found := command.get_command(click.Context(command), word)):
+            path.append(word)
+            command = found
+    return " ".join(path)

@@ -1,0 +1,210 @@
+"""`jobcast models`: what the registry holds."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.domain.pairs import settings_of
+from jobcast.pipelines.cli import options
+from jobcast.pipelines.cli.predictor_options import watched_table
+
+
+@click.group(name="models")
+def command() -> None:
+    """List, show, promote, roll back, restore and export registered versions.
+
+    \b
+    Example:
+      jobcast models list
+      jobcast models promote will-jobs-arrive:2
+      jobcast models export will-jobs-arrive@champion exported
+    """
+
+
+@command.command(name="list")
+@options.json_option
+@click.pass_context
+def list_models(ctx: click.Context, json_to: str | None) -> None:
+    """All registered versions with their aliases.
+
+    \b
+    Example:
+      jobcast models list --json -
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.report.model_tables import version_row, versions_table
+
+    options.check_places(json_to)
+    registry = open_registry(find_home())
+    versions = registry.list()
+    told = {"models": [version_row(version) for version in versions], **registry.staleness()}
+    options.table_or_json(told, json_to, versions_table(versions), options.console_of(ctx))
+
+
+@command.command(name="show")
+@click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
+@options.json_option
+@click.pass_context
+def show_model(ctx: click.Context, name: str, json_to: str | None) -> None:
+    """One version: what it was trained on, its figures, its run.
+
+    \b
+    Example:
+      jobcast models show will-jobs-arrive@challenger
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.report.model_tables import details, version_details
+
+    options.check_places(json_to)
+    registry = open_registry(find_home())
+    told = version_details(registry, registry.resolve(*parse_reference(name)))
+    options.table_or_json(told, json_to, details(told), options.console_of(ctx))
+
+
+@command.command(name="promote")
+@click.argument("name", metavar="NAME:VERSION")
+@options.trace_option(required=False)
+@options.cluster_options
+@options.window_options
+@click.option("--alias", default="champion", show_default=True, help="Alias to move.")
+@click.option("--force", is_flag=True, help="Promote a version that did worse, too.")
+@options.overlap_option
+@options.set_option
+@options.json_option
+@click.pass_context
+def promote_model(
+    ctx: click.Context,
+    /,
+    name: str,
+    trace_path: Path | None,
+    alias: str,
+    force: bool,
+    pairs: tuple[str, ...],
+    json_to: str | None,
+    **of_window: Any,
+) -> None:
+    """Make a version the champion; `rollback` takes it back.
+
+    With --trace it is compared with the champion first, on [from, until), which neither may have seen (default: from
+    the latest end of a training to the end of the trace): by its figures with paired intervals, and by replays of the
+    policies that ask for it. It is refused when its main figure is worse beyond doubt, or a policy loses more than its
+    bounds: sia and ssf slow .5 percentage points more of the jobs, or lose 5 % of their speedup; docs/lifecycle.md
+    tells those of shockwave (regime), mlfs (accuracy-curve), andreas (epoch-time), mlf_rl and device_rl.
+
+    accuracy-curve and epoch-time are compared on a file of curves or profiles as well, without any replay.
+
+    \b
+    Example:
+      jobcast models promote will-jobs-arrive:2 --trace jobs.parquet --pools pools.csv --from 2017-11-06
+      jobcast models promote epoch-time:2 --trace enriched/jobs.parquet --cluster nodes.yaml
+    """
+    from jobcast.domain.errors import ConfigError
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.cli.leftovers import tidy_home
+    from jobcast.pipelines.lifecycle.promotion import compare, compare_tables, promote, promotion_table, refuse
+    from jobcast.pipelines.lifecycle.replay_judges import Window
+    from jobcast.pipelines.lifecycle.standards import standards_of
+    from jobcast.traces.readers import read_trace
+
+    model, ref = parse_reference(name)
+    if not isinstance(ref, int):
+        raise ConfigError(f"{name}: name a version, as in {model}:2")
+    alone = [name for name, value in of_window.items() if value is not None and value is not False]
+    if trace_path is None and alone:
+        option = alone[0].removesuffix("_s").replace("_", "-")
+        raise ConfigError(f"--{option}: is for a comparison; add --trace FILE or leave it out")
+    if trace_path is None and pairs:
+        raise ConfigError("--set: is for a comparison; add --trace FILE or leave it out")
+    options.check_places(json_to, (trace_path, of_window["pools"], of_window["cluster"]))
+    console = options.console_of(ctx)
+    act: Callable[..., dict[str, Any]] | None = None
+    with console.progress(f"compare {name}") as step:
+        if trace_path is not None:
+            standards_of("models promote --trace", model)
+            facts, alone = watched_table(ctx, model, ("name", "alias", "force", "allow_overlap"))
+            if alone is not None:
+                act = partial(compare_tables, table=alone, allow_overlap=of_window["allow_overlap"])
+            else:
+                window = Window(read_trace(trace_path), given=settings_of(pairs), **of_window)
+                act = partial(compare, window=window, facts=facts, progress=step)
+        told = promote(model, ref, alias, act, force=force, home=tidy_home(console))
+    if not told["compared"]:
+        console.note(f"nothing was compared: {'no --trace was given' if act is None else f'it is {alias} already'}")
+    options.table_or_json(told, json_to, promotion_table(told), console)
+    refuse(told)
+
+
+@command.command(name="rollback")
+@click.argument("name")
+@click.pass_context
+def rollback_model(ctx: click.Context, name: str) -> None:
+    """Give the alias champion back to the version that held it before.
+
+    \b
+    Example:
+      jobcast models rollback will-jobs-arrive
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.cli.leftovers import tidy_home
+
+    console = options.console_of(ctx)
+    version = open_registry(tidy_home(console)).rollback(name)
+    console.result(f"{name}: champion is version {version.version} again")
+
+
+@command.command(name="restore")
+@click.argument("folder", metavar="[DIR]", type=options.FILE, required=False)
+@options.json_option
+@click.pass_context
+def restore_models(ctx: click.Context, folder: Path | None, json_to: str | None) -> None:
+    """Register the trained models in a pipeline's files, as `dvc pull` brings them; DIR is the project's data.
+
+    A model that is registered already keeps its version. Where there is no champion, the models that passed the gate
+    become champions.
+
+    \b
+    Example:
+      dvc pull && jobcast models restore
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.leftovers import tidy_home
+    from jobcast.pipelines.lifecycle.model_files import restore
+    from jobcast.pipelines.report.model_tables import version_row, versions_table
+
+    options.check_places(json_to)
+    console, home = options.console_of(ctx), find_home()
+    told = restore(folder or home / "data", tidy_home(console))
+    versions = open_registry(home).list()
+    console.note(", ".join(f"{key}: {len(of)}" for key, of in told.items()))
+    rows = {key: [str(version) for version in of] for key, of in told.items()}
+    result = {**rows, "models": [version_row(version) for version in versions]}
+    options.table_or_json(result, json_to, versions_table(versions), console)
+
+
+@command.command(name="export")
+@click.argument("name", metavar="NAME[@ALIAS|:VERSION]")
+@click.argument("folder", metavar="DIR", type=options.FILE)
+@click.pass_context
+def export_model(ctx: click.Context, name: str, folder: Path) -> None:
+    """Copy a version into a plain folder that loads without any database.
+
+    \b
+    Example:
+      jobcast models export will-jobs-arrive@champion exported
+    """
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+
+    registry = open_registry(find_home())
+    version = registry.resolve(*parse_reference(name))
+    options.check_places(None, folders={"DIR": folder})
+    registry.export(version, folder)
+    options.console_of(ctx).result(f"{version.name} {version.version}: {folder}")

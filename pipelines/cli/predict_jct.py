@@ -1,0 +1,207 @@
+"""`jobcast predict jct`: what was asked, answered, plotted and told.
+
+The distribution of a job's completion: the share of futures in which it has finished, by hours from then.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.pairs import settings_of
+from jobcast.models.registry.home import find_home
+from jobcast.pipelines.cli.options import check_places, table_or_json, tell_notes, whole_numbers
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.experiments.completion_by_copies import answer_by_copies
+from jobcast.pipelines.experiments.elastic.completion_prediction import (
+    HOUR_S,
+    NEW,
+    Answer,
+    Question,
+    answer_jct,
+    answers_table,
+)
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.seen_data import seen_until
+from jobcast.pipelines.experiments.sources import Registered
+from jobcast.pipelines.report.console import Console
+from jobcast.pipelines.report.formatting import iso, parse_time
+from jobcast.pipelines.report.model_tables import of_version
+from jobcast.pipelines.report.plots import INK, WIDE, draw, plain_ticks, styles
+from jobcast.schedulers.policies import ELASTIC
+from jobcast.schedulers.registry import resolve_policy
+from jobcast.traces.readers import read_trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOG_FROM = 30.0
+"""Futures that are so many times apart are drawn over a logarithmic axis."""
+
+
+def check_plot(path: Path) -> None:
+    """ConfigError unless the ending names a format."""
+    if path.suffix.lower() not in (".svg", ".html"):
+        raise ConfigError(f"--plot {path}: end the name in .svg or .html")
+
+
+def write_plot(path: Path, result: Mapping[str, Any], answers: Sequence[Answer], question: Question) -> None:
+    """Draw the answers as curves, with the point forecast of each as a line and its 90 % interval as a bar below."""
+    title = f"job {result['job_id']} under {result['policy']}, asked at {result['at']}"
+    svg = draw(title, lambda figure: _paint(figure, answers, question), WIDE).replace("currentColor", INK)
+    svg = svg.replace("<svg ", '<svg style="background:white" ', 1)
+    if path.suffix.lower() == ".html":
+        svg = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+            f'<body style="font-family:sans-serif;max-width:70rem;margin:2rem auto">{svg}'
+            "</body></html>"
+        )
+    path.write_text(svg + "\n", encoding="utf-8")
+
+
+def _paint(figure: "Figure", answers: Sequence[Answer], question: Question) -> None:
+    axes = figure.subplots()
+    names = [f"{one.gpus} GPU" + "s" * (one.gpus > 1) for one in answers]
+    hours = [np.sort(one.ends_s - question.at_s) / HOUR_S for one in answers]
+    drawn = styles(names)
+    for place, (one, name, at) in enumerate(zip(answers, names, hours, strict=True)):
+        style = drawn[name]
+        share = np.arange(1, len(at) + 1) / len(at)
+        axes.step(at, share, where="post", label=name, **style.line)
+        low, high = np.quantile(at, [0.05, 0.95])
+        axes.plot([low, high], [-0.05 - 0.05 * place] * 2, color=style.color, linewidth=4, solid_capstyle="butt")
+        if np.isfinite(one.point_s):
+            axes.axvline((one.point_s - question.at_s) / HOUR_S, color=style.color, linewidth=0.9, linestyle=":")
+    least, most = min(at[0] for at in hours), max(at[-1] for at in hours)
+    if least > 0 and most / least > LOG_FROM:
+        axes.set_xscale("log")
+        plain_ticks(axes.xaxis)
+    axes.set_xlabel("hours from the question; bars: 90 % intervals; dotted: declared sizes, nothing more arriving")
+    axes.set_ylabel("share of futures in which it has finished")
+    axes.set_yticks(np.linspace(0.0, 1.0, 6))
+    axes.legend(loc="lower right")
+
+
+FUTURES = 200
+MOST_INSTANTS = 200
+"""Times that a job is asked about again, at most."""
+
+
+def predict_jct(
+    console: Console,
+    trace_path: Path,
+    at_s: float,
+    from_s: float | None,
+    pairs: tuple[str, ...],
+    seed: int,
+    json_to: str | None,
+    *,
+    policy: str | None,
+    gpus: int | None,
+    pools: Path | None,
+    cluster_path: Path | None,
+    forecasts: str | None,
+    futures: int | None,
+    sizes: str | None,
+    job: str | None,
+    pool: str | None,
+    ask_gpus: str | None,
+    size_s: float | None,
+    model: str | None,
+    by: str | None,
+    every_h: float | None,
+    plot: Path | None,
+    learned: Registered | None = None,
+) -> None:
+    """Answer, by a version of completion-time where there is one.
+
+    Raises ConfigError and TraceError as `answer_jct` does, and for options that do not go together.
+    """
+    if not policy or not job:
+        lacking = "--policy NAME" if not policy else f"--job ID, or --job {NEW}"
+        raise ConfigError(f"predict jct: needs {lacking}")
+    if from_s is not None and from_s > at_s:
+        raise ConfigError("--from must not lie after --at")
+    if plot:
+        check_plot(plot)
+    check_places(json_to, (trace_path, pools, cluster_path), {"--plot": plot})
+    question = Question(
+        at_s=at_s,
+        job=job,
+        ask_gpus=whole_numbers(ask_gpus, "--ask-gpus"),
+        size_s=size_s,
+        model=model,
+        futures=futures or FUTURES,
+        seed=seed,
+        sizes=sizes or "forecast",
+        by_s=parse_time(by, "--by") if by else None,
+    )
+    if every_h and job == NEW:
+        raise ConfigError(f"--every: a job that is only asked about does not go on; pass the id of one, not {NEW}")
+    trace, settings = read_trace(trace_path), settings_of(pairs)
+    model = None if learned is None else learned.model
+    rule = resolve_policy(policy, elastic=bool(trace.elastic.any()))[0]
+    place = cluster_of(trace, pools=pools, gpus=gpus, cluster=cluster_path, from_s=from_s)
+
+    def answer(question: Question) -> tuple[dict[str, Any], list[Answer]]:
+        if rule.kind != ELASTIC:
+            spec = None if forecasts is None else parse_forecasts(forecasts)
+            experiment = Experiment(trace=trace, cluster=place, from_s=from_s, drop_wide=True, only_pools=True)
+            return answer_by_copies(
+                experiment, rule, settings, question, home=find_home(), spec=spec, pool=pool, learned=model
+            )
+        refuse_of_elastic(rule.name, {"--pools": pools, "--forecasts": forecasts, "--pool": pool})
+        return answer_jct(trace, place, rule.name, settings, question, from_s, model)
+
+    with console.progress(f"predict {job}") as step:
+        result, answers = answer(question)
+        step(1, 1)
+    tell_notes(trace, console)
+    table = answers_table(result)
+    if learned is not None:
+        overlap = seen_until(learned.version, at_s, trace.source.sha256)
+        result |= {**of_version(learned.version), "overlap": overlap}
+        table += "\nnote: the version was trained on what comes after this instant" if overlap else ""
+    if every_h:
+        result["again"] = _again(answer, question, every_h)
+        table += "\n\nasked again\n" + _again_table(result["again"])
+    if plot:
+        write_plot(plot, result, answers, question)
+        console.note(f"plot: {plot}")
+    table_or_json(result, json_to, table, console)
+
+
+def refuse_of_elastic(policy: str, given: Mapping[str, object]) -> None:
+    """Raise ConfigError for options of other policies that were given with an elastic one."""
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"{name}: does not go with {policy}, whose jobs declare their sizes; leave it out")
+
+
+def _again(
+    answer: Callable[[Question], tuple[dict[str, Any], list[Answer]]], question: Question, every_h: float
+) -> list[dict[str, Any]]:
+    """The same question at later instants, until the job has finished."""
+    told: list[dict[str, Any]] = []
+    for number in range(1, MOST_INSTANTS + 1):
+        later = replace(question, at_s=question.at_s + number * every_h * HOUR_S)
+        try:
+            result, _ = answer(later)
+        except TraceError as error:
+            told.append({"at": iso(later.at_s), "finished": str(error)})
+            return told
+        told.append({"at": iso(later.at_s), "state": result["state"], **result["answers"][0]})
+    return told
+
+
+def _again_table(told: list[dict[str, Any]]) -> str:
+    rows = [{"at": "at", "p5": "p5", "p50": "median", "p95": "p95"}, *told]
+    return "\n".join(
+        one["finished"] if "finished" in one else " ".join(f"{one[key]:<26}" for key in ("at", "p5", "p50", "p95"))
+        for one in rows
+    )

@@ -1,0 +1,237 @@
+"""Which options of `train`, `evaluate` and `predict` go with which predictor; and `jct`, which learns nothing."""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.pairs import settings_of
+from jobcast.pipelines.cli import options
+from jobcast.pipelines.experiments.forecast_specs import COMPLETION_TIME, CURVES, EPOCH_TIME, JCT, REGIME
+from jobcast.pipelines.report.console import Step
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.lifecycle.predictors.life import Asked, Life
+
+PREFIX = 0.2
+"""Share of a curve's epochs that is seen, where nothing else is asked for."""
+COMMON = frozenset({"predictor", "trace_path", "json_to", "drop_outliers", "memory"})
+"""Parameters that go with every predictor."""
+
+
+class Owned(click.Option):
+    """An option that one predictor alone reads, as its help says."""
+
+    def __init__(self, *names: Any, owner: str, help: str, **rest: Any) -> None:
+        super().__init__(*names, **{**rest, "help": f"{owner}: {help}"})
+        self.owner = owner
+
+
+def _of(owner: str, *names: str, **rest: Any) -> Callable[[options.Command], options.Command]:
+    return click.option(*names, cls=Owned, owner=owner, **rest)
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no finite number.", ctx, param)
+    return value
+
+
+place_options = options.several(
+    _of(JCT, "--policy", metavar="NAME", help="policy that is replayed, any of `jobcast policies`."),
+    _of(JCT, "--pools", type=options.FILE, help="quotas, CSV pool,gpus[,from]."),
+    _of(JCT, "--forecasts", metavar="KIND", help="of run times, as of simulate; not of elastic policies."),
+    _of(JCT, "--gpus", type=click.IntRange(min=1), help="a flat cluster of N GPUs."),
+    _of(JCT, "--cluster", "cluster_path", type=options.FILE, help="a cluster file."),
+    _of(JCT, "--futures", type=click.IntRange(min=2), help="futures drawn for a job; default 200."),
+    _of(JCT, "--sizes", type=click.Choice(["forecast", "declared"]), help="default forecast."),
+)
+score_options = options.several(
+    _of(JCT, "--every-job", "every", type=click.IntRange(min=1), help="score each Nth job; default some 300."),
+    _of(
+        CURVES,
+        "--prefix",
+        type=options.Finite(0, 1, min_open=True, max_open=True),
+        metavar="SHARE",
+        help=f"of each curve's epochs that is seen; default {PREFIX:g}.",
+    ),
+    _of(EPOCH_TIME, "--points", type=click.IntRange(1, 3), metavar="N", help="known a job and GPU type; default 3."),
+)
+question_options = options.several(
+    _of(JCT, "--job", metavar="ID|new", help="a job of the trace, or new for one submitted then."),
+    _of(JCT, "--pool", metavar="NAME", help="the new job's pool."),
+    _of(JCT, "--ask-gpus", metavar="N,N", help="GPUs of the new job, one answer each."),
+    _of(JCT, "--size-s", type=options.Finite(min=0, min_open=True), help="its work, seconds on one GPU."),
+    _of(JCT, "--model", metavar="NAME", help="its model."),
+    _of(JCT, "--by", metavar="TIME", help="the chance that it has finished by then."),
+    _of(JCT, "--every", "every_h", type=options.Finite(min=0, min_open=True), help="ask again every N hours."),
+    _of(JCT, "--plot", type=options.FILE, help="its distribution, .svg or .html."),
+    _of(CURVES, "--epochs", type=click.IntRange(min=1), metavar="N", help="of a whole run; or a column epochs."),
+    _of(CURVES, "--target", type=float, callback=_finite, metavar="X", help="will the metric reach it, and when?"),
+    _of(EPOCH_TIME, "--out", type=options.FILE, metavar="FILE", help="write the completed table there."),
+)
+
+
+def refuse_others(
+    ctx: click.Context,
+    predictor: str,
+    allowed: Collection[str] | None = None,
+    why: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Raise ConfigError for an option on the line that does not go with a predictor.
+
+    Parameters
+    ----------
+    allowed : parameters that go with it, besides `COMMON`; None: all but those that another one owns
+    why : reasons that a user may wonder about, by parameter
+    """
+    known = {param.name: param for param in ctx.command.params}
+    for param in (known[name] for name in ctx.params):  # as they stand on the line
+        name, option = str(param.name), param.opts[0]
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if name in COMMON or (allowed is not None and name in allowed):
+            continue
+        owner = getattr(param, "owner", predictor)
+        if owner != predictor:
+            raise ConfigError(f"{option}: goes with the predictor {owner}, not with {predictor}; leave it out")
+        if allowed is not None:
+            reason = why.get(name)
+            told = f" ({reason})" if reason else ""
+            raise ConfigError(f"{option}: does not go with the predictor {predictor}{told}; leave it out")
+
+
+def life_asked(ctx: click.Context, command: str, name: str) -> tuple["type[Life[Any]]", "Asked"]:
+    """The life of a predictor and what a command asks of it, once options that do not go with it were refused."""
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.lifecycle.predictors import check_capable, life_of
+    from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked
+
+    if command != TRAIN:
+        check_capable(command, name, (JCT,))
+    life, asked = life_of(name), Asked(ctx.params, find_home(), options.console_of(ctx).note)
+    refuse_others(ctx, name, life.options(command, asked), life.why)
+    if not life.reads_settings and "pairs" in ctx.params:
+        options.settings_for(name, REGIME, ctx.params["pairs"])
+    return life, asked
+
+
+@contextmanager
+def training(ctx: click.Context, more: Iterable[Path] = ()) -> Iterator[tuple[Path, Step]]:
+    """The home and the progress of a training, once its places were looked at and what others left was tidied.
+
+    Parameters
+    ----------
+    more : files that are read beside the trace
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.leftovers import tidy_home
+
+    console, home = options.console_of(ctx), find_home()
+    inputs = (ctx.params["trace_path"], *more)
+    options.check_places(ctx.params["json_to"], inputs, folders={"the store": home / "mlruns"})
+    tidy_home(console)
+    with console.progress(f"train {ctx.params['predictor']}") as step:
+        yield home, step
+
+
+def tell(ctx: click.Context, result: dict[str, Any], table: str) -> None:
+    """What the reader decided and left out on stderr, figures where they are wanted; after the work."""
+    console, path = options.console_of(ctx), result["inputs"]["trace"]["path"]
+    for note in (*result["notes"], *options.dropped_lines(result.get("dropped", {}))):
+        console.note(f"{path}: {note}")
+    options.table_or_json(result, ctx.params["json_to"], table, console)
+
+
+def watched_table(ctx: click.Context, predictor: str, alone: Collection[str]) -> tuple[Any, Any]:
+    """The table of a trace's jobs that a predictor learns from, else the file of its own that `--trace` names.
+
+    Both None for a predictor that learns from the trace itself. Raises ConfigError for a setting that nobody reads,
+    and for options other than `alone` where the file has no calendar.
+    """
+    from jobcast.pipelines.lifecycle.standards import judged
+    from jobcast.traces.facts import facts_beside
+
+    settings, life = settings_of(ctx.params["pairs"]), judged(predictor)
+    for key in settings:
+        if key not in life.settings:
+            raise ConfigError(f"--set {key}: {predictor} knows {', '.join(sorted(life.settings))}; correct it")
+    if life.table is None:
+        return None, None
+    name, path = life.table.name, ctx.params["trace_path"]
+    found = settings.get(name) or facts_beside(path, (name,)).get(name)
+    if found is not None:
+        return life.table.read(Path(found)), None
+    refuse_others(ctx, predictor, alone)
+    return None, life.table.read_alone(path)
+
+
+def evaluate_replay(ctx: click.Context) -> None:
+    """Score intervals of completion times."""
+    from jobcast.pipelines.cli.evaluate_jct import evaluate_jct
+
+    asked, learned = ctx.params, _learned(ctx.params["predictor"])
+    refuse_others(ctx, JCT)
+    place = (options.console_of(ctx), asked["trace_path"], (asked["from_s"], asked["until_s"]))
+    more = {**_owned(ctx), "learned": learned, "allow_overlap": asked["allow_overlap"]}
+    evaluate_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **more)
+
+
+def predict_replay(ctx: click.Context) -> None:
+    """When a job finishes."""
+    from jobcast.pipelines.cli.predict_jct import predict_jct
+
+    asked, learned = ctx.params, _learned(ctx.params["predictor"])
+    refuse_others(ctx, JCT)
+    place = (options.console_of(ctx), asked["trace_path"], needed_instant(ctx), asked["from_s"])
+    predict_jct(*place, asked["pairs"], asked["seed"], asked["json_to"], **_owned(ctx), learned=learned)
+
+
+def _owned(ctx: click.Context) -> dict[str, Any]:
+    """Values of the options of `jct`."""
+    return {str(one.name): ctx.params[str(one.name)] for one in ctx.command.params if getattr(one, "owner", "") == JCT}
+
+
+def replays(ctx: click.Context) -> bool:
+    """Whether completions are forecast by replaying a policy: of `jct` always, of its versions where one is named."""
+    name = name_of(ctx.params["predictor"])
+    return name == JCT or (name == COMPLETION_TIME and ctx.params["policy"] is not None)
+
+
+def _learned(reference: str) -> Any:
+    """The version of completion-time that is asked; None for a bare `jct`, which learns from what it sees meanwhile.
+
+    Raises RegistryError for a version that is not there.
+    """
+    if reference == JCT:
+        return None
+    from jobcast.models.registry import open_registry
+    from jobcast.models.registry.home import find_home
+    from jobcast.models.registry.references import parse_reference
+    from jobcast.pipelines.experiments.sources import Registered
+
+    registry = open_registry(find_home())
+    version = registry.resolve(COMPLETION_TIME, parse_reference(reference)[1])
+    return Registered(version, registry.load(version))
+
+
+def needed_instant(ctx: click.Context) -> float:
+    """`--at`, which some predictors need. Raises MissingParameter where it is not given."""
+    if ctx.params["at_s"] is None:
+        raise click.MissingParameter(ctx=ctx, param=next(one for one in ctx.command.params if one.name == "at_s"))
+    return float(ctx.params["at_s"])
+
+
+def name_of(reference: str) -> str:
+    """The predictor that PREDICTOR[@ALIAS|:VERSION] means.
+
+    >>> name_of("accuracy-curve:3"), name_of("new-load@champion")
+    ('accuracy-curve', 'new-load')
+    """
+    return reference.replace("@", ":").partition(":")[0]

@@ -1,0 +1,203 @@
+"""`jobcast search`: what was asked, carried out, told and written."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene, elastic_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.search.evaluation import World, journal_beside, parse_objectives
+from jobcast.pipelines.experiments.search.front import (
+    Front,
+    check_front_path,
+    front_table,
+    read_front,
+    write_front,
+    write_plots,
+)
+from jobcast.pipelines.experiments.search.pareto_search import LEAST_JOBS, SearchRequest, search_front
+from jobcast.pipelines.experiments.search.workload_samples import Sampling, compare, workload_of
+from jobcast.pipelines.report.console import Console
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
+from jobcast.traces.readers import read_trace
+
+POLICY = "pcs"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Options of `jobcast search pcs`, under their names."""
+
+    objectives: str = "jct:mean,error:mean"
+    gpus: int | None = None
+    cluster_path: Path | None = None
+    algorithm: str = "spea2"
+    space: str = "parameters"
+    evaluations: int = 1000
+    samples: int = 3
+    test_samples: int = 5
+    sample_jobs: int = 1000
+    load: float | None = None
+    gaps: str = "exponential"
+    from_s: float | None = None
+    until_s: float | None = None
+    limit: int | None = None
+    jobs: int = 1
+    engine_name: str = "local"
+    seed: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def request(self) -> SearchRequest:
+        """What is searched for. Raises ConfigError for objectives that cannot be read."""
+        return SearchRequest(
+            objectives=parse_objectives(self.objectives),
+            algorithm=self.algorithm,
+            evaluations=self.evaluations,
+            samples=self.samples,
+            test_samples=self.test_samples,
+            sampling=Sampling(self.sample_jobs, self.load, self.gaps),
+            space=self.space,
+            seed=self.seed,
+        )
+
+    def kept(self) -> dict[str, Any]:
+        """What a later search needs to be like this one, JSON-ready; the window is its own."""
+        told = asdict(self)
+        for name in ("from_s", "until_s", "limit", "jobs"):
+            told.pop(name)
+        return told | {"cluster_path": str(self.cluster_path) if self.cluster_path else None}
+
+
+def search_and_tell(
+    trace_path: Path, out: Path, options: SearchOptions, console: Console, *, quiet: bool = False
+) -> dict[str, Any]:
+    """Search, write the front and its plots, print its table unless `quiet`; the front's figures.
+
+    Raises ConfigError, TraceError and DecisionError as its parts do.
+    """
+    check_front_path(out)
+    request = options.request()
+    world_settings = _world_settings(options.settings)
+    scenario = _scenario(trace_path, options, (options.from_s, options.until_s), options.limit)
+    world = World(scenario.workload.cluster, scenario.place.gpu_types, **world_settings)
+    workload = workload_of(scenario)
+    with console.progress("search pcs") as step:
+        found = search_front(
+            workload,
+            world,
+            request,
+            journal=journal_beside(out),
+            jobs=options.jobs,
+            engine_name=options.engine_name,
+            progress=step,
+        )
+    about = {
+        **found.front.about,
+        "options": options.kept(),
+        "inputs": scenario.provenance(),
+        "gpus": scenario.place.origin,
+    }
+    front = replace(found.front, about=about)
+    write_front(front, out)
+    written = [out, *write_plots(front, out)]
+    if len(scenario) < LEAST_JOBS:
+        console.note(
+            f"only {len(scenario)} jobs, fewer than {LEAST_JOBS}: the front is the default alone, FIFO, untested"
+        )
+    if found.resumed:
+        console.note(f"simulations taken from {journal_beside(out)}: {found.resumed}")
+    for line in (*scenario.notes, f"front: {', '.join(str(path) for path in written)}"):
+        console.note(line)
+    if not quiet:
+        console.result(front_table(front))
+    return front_figures(front)
+
+
+def check_and_tell(
+    front_path: Path,
+    trace_path: Path,
+    *,
+    console: Console,
+    quiet: bool,
+    from_s: float | None,
+    until_s: float | None,
+    limit: int | None,
+    again: bool,
+    out: Path | None,
+    jobs: int,
+) -> dict[str, Any]:
+    """Compare a trace's workload with a front's, print the verdict unless `quiet`, search anew where asked and due.
+
+    Raises ConfigError and TraceError as its parts do.
+    """
+    about = read_front(front_path).about
+    try:
+        told = dict(about["options"])
+        told["cluster_path"] = Path(told["cluster_path"]) if told["cluster_path"] else None
+        options = SearchOptions(**told, from_s=from_s, until_s=until_s, limit=limit, jobs=jobs)
+        gpus, searched = about["inputs"]["gpus"], about["workload"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
+    scenario = _scenario(trace_path, options, (from_s, until_s), limit, gpus=gpus)
+    try:
+        verdict = compare(searched, workload_of(scenario))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ConfigError(f"{front_path}: does not say what it was searched on ({error}); search anew") from error
+    due = verdict["search_due"]
+    if not quiet:
+        console.result("\n".join(verdict["reasons"]) if due else "the workload is still the one that was searched on")
+        console.result("a new search is due" if due else "no new search is due")
+    if due and again:
+        verdict["front"] = search_and_tell(trace_path, out or front_path, options, console, quiet=quiet)
+    return verdict
+
+
+def front_figures(front: Front) -> dict[str, Any]:
+    """A front as JSON holds it."""
+    labels = [one.label for one in front.objectives]
+    rows = [
+        {
+            "pick": row.pick,
+            "pareto": row.pareto,
+            "test": dict(zip(labels, row.test, strict=True)) if row.test else None,
+            "train": dict(zip(labels, row.train, strict=True)) if row.train else None,
+            "parameters": dict(row.parameters),
+            "config": row.config.to_json(),
+        }
+        for row in front.rows
+    ]
+    references = {name: dict(zip(labels, values, strict=True)) for name, values in front.references.items()}
+    return {"rows": rows, "references": references, **front.about}
+
+
+def _world_settings(settings: Mapping[str, str]) -> dict[str, Any]:
+    """How PCS deals out. Raises ConfigError for a setting that it does not know, or that a search decides."""
+    if "config" in settings:
+        raise ConfigError("--set config: is what a search looks for; leave it out")
+    split = split_settings(find_policy(POLICY), settings)
+    return {
+        "whole": split.own.whole_gpus,
+        "monotone": split.own.caps == "monotone",
+        "preempt_s": split.mechanism.preempt_s,
+    }
+
+
+def _scenario(
+    trace_path: Path,
+    options: SearchOptions,
+    window: tuple[float | None, float | None],
+    limit: int | None,
+    gpus: int | Mapping[str, float] | None = None,
+) -> ElasticScene:
+    """The jobs to draw from, and the GPUs: as given, else those of an earlier search, else the trace's own."""
+    trace = read_trace(trace_path)
+    known = options.gpus
+    if gpus is not None and known is None and options.cluster_path is None:
+        known = gpus if isinstance(gpus, int) else round(sum(gpus.values()))
+    place = cluster_of(trace, gpus=known, cluster=options.cluster_path, from_s=window[0])
+    demand = split_settings(find_policy(POLICY), options.settings).files.given()
+    return elastic_jobs(cut_scenario(trace, place.shared, from_s=window[0], until_s=window[1], limit=limit), **demand)

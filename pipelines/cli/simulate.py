@@ -1,0 +1,87 @@
+"""`jobcast simulate`: one policy, one source of forecasts, one window."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobcast.domain.pairs import settings_of
+from jobcast.pipelines.cli import options
+from jobcast.pipelines.experiments.forecast_specs import HELP
+
+
+@click.command(name="simulate", cls=options.PolicyCommand)
+@options.trace_option()
+@click.option("--policy", required=True, metavar="NAME", help="One of those below, or an installed one.")
+@options.cluster_options
+@click.option(
+    "--forecasts",
+    metavar="KIND",
+    help=f"{HELP}; default registry, restatement for training jobs in rounds, declared sizes for elastic ones. SOURCE "
+    "is one of the first ones; parts of mixed that are not named are the oracle's.",
+)
+@options.window_options
+@options.limit_option
+@options.warmup_option
+@click.option(
+    "--baseline", metavar="NAME", help="Policy to compare with, or none; default fcfs, none for training jobs."
+)
+@options.loop_options
+@options.law_option
+@click.option("--predict", is_flag=True, help="Forecast each job's completion at its submission.")
+@options.fit_options
+@options.overlap_option
+@options.degrade_option
+@options.seed_option
+@options.set_option
+@click.option("--out", type=options.FILE, help="One row a job: CSV or Parquet, by its ending.")
+@options.json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    trace_path: Path,
+    pools: Path | None,
+    cluster: Path | None,
+    gpus: int | None,
+    forecasts: str | None,
+    closed_loop: bool,
+    max_think_s: float | None,
+    pairs: tuple[str, ...],
+    **asked: Any,
+) -> None:
+    """Replay the jobs submitted in [from, until) to completion, from an empty cluster.
+
+    \b
+    Example:
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --forecasts registry --json -
+      jobcast simulate --trace jobs.parquet --pools pools.csv --policy sia --set slack=.1 --out log.csv
+      jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy sia --set locality=true
+      jobcast simulate --trace jobs.parquet --gpus 32 --policy srpt --set throughputs=t.csv --set regimes=r.csv
+      jobcast simulate --trace elastic.parquet --gpus 64 --policy pcs --set config=c.json --set speedups=s.csv --predict
+      jobcast simulate --trace jobs.parquet --gpus 80 --policy mlfs --set tasks=t.parquet --set curves=c.parquet
+      jobcast simulate --trace jobs.parquet --cluster cluster.yaml --policy andreas --set profiles=p.csv --baseline edf
+    """
+    from jobcast.models.registry.home import find_home
+    from jobcast.pipelines.cli.simulate_request import SimulateRequest, check_request, simulate_one
+    from jobcast.pipelines.experiments.clusters import named_cluster
+    from jobcast.pipelines.experiments.experiment import Experiment
+    from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+    from jobcast.pipelines.experiments.run_record import check_record
+    from jobcast.pipelines.experiments.worlds import check_law
+    from jobcast.traces.readers import read_trace
+
+    of_window = {name: asked.pop(name) for name in ("from_s", "until_s", "limit", "drop_wide", "only_pools", "law")}
+    spec = None if forecasts is None else parse_forecasts(forecasts)
+    named = {"pools": pools, "cluster": cluster, "gpus": gpus}
+    request = SimulateRequest(spec=spec, settings=settings_of(pairs), named=named, **asked)
+    think_s = options.asked_think_s(closed_loop, max_think_s)
+    check_law(of_window["law"], request.settings, think_s)
+    check_request(request, think_s)
+    options.check_places(request.json_to, (trace_path, pools, cluster), {"--out": request.out})
+    if request.out:
+        check_record(request.out)
+    trace = read_trace(trace_path)
+    place = named_cluster(trace, pools=pools, cluster=cluster, gpus=gpus, from_s=of_window["from_s"])
+    experiment = Experiment(trace=trace, cluster=place, max_think_s=think_s, **of_window)
+    simulate_one(experiment, request, find_home(), options.console_of(ctx))

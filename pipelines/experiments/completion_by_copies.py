@@ -1,0 +1,171 @@
+"""`jobcast predict jct` and `evaluate jct` of all but elastic policies: whole jobs under quotas, rounds, tasks, nodes.
+
+The point is what the run's source of forecasts makes of it; futures draw the run times of all active jobs from those of
+jobs that ended before. Nobody else arrives in them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast import __version__
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.hardware import FLAT_POOL
+from jobcast.models.completion.completion_time import CompletionTime, tracker_of
+from jobcast.models.completion.job_completions import IntervalTracker
+from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NEW, Answer, Question, tell
+from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, interval_figures, track
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
+from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.settings import settings_apart
+from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.pipelines.report.formatting import iso
+from jobcast.schedulers.policies import POOLS, ROUNDS, PolicySpec
+from jobcast.traces.table import Trace
+
+WHOLE = (POOLS, ROUNDS)
+"""Kinds of policies whose jobs run their time; those of others declare their work in tables beside the trace."""
+
+
+def answer_by_copies(
+    experiment: Experiment,
+    rule: PolicySpec,
+    settings: Mapping[str, str],
+    question: Question,
+    *,
+    home: Path,
+    spec: ForecastSpec | None = None,
+    pool: str | None = None,
+    learned: CompletionTime | None = None,
+) -> tuple[dict[str, Any], list[Answer]]:
+    """Replay a trace up to an instant and forecast a job's completion; figures, and the draws behind them.
+
+    Raises ConfigError and TraceError for a job that is not there any more or not yet, or cannot be forecast.
+    """
+    whole, declared = rule.kind in WHOLE, question.sizes == DECLARED
+    _check(experiment.trace, rule, question, pool)
+    widths = question.ask_gpus or (None,)
+    told, answers = dict[str, Any](), list[Answer]()
+    for gpus in widths if question.job == NEW else (None,):
+        asked, work_s = experiment, np.nan
+        if question.job == NEW:
+            gpus = gpus or int(np.median(experiment.trace.gpus))
+            work_s = np.nan if question.size_s is None else question.size_s / gpus
+            asked = replace(experiment, trace=with_new(experiment.trace, question.at_s, gpus, pool, work_s))
+        asked = replace(asked, until_s=float(np.nextafter(question.at_s, np.inf)))
+        facts, decide = settings_apart(settings, rule)
+        asked = replace(asked, given=facts)
+        scenario = asked.scenario(rule.kind, rule.scope)
+        draws = None
+        if whole and not declared:
+            draws = RunTimeDraws(earlier_jobs(scenario), question.futures, question.seed, learned)
+        watch = AtInstant(question.at_s, question.job, draws, work_s)
+        chosen = ORACLE if declared and whole and spec is None else spec
+        ask = Ask(policy=rule.name, home=home, spec=chosen, settings=decide, seed=question.seed, watching=(watch,))
+        ran = run(asked, ask)
+        if watch.point is None:
+            raise TraceError(f"job {question.job}: no job is submitted by {iso(question.at_s)}; ask later")
+        ends_s = np.array([one.end_s for one in watch.futures] or [watch.point.end_s])
+        known = question.job != NEW or question.size_s is not None
+        answers.append(Answer(watch.stands["gpus"], watch.point.end_s if known else np.nan, ends_s))
+        told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
+    figures = [tell(one, question, learned) for one in answers]
+    return told | {"policy": rule.name, "sizes": question.sizes if whole else DECLARED, "answers": figures}, answers
+
+
+def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None) -> None:
+    """Refuse what cannot be asked of a policy's jobs. Raises ConfigError and TraceError."""
+    if question.model:
+        raise ConfigError(f"--model: goes with elastic policies, not with {rule.name}; leave it out")
+    if question.job == NEW:
+        if rule.kind not in WHOLE:
+            raise ConfigError(
+                f"--job {NEW}: under {rule.name} jobs declare their work in a table beside the trace; pass a job's id"
+            )
+        if question.size_s is None and (question.sizes == DECLARED or len(question.ask_gpus) > 1):
+            raise ConfigError(f"--job {NEW}: its work is not known; add --size-s SECONDS")
+        if pool is not None and pool not in trace.pools:
+            raise ConfigError(f"--pool {pool}: no job of the trace is of it; known are {', '.join(trace.pools)}")
+        return
+    for name, value in (("--ask-gpus", question.ask_gpus), ("--size-s", question.size_s), ("--pool", pool)):
+        if value:
+            raise ConfigError(f"{name}: job {question.job} is in the trace with what it asked for; pass --job {NEW}")
+    at_s = dict(zip(trace.jobs["job_id"], trace.submit_s.tolist(), strict=True)).get(question.job)
+    if at_s is None:
+        raise TraceError(f"{trace.source.path}: holds no job {question.job!r}; pass one of its job ids, or {NEW}")
+    if at_s > question.at_s:
+        raise TraceError(f"job {question.job}: is not submitted by {iso(question.at_s)}; ask later")
+
+
+def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: float) -> Trace:
+    """The trace with one job more; nobody reads its run time, which stands for one where none is declared."""
+    row = {
+        "job_id": NEW,
+        "pool": pool or (trace.pools[0] if len(trace.pools) == 1 else FLAT_POOL),
+        "submit_time": round(at_s * 1e6),
+        "gpus": gpus,
+        "duration": float(np.nanmedian(trace.duration_s)) if np.isnan(run_s) else run_s,
+    }
+    schema = {name: trace.jobs.schema[name] for name in row}
+    added = pl.DataFrame({name: [value] for name, value in row.items()}).cast(schema)  # type: ignore[arg-type]
+    jobs = pl.concat([trace.jobs, added], how="diagonal").sort("submit_time", "job_id", maintain_order=True)
+    return replace(trace, jobs=jobs)
+
+
+def score_by_copies(
+    experiment: Experiment,
+    rule: PolicySpec,
+    settings: Mapping[str, str],
+    *,
+    home: Path,
+    spec: ForecastSpec | None,
+    futures: int,
+    seed: int,
+    every: int | None,
+    scored: int,
+    learned: CompletionTime | None = None,
+    progress: Any = None,
+) -> dict[str, Any]:
+    """Figures of intervals that are made at submissions, as tracked, and of the bare futures beside them.
+
+    Raises ConfigError for a policy whose jobs declare their work, TraceError where no job has ended before the first.
+    """
+    if rule.kind not in WHOLE:
+        raise ConfigError(
+            f"evaluate jct: under {rule.name} jobs declare their work; simulate --predict tells the errors"
+        )
+    facts, decide = settings_apart(settings, rule)
+    asked = replace(experiment, given=facts)
+    scenario = asked.scenario(rule.kind, rule.scope)
+    every = every or max(1, len(scenario) // scored)
+    chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
+    watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scenario), futures, seed, learned))
+    ran = run(
+        asked, Ask(policy=rule.name, home=home, spec=spec, settings=decide, seed=seed, watching=(watch,)), progress
+    )
+    jobs = np.array(sorted(watch.futures_s), dtype=np.int64)
+    submit_s = ran.log.submit_s[jobs]
+    futures_s = np.array([watch.futures_s[job] for job in jobs.tolist()]) - submit_s[:, None]
+    predicted_s = np.array([watch.end_s[job] for job in jobs.tolist()]) - submit_s
+    found = Forecast(jobs, predicted_s, futures_s, ran.log.end_s[jobs] - submit_s)
+    return {
+        "predictor": "jct",
+        "policy": rule.name,
+        "sizes": FORECAST,
+        "forecasts": ran.forecasts,
+        "future": ran.future,
+        **interval_figures(found, track(found, submit_s, tracker_of(learned))),
+        "bare": interval_figures(found, track(found, submit_s, IntervalTracker(step=0.0))),
+        "futures": futures,
+        "seed": seed,
+        "inputs": scenario.provenance(),
+        "configuration": {"settings": dict(settings)},
+        "simulated": True,
+        "jobcast": __version__,
+    }

@@ -1,0 +1,170 @@
+"""Intervals of completion times along a run: forecast at submissions, calibrated on a replay of the past, scored."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobcast.domain.elastic import Floats, Ints
+from jobcast.models.completion.job_completions import ArrivalModel, Interval, IntervalTracker, SizeForecaster
+from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, play_futures
+from jobcast.simulator.elastic.run import ElasticReplay
+from jobcast.simulator.elastic.state import CLOCK, COUNT
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier:
+    """Jobs before a run begins, as the trace ran them; arrays (n_jobs,), times from the run's beginning, below 0.
+
+    Attributes
+    ----------
+    past : all of them, with their sizes
+    end_s : when each ended: its size is known from then on
+    """
+
+    past: Past
+    end_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.end_s)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """Forecasts made at submissions of some jobs of a run.
+
+    Attributes
+    ----------
+    job : (n,) ids
+    predicted_s : (n,) JCT with sizes as declared and nothing more arriving, seconds
+    futures_s : (n, n_futures) JCT in each future, seconds
+    actual_s : (n,) JCT that the run came to, seconds
+    """
+
+    job: Ints
+    predicted_s: Floats
+    futures_s: Floats
+    actual_s: Floats
+
+
+def forecast_run(
+    run: ElasticReplay,
+    earlier: Earlier,
+    jobs: Sequence[int],
+    *,
+    futures: int,
+    seed: int,
+    declared: bool = False,
+    sizes: SizeForecaster | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Run to the end, playing futures at the submission of some jobs. What is known at an instant is all that is used.
+
+    Parameters
+    ----------
+    run : at its beginning
+    earlier : jobs before it
+    jobs : ids, ascending
+    futures, seed : of `play_futures`
+    declared : whether sizes of active jobs are declared; else they are drawn from those of jobs that ended before
+    sizes : how those count; None: as did best before the run
+    progress : called with (jobs forecast, all)
+    """
+    sizes = None if declared else sizes or fit_sizes(earlier)
+    drawn = []
+    for number, job in enumerate(jobs):
+        run.forecast(job + 1)
+        drawn.append(play_futures(run, job, knowledge(run, earlier, sizes), futures=futures, seed=seed))
+        if progress is not None:
+            progress(number + 1, len(jobs))
+    run.forecast(len(run.size_s))
+    run.finish()
+    at = np.array(jobs, dtype=np.int64)
+    submit_s = run.jobs.submit_s[at]
+    return Forecast(
+        at,
+        run.predicted_end_s[at] - submit_s,
+        np.array(drawn) - submit_s[:, None],
+        run.state.end_s[at] - submit_s,
+    )
+
+
+def fit_sizes_at(run: ElasticReplay, earlier: Earlier) -> SizeForecaster:
+    """The same from all that is known at the instant that a run has come to. Raises ValueError when none has ended."""
+    now_s, arrived = float(run.state.clock[CLOCK.now]), int(run.state.count[COUNT.arrived])
+    ended, gone = ~np.isnan(run.state.end_s[:arrived]), earlier.end_s <= now_s
+    size_s = np.concatenate([earlier.past.size_s[gone], run.size_s[:arrived][ended]])
+    return SizeForecaster().fit(
+        size_s, np.concatenate([earlier.past.most[gone], run.jobs.most[:arrived][ended]]).astype(np.int64)
+    )
+
+
+def fit_sizes(earlier: Earlier) -> SizeForecaster:
+    """Settings of the forecaster of sizes, from jobs that ended before the run. Raises ValueError when none has."""
+    known = earlier.end_s <= 0.0
+    return SizeForecaster().fit(earlier.past.size_s[known], earlier.past.most[known].astype(np.int64))
+
+
+def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None) -> Forecasters:
+    """What is known at the instant that a run has come to: submissions up to it, sizes of jobs that ended by it."""
+    now_s, arrived = float(run.state.clock[CLOCK.now]), int(run.state.count[COUNT.arrived])
+    jobs, past = run.jobs, earlier.past
+    state, gone = run.state, earlier.end_s <= now_s
+    ended = np.concatenate([gone, ~np.isnan(state.end_s[:arrived])])
+    size_s = np.concatenate([past.size_s, run.size_s[:arrived]])
+    share = np.clip((now_s - past.submit_s) / (earlier.end_s - past.submit_s), 0.0, 1.0)
+    done_s = np.concatenate([past.size_s * share, state.done_s[:arrived]])
+    seen = Past(
+        submit_s=np.concatenate([past.submit_s, jobs.submit_s[:arrived]]),
+        size_s=np.where(ended, size_s, np.nan),
+        least=np.concatenate([past.least, jobs.least[:arrived]]),
+        most=np.concatenate([past.most, jobs.most[:arrived]]),
+        model=np.concatenate([past.model, jobs.model[:arrived]]),
+    )
+    arrivals = ArrivalModel().fit(seen.submit_s)
+    if sizes is None:
+        return Forecasters(None, arrivals, seen)
+    sample = sizes.sample(np.where(ended, size_s, done_s), ended, seen.most.astype(np.int64))
+    return Forecasters(sample, arrivals, seen, sizes)
+
+
+def track(forecast: Forecast, submit_s: Floats, tracker: IntervalTracker) -> list[tuple[Interval, ...]]:
+    """Intervals of the jobs of a run; `submit_s`: (n,) when they were submitted, seconds."""
+    return tracker.track(submit_s, forecast.actual_s, list(forecast.futures_s))
+
+
+def interval_figures(forecast: Forecast, made: Sequence[tuple[Interval, ...]]) -> dict[str, Any]:
+    """Coverage of intervals in %, on which side actual times fell, their median ratio of ends, errors of points.
+
+    `width_NN_p50` is the median of (upper - lower end) / median of the futures.
+    """
+    median_s = np.median(forecast.futures_s, axis=1)
+    figures: dict[str, Any] = {
+        "jobs": len(forecast.job),
+        "point_err_p50_pct": _median_error(forecast.predicted_s, forecast.actual_s),
+        "median_err_p50_pct": _median_error(median_s, forecast.actual_s),
+    }
+    for place, level in enumerate(one.level for one in made[0]):
+        low = np.array([row[place].low_s for row in made])
+        high = np.array([row[place].high_s for row in made])
+        name = f"{100 * level:g}"
+        figures |= {
+            f"coverage_{name}_pct": _pct((low <= forecast.actual_s) & (forecast.actual_s <= high)),
+            f"below_{name}_pct": _pct(forecast.actual_s < low),
+            f"above_{name}_pct": _pct(forecast.actual_s > high),
+            f"width_{name}_p50": float(np.median((high - low) / median_s)),
+            f"ratio_{name}_p50": float(np.median(high / low)),
+        }
+    return figures
+
+
+def _pct(held: NDArray[np.bool_]) -> float:
+    return 100.0 * float(held.mean())
+
+
+def _median_error(predicted_s: Floats, actual_s: Floats) -> float:
+    return float(np.median(100.0 * np.abs(actual_s - predicted_s) / predicted_s))

@@ -1,0 +1,255 @@
+"""Futures of a run: sizes and arrivals drawn from what is forecast, played forward by the engine itself."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jobcast.domain.elastic import ElasticJobs, Floats, Ints
+from jobcast.domain.errors import DecisionError
+from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
+from jobcast.pipelines.experiments.elastic.conditioned_sampling import agreeing_sizes
+from jobcast.simulator.elastic.run import ElasticReplay
+from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
+
+ARRIVALS_AT_FIRST = 200
+"""Arrivals drawn for a future at first; four times as many when they run out before the job ends."""
+MOST_ARRIVALS = 3_200
+"""Arrivals after which a future is cut short: the job is taken to end when the last of them is done."""
+ARRIVAL_BLOCKS = 200
+"""Arrivals are drawn so many at a time, so that more of them go on where fewer end."""
+AGREEING = 2
+"""Every so manieth future has sizes that agree with whom the rule serves now; others do without that evidence, which
+says too much where sizes of a burst are alike: their order tells nothing of how large they all are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """Jobs submitted before an instant, in order; arrays (n_jobs,), times from the run's beginning.
+
+    Attributes
+    ----------
+    submit_s : may be less than 0, before the run began
+    size_s : work in seconds on one GPU, NaN where the job has not finished
+    least, most, model : as in `ElasticJobs`
+    """
+
+    submit_s: Floats
+    size_s: Floats
+    least: Floats
+    most: Floats
+    model: Ints
+
+
+NO_PAST = Past(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecasters:
+    """What futures are drawn from at an instant.
+
+    Attributes
+    ----------
+    sizes : of jobs that finished before; None where sizes are declared
+    arrivals : of jobs submitted before; None where nothing more is to arrive
+    past : the jobs that arrivals are drawn from
+    learned : what made `sizes`; with it a future that agrees with the rule learns from what it drew of running jobs
+    """
+
+    sizes: SizeSample | None
+    arrivals: ArrivalModel | None
+    past: Past
+    learned: SizeForecaster | None = None
+
+
+def play_futures(
+    run: ElasticReplay,
+    job: int,
+    forecasters: Forecasters,
+    *,
+    futures: int,
+    seed: int,
+    declared: int | None = None,
+    agreeing: bool = True,
+) -> Floats:
+    """Instants at which an active job ends in each of some futures, (futures,) seconds from the run's beginning.
+
+    In each, the sizes of all active jobs and those to come are drawn (or as declared), as are arrivals, and the state
+    of the run is played forward under its policy until the job ends. The run is left as it is.
+
+    Parameters
+    ----------
+    run : stopped right after a submission
+    job : id of an active job
+    forecasters : what draws come from
+    futures : how many
+    declared : id of a job whose size is as declared even where others' are drawn
+    agreeing : whether sizes of every other future agree with whom the rule serves now; not where it was asked about a
+        size that nobody knows
+    seed : of the draws; a future's draws depend on (seed, job, number of the future) alone
+
+    Raises DecisionError when the policy's rule fails.
+    """
+    count = int(run.state.count[COUNT.active])
+    active = run.state.active[:count].copy()
+    awaited = int(np.flatnonzero(active == job)[0])
+    ends = np.empty(futures)
+    for number in range(futures):
+        agrees = agreeing and number % AGREEING == 0
+        ends[number] = _play_one(run, active, awaited, forecasters, (seed, job, number), declared, agrees)
+    return ends
+
+
+def _play_one(
+    run: ElasticReplay,
+    active: Ints,
+    awaited: int,
+    forecasters: Forecasters,
+    key: tuple[int, int, int],
+    declared: int | None,
+    agrees: bool,
+) -> float:
+    rng = np.random.default_rng(key)
+    done_s = run.state.done_s[active]
+    if forecasters.sizes is None:
+        draws, sizes = None, np.where(done_s >= run.jobs.size_s[active], done_s + OVERDUE_S, run.jobs.size_s[active])
+    else:
+        draws = SizeDraws(forecasters.sizes, rng)
+        sizes, corrected = _drawn(run, active, draws, declared, agrees)
+        if corrected and forecasters.learned is not None:
+            known = _with_active(forecasters.past, run, active, sizes)
+            draws = SizeDraws(_sample(forecasters.learned, known), rng)
+            sizes, _ = _drawn(run, active, draws, declared, agrees)
+    forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes))
+    comes = forecasters.arrivals is not None and run.policy.preemptive
+    wanted = ARRIVALS_AT_FIRST if comes else 0
+    to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
+    while True:
+        jobs = _world(run.jobs, active, sizes, to_come.first(wanted), forecasters.past)
+        end_s, arrived = _end(run, jobs, active, awaited)
+        if arrived < len(jobs.size_s) or wanted == 0 or wanted >= MOST_ARRIVALS:
+            return end_s
+        wanted *= 4
+
+
+def _drawn(
+    run: ElasticReplay, active: Ints, draws: SizeDraws, declared: int | None, agrees: bool
+) -> tuple[Floats, bool]:
+    """Sizes of the active jobs, one of which may have declared its own, and whether the rule contradicted the draw."""
+    width, done_s = run.jobs.most[active].astype(np.int64), run.state.done_s[active]
+    told = np.maximum(run.jobs.size_s[active], done_s + OVERDUE_S)
+
+    def draw(which: Ints) -> Floats:
+        drawn: Floats = np.where(active[which] == declared, told[which], draws.draw(width[which], done_s[which]))
+        return drawn
+
+    sizes = draw(np.arange(len(active)))
+    if not agrees:
+        return sizes, False
+    alone = _world(run.jobs, active, sizes, (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)), NO_PAST)
+    agreed = agreeing_sizes(run, alone, active, sizes, draw)
+    return agreed, agreed is not sizes
+
+
+def _sample(learned: SizeForecaster, past: Past) -> SizeSample:
+    """Jobs that wait or run count as large as a future drew them: those that end first are the small ones."""
+    known = ~np.isnan(past.size_s)
+    return learned.sample(np.where(known, past.size_s, 0.0), known, past.most.astype(np.int64))
+
+
+def _with_active(past: Past, run: ElasticReplay, active: Ints, sizes: Floats) -> Past:
+    """The past as a future has it: jobs that still run are as large there as they were drawn."""
+    size_s = past.size_s.copy()
+    if len(size_s):
+        size_s[len(size_s) - int(run.state.count[COUNT.arrived]) + active] = sizes
+    return replace(past, size_s=size_s)
+
+
+class _Arriving:
+    """Arrivals of one future, drawn as far as they are needed."""
+
+    def __init__(
+        self, forecasters: Forecasters, now_s: float, draws: SizeDraws | None, rng: np.random.Generator
+    ) -> None:
+        self._forecasters, self._draws, self._rng = forecasters, draws, rng
+        self._at_s = now_s
+        self._submit_s, self._row, self._size_s = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    def first(self, count: int) -> tuple[Floats, Ints, Floats]:
+        """Submissions, past jobs that they are drawn from, sizes; at least `count` of each."""
+        while len(self._row) < count:
+            self._draw()
+        return self._submit_s, self._row, self._size_s
+
+    def _draw(self) -> None:
+        model, past = self._forecasters.arrivals, self._forecasters.past
+        if model is None:
+            return
+        drawn = model.draw(ARRIVAL_BLOCKS, self._rng)
+        submit_s = self._at_s + np.cumsum(drawn.gap_s)
+        self._at_s = float(submit_s[-1])
+        size_s = past.size_s[drawn.row].copy()
+        unknown = np.isnan(size_s)
+        if unknown.any() and self._draws is None:  # sizes are declared, but these jobs ran before the run
+            size_s[unknown] = self._rng.choice(past.size_s[~np.isnan(past.size_s)], int(unknown.sum()))
+        elif unknown.any() and self._draws is not None:
+            widths = past.most[drawn.row][unknown].astype(np.int64)
+            size_s[unknown] = self._draws.draw(widths, np.zeros(len(widths)))
+        self._submit_s = np.concatenate([self._submit_s, submit_s])
+        self._row = np.concatenate([self._row, drawn.row])
+        self._size_s = np.concatenate([self._size_s, size_s])
+
+
+def _world(
+    jobs: ElasticJobs, active: Ints, sizes: Floats, to_come: tuple[Floats, Ints, Floats], past: Past
+) -> ElasticJobs:
+    """Active jobs first, then those to come, which have one stage."""
+    submit_s, row, size_s = to_come
+    first, length = jobs.stage_of[active], jobs.stage_of[active + 1] - jobs.stage_of[active]
+    stage_of = np.concatenate([[0], np.cumsum(length)])
+    at = np.repeat(first - stage_of[:-1], length) + np.arange(stage_of[-1])
+    behind = stage_of[-1] + np.arange(1, len(row) + 1)
+    return ElasticJobs(
+        submit_s=np.concatenate([jobs.submit_s[active], submit_s]),
+        size_s=np.concatenate([sizes, size_s]),
+        least=np.concatenate([jobs.least[active], past.least[row]]),
+        most=np.concatenate([jobs.most[active], past.most[row]]),
+        model=np.concatenate([jobs.model[active], past.model[row]]),
+        stage_of=np.concatenate([stage_of, behind]),
+        stage_end=np.concatenate([jobs.stage_end[at], np.ones(len(row))]),
+        stage_most=np.concatenate([jobs.stage_most[at], past.most[row]]),
+        speedup=jobs.speedup,
+        speed=jobs.speed,
+    )
+
+
+def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> tuple[float, int]:
+    """Play a world until the awaited job ends: when, and how many jobs had come by then."""
+    from jobcast.simulator.elastic.kernel import play
+
+    state, policy = _state(run, jobs, active), run.policy
+    status = play(policy.rule, run.world(jobs, jobs.size_s), state, len(jobs.size_s), awaited, np.inf)
+    if status:
+        raise DecisionError(f"policy {policy.name}: cannot be played forward (status {status})")
+    return float(state.end_s[awaited]), int(state.count[COUNT.arrived])
+
+
+def _state(run: ElasticReplay, jobs: ElasticJobs, active: Ints) -> State:
+    """The run's state with its active jobs numbered from 0."""
+    source, count = run.state, len(active)
+    state = empty_state(jobs, len(run.cluster.capacity), len(run.cluster.node_type))
+    state.clock[:] = source.clock
+    state.count[:] = source.count
+    state.count[COUNT.arrived] = count
+    state.active[:count] = np.arange(count)
+    offset = np.concatenate([[0], np.cumsum(run.jobs.stage_of[active + 1] - run.jobs.stage_of[active])])[:-1]
+    state.stage[:count] = offset + source.stage[active] - run.jobs.stage_of[active]
+    for name in COPIED:
+        getattr(state, name)[:count] = getattr(source, name)[active]
+    return state
+
+
+COPIED = (
+    *("done_s", "most", "gpus", "rate", "stalled_until_s", "start_s", "gpu_s", "seen_first"),
+    *("seen_before", "events_before", "active_s_before", "on_node", "locality"),
+)
+"""Rows of a state that a job takes along."""

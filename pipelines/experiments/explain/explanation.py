@@ -1,0 +1,280 @@
+"""What a job held, why it waited, was helped or was slowed: everything that `jobcast explain --json` writes.
+
+Why a job started earlier than it would have without sharing: whose GPUs it took, or who made room in its pool.
+
+Why a job started later than without sharing: who held the GPUs that it was due, and which forecast let them in.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.bad_answers import bad_lines
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
+from jobcast.pipelines.experiments.explain.holdings import Holdings
+from jobcast.pipelines.experiments.explain.loans import Loans
+from jobcast.pipelines.experiments.explain.phrases import MOST, Mentions, finite
+from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
+from jobcast.pipelines.experiments.explain.run_table import RunTable
+from jobcast.pipelines.experiments.explain.sharing_rules import WHOLE_CLUSTER, Sharing, sharing_of
+from jobcast.pipelines.experiments.explain.waits import Waits, borrowers, totals
+from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
+from jobcast.simulator.log import Floats, Ints
+from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+
+
+class Helped:
+    """Explains helped jobs of one run.
+
+    Parameters
+    ----------
+    past, mentions, loans : of the run
+    sharing : how its policy lends GPUs
+    """
+
+    def __init__(self, past: ClusterPast, mentions: Mentions, loans: Loans, sharing: Sharing) -> None:
+        self._past, self._mentions, self._loans, self._sharing = past, mentions, loans, sharing
+
+    def told(self, job: int) -> dict[str, Any]:
+        """Why, as data: loans of other pools, and earlier jobs of its pool that did not take their quota."""
+        table, past = self._past.table, self._past
+        pool, at_s = int(table.pool[job]), float(table.start_s[job])
+        due_s = past.fcfs_s(pool)
+        quota, held = past.quota(pool), float(past.allocated(pool, at_s))
+        borrowed = not table.dedicated[job] or (self._sharing in (Sharing.SHARED, Sharing.CLOCK) and held > quota)
+        told: dict[str, Any] = {
+            "due_s": float(due_s[job]),
+            "earlier_s": float(due_s[job]) - at_s,
+            "on_spare_gpus": not table.dedicated[job],
+            "allocated_gpus": held,
+            "dedicated_gpus": float(past.dedicated(pool, at_s)),
+            "quota_gpus": int(quota),
+            "loan": self._loans.lenders(job) if borrowed else None,
+        }
+        return told | self._room(job, at_s, due_s)
+
+    def _room(self, job: int, at_s: float, due_s: Floats) -> dict[str, Any]:
+        """Earlier jobs of the pool that without sharing would have held its quota, or waited for it, at an instant."""
+        table, past = self._past.table, self._past
+        mine = past.members(int(table.pool[job]))
+        mine = mine[mine < job]
+        mine = mine[due_s[mine] + table.duration_s[mine] > at_s]
+        on_spare = (table.start_s[mine] <= at_s) & (table.end_s[mine] > at_s) & ~table.dedicated[mine]
+        done, waiting = table.end_s[mine] <= at_s, table.start_s[mine] > at_s
+        widths = table.gpus.astype(np.float64)
+        return {
+            "earlier_jobs_on_spare": self._mentions.most(mine[on_spare], widths),
+            "earlier_jobs_done": self._mentions.most(mine[done], widths),
+            "overtook": self._mentions.most(mine[waiting], widths),
+        }
+
+
+class Slowed:
+    """Explains slowed jobs of one run.
+
+    A job may be late because jobs of its own pool before it were: those are followed back to one that was kept from
+    its quota by others.
+
+    Parameters
+    ----------
+    past, mentions, loans : of the run
+    sharing : how its policy lends GPUs
+    """
+
+    def __init__(self, past: ClusterPast, mentions: Mentions, loans: Loans, sharing: Sharing) -> None:
+        self._past, self._mentions, self._loans, self._sharing = past, mentions, loans, sharing
+
+    def told(self, job: int) -> dict[str, Any]:
+        """Why, as data: the chain of late jobs, the first of them, and who held its GPUs when it was due."""
+        chain = self.chain(job)
+        root = chain[-1]
+        pool = int(self._past.table.pool[root])
+        due_s, start_s = self._due_s(root), float(self._past.table.start_s[root])
+        told: dict[str, Any] = {
+            "due_s": self._due_s(job),
+            "later_s": float(self._past.table.start_s[job]) - self._due_s(job),
+            "chain": [self._late(late) for late in chain[1:]],
+            "first_late": self._late(root),
+            "at_s": due_s,
+            "quota_gpus": int(self._past.quota(pool)),
+            "allocated_gpus": float(self._past.allocated(pool, due_s)),
+            "unused_quota_gpus": max(0.0, float(self._past.unused(pool, due_s))),
+            "idle_gpus": float(self._past.idle(due_s)),
+            "overtaken_by": self._mentions.most(*self._overtakers(root, due_s, start_s)),
+        }
+        held = self._culprits(pool, due_s)
+        seconds = self._past.gpu_seconds(due_s, start_s)
+        told["held_by"] = self._mentions.most(held, seconds)
+        order = held[np.argsort(-seconds[held], kind="stable")][:MOST]
+        for mention, culprit in zip(told["held_by"]["jobs"], order.tolist(), strict=True):
+            mention["let_in"] = self._loans.to_job(culprit, pool) if not mention["dedicated"] else None
+        if self._sharing in (Sharing.SHARED, Sharing.CLOCK):
+            told["pools_beyond_quota"] = self._beyond(pool, due_s)
+        return told
+
+    def chain(self, job: int) -> list[int]:
+        """A job, then the late job of its pool that it waited for, and so on to the first."""
+        chain = [job]
+        while not self._kept_away(chain[-1]) and (late := self._late_before(chain[-1])) is not None:
+            chain.append(late)
+        return chain
+
+    def _due_s(self, job: int) -> float:
+        return float(self._past.fcfs_s(int(self._past.table.pool[job]))[job])
+
+    def _kept_away(self, job: int) -> bool:
+        """Whether, when a job was due, others held the GPUs of its unused quota, or later jobs came first."""
+        table, due_s, pool = self._past.table, self._due_s(job), int(self._past.table.pool[job])
+        if self._sharing is Sharing.PRIVATE:
+            return bool(len(self._overtakers(job, due_s, float(table.start_s[job]))[0]))
+        return bool(self._past.idle(due_s) < table.gpus[job] <= self._past.unused(pool, due_s))
+
+    def _late_before(self, job: int) -> int | None:
+        """The first job of the pool that was late and therefore still waited, or ran, when a job was due."""
+        table, past = self._past.table, self._past
+        pool, due_s = int(table.pool[job]), self._due_s(job)
+        starts = past.fcfs_s(pool)
+        mine = past.members(pool)
+        mine = mine[mine < job]
+        late = table.start_s[mine] - starts[mine] > SLOWED_TOLERANCE_S
+        waits = table.start_s[mine] > due_s
+        overdue = (table.end_s[mine] > due_s) & (starts[mine] + table.duration_s[mine] <= due_s)
+        found = mine[late & (waits | overdue)]
+        return int(found[0]) if len(found) else None
+
+    def _culprits(self, pool: int, due_s: float) -> Ints:
+        """Jobs on GPUs that are not their pool's own at an instant."""
+        running = self._past.running_at(due_s)
+        if self._sharing is Sharing.PRIVATE:
+            return running[:0]
+        culprits: Ints = borrowers(self._past, running, due_s, pool)
+        return culprits
+
+    def _overtakers(self, job: int, due_s: float, start_s: float) -> tuple[Ints, Floats]:
+        """Later jobs of the queue that started before a job and ran while it was overdue; GPU-seconds by job."""
+        table, past = self._past.table, self._past
+        mine = np.arange(len(table)) if table.policy in WHOLE_CLUSTER else past.members(int(table.pool[job]))
+        mine = mine[(mine > job) & (table.start_s[mine] < start_s) & (table.end_s[mine] > due_s)]
+        return mine[table.dedicated[mine]], past.gpu_seconds(due_s, start_s)
+
+    def _late(self, job: int) -> dict[str, Any]:
+        due_s = self._due_s(job)
+        return {**self._mentions.job(job), "due_s": due_s, "later_s": float(self._past.table.start_s[job]) - due_s}
+
+    def _beyond(self, pool: int, at_s: float) -> list[dict[str, Any]]:
+        """Pools that hold more than their quota at an instant, by how much more."""
+        table, past = self._past.table, self._past
+        held = {other: float(past.allocated(other, at_s)) for other in range(len(table.pools)) if other != pool}
+        beyond = {other: gpus - past.quota(other) for other, gpus in held.items() if gpus > past.quota(other)}
+        return [
+            {"pool": table.pools[other], "quota_gpus": int(past.quota(other)), "allocated_gpus": held[other]}
+            for other in sorted(beyond, key=lambda other: -beyond[other])[:MOST]
+        ]
+
+
+HELPED, SLOWED, SAME, NEVER, UNKNOWN = "helped", "slowed", "same", "never_ran", "unknown"
+TOLD = ("policy", "forecasts", "seed", "configuration", "inputs", "models", "jobcast")
+RESERVES_OTHERWISE = ("sia_risk", "sia_preempt")
+"""Policies that weigh what SIA's Figure 8 reserves instead of keeping all of it."""
+
+
+def explain(table: RunTable, job_id: str) -> dict[str, Any]:
+    """Explain one job of a run. Raises ConfigError for a job that it does not hold.
+
+    Of any run: what it held, who held what while it held nothing, what was forecast of it. Of one that started whole
+    jobs from pools' quotas: why it waited, was helped or slowed too.
+
+    Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
+    """
+    job, answers = table.find(job_id), Answers(table)
+    holdings = Holdings(table).told(job)
+    if not table.by_pools:
+        return {
+            "job": Mentions(table, answers).job(job) | {"preemptions": int(table.preemptions[job])},
+            "summary": _times(table, job),
+            **holdings,
+            "run": _run(table, answers, Sharing.UNKNOWN),
+            "notes": [*table.notes, *_left_out(table)],
+        }
+    past = ClusterPast(table)
+    windows = table.bins is not None
+    sharing = sharing_of(past, windows)
+    reservations, mentions = Reservations(past, answers), Mentions(table, answers)
+    loans = Loans(past, answers, reservations, sharing)
+    waits = Waits(past, answers, reservations, mentions, sharing)
+    stretches = waits.stretches(job)
+    summary = _summary(past, job, sharing)
+    return {
+        "job": mentions.job(job) | {"preemptions": int(table.preemptions[job])},
+        "summary": summary,
+        **holdings,
+        "waits": waits.told(job, stretches),
+        "wait_by_reason": totals(stretches),
+        "helped": Helped(past, mentions, loans, sharing).told(job) if summary["verdict"] == HELPED else None,
+        "slowed": Slowed(past, mentions, loans, sharing).told(job) if summary["verdict"] == SLOWED else None,
+        "run": _run(table, answers, sharing),
+        "notes": [*table.notes, *_left_out(table), *_notes(table, answers, sharing)],
+    }
+
+
+def _left_out(table: RunTable) -> list[str]:
+    """That not all answers about jobs were kept."""
+    count = 0 if table.record is None else table.record.told.get("answers_left_out") or 0
+    return [f"forecasts of jobs: {count:,} answers were not kept, {MOST_A_JOB} a job at most"] if count else []
+
+
+def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:
+    table = past.table
+    submit_s, start_s = float(table.submit_s[job]), float(table.start_s[job])
+    due_s = None if sharing is Sharing.UNKNOWN else finite(past.fcfs_s(int(table.pool[job]))[job])
+    ran = finite(start_s) is not None
+    verdict, sooner_s = (UNKNOWN if ran else NEVER), None
+    if due_s is not None and ran:
+        sooner_s = due_s - start_s
+        verdict = SAME if abs(sooner_s) <= SLOWED_TOLERANCE_S else HELPED if sooner_s > 0 else SLOWED
+    return {
+        **_times(table, job),
+        "fcfs_started_s": due_s,
+        "fcfs_wait_s": None if due_s is None else due_s - submit_s,
+        "fcfs_jct_s": None if due_s is None else due_s - submit_s + float(table.duration_s[job]),
+        "earlier_than_fcfs_s": sooner_s,
+        "verdict": verdict,
+    }
+
+
+def _times(table: RunTable, job: int) -> dict[str, Any]:
+    submit_s, start_s, end_s = (float(column[job]) for column in (table.submit_s, table.start_s, table.end_s))
+    return {
+        "submitted_s": submit_s,
+        "started_s": finite(start_s),
+        "ended_s": finite(end_s),
+        "wait_s": finite(start_s - submit_s),
+        "jct_s": finite(end_s - submit_s),
+    }
+
+
+def _run(table: RunTable, answers: Answers, sharing: Sharing) -> dict[str, Any]:
+    told = {} if table.record is None else table.record.told
+    return {
+        "log": str(table.path),
+        "jobs": len(table),
+        "sharing": str(sharing),
+        "horizons_min": list(answers.horizons_min),
+        "record": table.record is not None,
+        **{key: told.get(key) for key in TOLD},
+    }
+
+
+def _notes(table: RunTable, answers: Answers, sharing: Sharing) -> list[str]:
+    told = {} if table.record is None else table.record.told
+    notes = [f"bad forecasts, {line}" for line in bad_lines(told.get("bad_forecasts") or {})]
+    if sharing is Sharing.WINDOWS and not answers.known:
+        notes.append("no forecasts about pools are recorded: reservations count pending jobs alone")
+    if table.policy in RESERVES_OTHERWISE:
+        notes.append(f"{table.policy} weighs reservations: the GPUs told as reserved are those of SIA's Figure 8")
+    if table.on_servers:
+        notes.append(
+            "a run on servers: GPUs count by number, so that unused and idle ones may have been too far apart for a "
+            "job; fcfs is worked out without servers"
+        )
+    return notes

@@ -1,0 +1,385 @@
+"""The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import ConfigError, OverlapError, RegistryError
+from jobcast.domain.jobs import Job
+from jobcast.domain.law import GOODPUT as GOODPUT_LAW
+from jobcast.domain.law import RUNTIME
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import answers_of, ours_for
+from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
+from jobcast.pipelines.experiments.elastic.simulation import placing_notes, simulate_elastic
+from jobcast.pipelines.experiments.elastic.size_forecasts import believed_sizes, with_sizes
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times
+from jobcast.pipelines.experiments.energy.simulation import simulate_energy
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
+from jobcast.pipelines.experiments.forecast_specs import ORACLE, REGIME_KINDS, REGISTRY, RESTATEMENT, ForecastSpec
+from jobcast.pipelines.experiments.job_forecasts import (
+    epoch_time_columns,
+    forecast_columns,
+    keep_epoch_times,
+    keep_sizes,
+    keeping_accuracies,
+)
+from jobcast.pipelines.experiments.rounds import has_training
+from jobcast.pipelines.experiments.seen_data import seen_by
+from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate
+from jobcast.pipelines.experiments.sources import Registered, earlier_jobs, registered, trust
+from jobcast.pipelines.experiments.tasks.accuracy_forecasts import ChosenAccuracy, accuracy_forecast, last_values
+from jobcast.pipelines.experiments.tasks.learned_policies import learned_or_missed, learned_policy
+from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
+from jobcast.pipelines.experiments.worlds import World, check_living
+from jobcast.pipelines.report.console import Step
+from jobcast.schedulers.elastic.whole_widths import WholeWidths
+from jobcast.schedulers.policies import (
+    ACCURACIES,
+    ARRIVALS,
+    DURATIONS,
+    ELASTIC,
+    ENERGY,
+    FUTURE,
+    GOODPUT,
+    GOODPUTS,
+    LOADS,
+    POOLS,
+    REGIMES,
+    ROUNDS,
+    SIZES,
+    TASKS,
+    TIMES,
+    PolicySpec,
+)
+from jobcast.schedulers.registry import find_policy, make_rule
+from jobcast.simulator.elastic.run import alone_s
+from jobcast.simulator.engine import Meter
+from jobcast.simulator.log import Floats
+
+FUTURES = 20
+"""Drawn of each job at its submission, where a version of completion times makes intervals."""
+COMPLETIONS = "completions"
+"""As what it is counted that there is no such version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a policy is run with.
+
+    Attributes
+    ----------
+    policy : its name
+    spec : where its forecasts come from, None for `default_forecasts`
+    settings : those that it decides by: its own and its mechanism's
+    seed : of draws
+    home : of the registry
+    allow_overlap : whether models may have seen the window
+    degrade : whether the conservative answer is taken where a registered model is missing or damaged; see `Sources`
+    predict : whether each job's completion is forecast at its submission
+    watching : meters that ask copies of the run what will become of jobs; of elastic jobs in worlds alone
+    record : whether what forecasts answered is kept
+    """
+
+    policy: str
+    home: Path
+    spec: ForecastSpec | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    allow_overlap: bool = False
+    degrade: bool | None = None
+    predict: bool = False
+    watching: tuple[Meter, ...] = ()
+    record: bool = False
+
+
+def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simulated:
+    """Replay an experiment under a policy. Its log names the law that jobs ran under.
+
+    Raises ConfigError for an unknown policy or setting, a source that cannot tell what it asks, and facts that are
+    missing; TraceError for jobs that cannot run; RegistryError and OverlapError for models that cannot answer.
+    """
+    rule = find_policy(ask.policy)
+    check_living(experiment, rule)
+    spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
+    learned = _learned_completions(experiment, rule, ask, spec) if ask.predict else None
+    forecast = AtSubmission() if learned is None else _by_version(learned.model, experiment, rule, ask)
+    twin = rule.kind == ELASTIC and experiment.world is None
+    watching = (*ask.watching, forecast) if ask.predict and not twin else ask.watching
+    if watching and FUTURE in rule.asks:
+        raise ConfigError(f"policy {rule.name}: plans with each job's future, so that nothing is left to forecast")
+    asked = bool(rule.asks) or (rule.kind in (POOLS, ROUNDS) and needs_run_times(watching, experiment.world))
+    try:
+        made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec, watching=watching), progress)
+    except (RegistryError, OverlapError) as error:
+        if ask.spec is not None:
+            raise
+        raise type(error)(f"{error}; or name another source: --forecasts oracle reads the future") from error
+    listed = experiment.scenario(rule.kind, rule.scope).listed
+    notes = (*made.notes, *forecast.notes())
+    if learned is not None:
+        made = replace(made, models={**made.models, learned.version.name: learned.version.version})
+    return replace(
+        made, forecasts=spec.label if asked else None, future=asked and spec.future, jobs=listed, notes=notes
+    )
+
+
+def _learned_completions(experiment: Experiment, rule: PolicySpec, ask: Ask, spec: ForecastSpec) -> Registered | None:
+    """The version of completion times that is pinned, None where none is.
+
+    Raises ConfigError where jobs declare their work, OverlapError for a version that has seen the window.
+    """
+    if Question.COMPLETIONS not in {answers_of(name) for name, _ in spec.versions}:
+        return None
+    if not needs_run_times((AtSubmission(),), experiment.world) or rule.kind not in (POOLS, ROUNDS):
+        raise ConfigError(
+            f"--forecasts {spec.label}: under {rule.name} jobs declare their work, of which nothing is drawn; leave "
+            "the version of completion times out, or ask `jobcast predict completion-time`"
+        )
+    found = registered(ours_for(Question.COMPLETIONS), spec, ask.home, BadAnswers(), COMPLETIONS)
+    assert found is not None
+    seen_by(found.version, experiment.scenario(rule.kind, rule.scope).trace, ask.allow_overlap)
+    return found
+
+
+def _by_version(model: Any, experiment: Experiment, rule: PolicySpec, ask: Ask) -> AtSubmission:
+    """Forecasts at submissions with intervals from futures."""
+    earlier = earlier_jobs(experiment.scenario(rule.kind, rule.scope))
+    return AtSubmission(draws=RunTimeDraws(earlier, FUTURES, ask.seed, model), tracker=model.tracker())
+
+
+PREDICTORS_OF: Mapping[str, str] = {
+    ARRIVALS: "will-jobs-arrive",
+    LOADS: "new-load",
+    DURATIONS: "job-duration",
+    REGIMES: "regime",
+    ACCURACIES: "accuracy-curve",
+    TIMES: "epoch-time",
+    SIZES: "job-size",
+    GOODPUTS: "goodput",
+}
+"""What a policy asks of forecasts -> the registered predictor that answers."""
+ANSWERED_BY: Mapping[str, tuple[str, ...]] = {
+    TASKS: ("oracle", "registry", "conservative", "random", "noisy"),
+    ENERGY: ("oracle", "registry", "conservative", "noisy"),
+    ELASTIC: ("oracle", "registry"),
+    GOODPUT: ("oracle", "registry"),
+}
+"""Kinds of sources that tell what policies of a kind ask."""
+DECLARED = (ELASTIC, GOODPUT)
+"""Kinds whose jobs declare what policies ask: a registered model answers in their place only where it is named."""
+
+
+def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> bool:
+    """Whether a source tells what a policy asks; where it pins versions, whether any is of a predictor that is asked.
+
+    `training`: whether jobs report epochs, so that policies of rounds ask for regimes.
+    """
+    if not rule.asks:
+        return True
+    if spec.versions and not pinned(spec, rule).versions:
+        return False
+    if FUTURE in rule.asks:
+        return spec.kind == "oracle"
+    if rule.kind in DECLARED and spec.kind == "registry" and not spec.versions:
+        return False
+    if rule.kind in ANSWERED_BY:
+        return spec.kind in ANSWERED_BY[rule.kind]
+    if rule.kind == ROUNDS and training:
+        return spec.kind in ("oracle", "registry", *REGIME_KINDS)
+    return spec.kind not in REGIME_KINDS
+
+
+def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
+    """Where forecasts come from that nobody named: what jobs declare, batch sizes by Shockwave's rule, else models."""
+    if rule.kind in DECLARED:
+        return ORACLE
+    return RESTATEMENT if rule.kind == ROUNDS and has_training(experiment.scenario(ROUNDS)) else REGISTRY
+
+
+def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[ForecastSpec]) -> list[ForecastSpec]:
+    """Those of the sources that were asked for that tell what a policy asks.
+
+    Where none does, its default: only if nothing was asked for or it needs no model, else there is none.
+    """
+    default = default_forecasts(experiment, rule)
+    found = [pinned(spec, rule) for spec in asked if answers(spec, rule, training=default == RESTATEMENT)]
+    return list(dict.fromkeys(found)) or ([default] if not asked or default != REGISTRY else [])
+
+
+def pinned(spec: ForecastSpec, rule: PolicySpec) -> ForecastSpec:
+    """A source with those pins alone that are of predictors that a policy asks."""
+    asked = {answers_of(name) for name in predictors_of(rule)}
+    return replace(spec, versions=tuple(one for one in spec.versions if answers_of(one[0]) in asked))
+
+
+def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec]) -> str:
+    """What to say where none of the sources tells what a policy asks and it has no default: which do."""
+    able = [one.label for one in (REGISTRY, ORACLE) if answers(one, rule)]
+    known = ", ".join(spec.label for spec in asked)
+    return f"asks {' and '.join(rule.asks)}, which {known} does not tell; add {' or '.join(able)} to --forecasts"
+
+
+def predictors_of(rule: PolicySpec) -> set[str]:
+    """Registered predictors that answer what a policy asks, and the one that it runs."""
+    return {PREDICTORS_OF[one] for one in rule.asks if one in PREDICTORS_OF} | {rule.learned} - {""}
+
+
+def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scenario, world = experiment.scenario(rule.kind, rule.scope), experiment.world
+    told = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == ROUNDS else {}
+    made: list[Asked] = []
+
+    def asked(source: Any, factor: Callable[[Job], float] | None = None) -> Asked:
+        made.append(Recording(source, factor) if ask.record else Asked(source, factor))
+        return made[-1]
+
+    ran = simulate(
+        scenario,
+        rule.name,
+        ask.spec or REGISTRY,
+        home=ask.home,
+        seed=ask.seed,
+        settings={**ask.settings, **told},
+        allow_overlap=ask.allow_overlap,
+        degrade=ask.degrade,
+        progress=progress,
+        wrap=asked,
+        world=world,
+        watching=ask.watching,
+    )
+    # Jobs that scale are as fast on the GPUs that they ask for as under any policy of goodput that gives them these.
+    law = RUNTIME if scenario.facts.scaling is None else GOODPUT_LAW
+    if world is None:
+        ran = replace(ran, log=replace(ran.log, law=law))
+    if not made:
+        return ran
+    (source,) = made
+    job_ids = [job.job_id for job in scenario.workload.jobs]
+    horizons_min = source.horizons_min if source.bins() else ()
+    columns = forecast_columns(source.of_jobs, ran.log, job_ids, horizons_min=horizons_min)
+    ran = replace(ran, recording=source if isinstance(source, Recording) else None)
+    return _told(ran, ask, source.of_jobs, columns)
+
+
+def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, Floats]) -> Simulated:
+    """A run with what was forecast of its jobs: columns of the log, and the answers where they are asked for."""
+    log = replace(ran.log, columns={**ran.log.columns, **columns})
+    return replace(ran, log=log, of_jobs=of_jobs if ask.record else None)
+
+
+def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    spec = ask.spec or ORACLE
+    if rule.asks and spec.kind not in ANSWERED_BY[ELASTIC]:
+        raise ConfigError(
+            f"--forecasts {spec.label}: elastic policies go by declared sizes (oracle) or by those of a version of "
+            "job-size (registry); for wrong ones pass --set noise=0.4, for completions ask `jobcast predict jct`"
+        )
+    scenario = experiment.scenario(ELASTIC)
+    if experiment.world is not None:
+        if rule.asks and spec.kind != ORACLE.kind:
+            raise ConfigError(f"--forecasts {spec.label}: under --law sizes are as declared; leave one of both out")
+        return _elastic_in(experiment.world, rule, ask, progress)
+    if rule.asks:
+        how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap, "degrade": ask.degrade}
+        believed = believed_sizes(spec, scenario, **how)
+        if believed.answers is not None:
+            scenario = with_sizes(scenario, believed.answers)
+        return believed.beside(_elastic_alone(scenario, rule, ask, progress))
+    return _elastic_alone(scenario, rule, ask, progress)
+
+
+def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    """Elastic jobs as the compiled twin runs them."""
+    ran = simulate_elastic(scenario, rule.name, ask.settings, predict=ask.predict, progress=progress)
+    ran = replace(ran, notes=placing_notes(scenario, rule.name, ask.settings))
+    if not rule.asks:
+        return ran
+    of_jobs = JobAnswers(ask.record)
+    keep_sizes(
+        of_jobs, scenario.job_ids, ran.log.submit_s, alone_s(scenario.workload.jobs, scenario.workload.jobs.size_s)
+    )
+    return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scenario.job_ids))
+
+
+def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    """Elastic policies where GPUs are whole, and lie on nodes."""
+    scenario, whole = world.scenario(ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
+    policy = WholeWidths(make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})}))
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = world.replay(scenario.workload, policy, progress=progress, meters=ask.watching)
+    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scenario = experiment.scenario(TASKS)
+    spec, told = ask.spec or REGISTRY, BadAnswers()
+    asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
+    asked |= {"told": told, "job_ids": scenario.job_ids}
+    asked["overlaps"] = partial(seen_by, window=scenario.trace, allowed=ask.allow_overlap)
+    metric = scenario.workload.truth.metric
+    chosen = accuracy_forecast(spec, metric, **asked) if rule.asks else ChosenAccuracy(None)
+    how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap}
+    learned = (
+        learned_or_missed(rule.name, spec, scenario.trace, told=told, **how)
+        if ask.degrade
+        else learned_policy(rule.name, spec, scenario.trace, **how)
+    )
+    of_jobs, final, forecast = JobAnswers(ask.record), last_values(metric), chosen.forecast
+    if rule.asks and forecast is not None:
+        forecast = keeping_accuracies(of_jobs, forecast, scenario.job_ids, final)
+    ran = simulate_tasks(
+        scenario,
+        rule.name,
+        {**ask.settings, **(experiment.world.costs if experiment.world is not None else {})},
+        forecast,
+        seed=ask.seed,
+        learned=learned,
+        models=chosen.models,
+        told=told,
+        progress=progress,
+        meters=ask.watching,
+    )
+    ran = replace(ran, overlap=ran.overlap or chosen.overlap)
+    return _told(ran, ask, of_jobs, forecast_columns(of_jobs, ran.log, scenario.job_ids, final=final))
+
+
+def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
+    scenario, world = experiment.scenario(ENERGY), experiment.world
+    costs = None if world is None else world.costs
+    settings = ask.settings if costs is None else {**ask.settings, "restart_s": costs["restart_s"]}
+    known = experiment.given.get("known")
+    how: dict[str, Any] = {
+        "seed": ask.seed,
+        "home": ask.home,
+        "allow_overlap": ask.allow_overlap,
+        "degrade": ask.degrade,
+    }
+    believed = believed_times(ask.spec or REGISTRY, scenario, known=None if known is None else Path(known), **how)
+    run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress, "meters": ask.watching}
+    ran = simulate_energy(scenario, rule.name, settings, believed.epoch_s, **run_as)
+    told = trust(believed.told, believed.models)
+    ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
+    if not rule.asks:
+        return ran
+    of_jobs, true_s = JobAnswers(ask.record), scenario.facts.times.epoch_s
+    times = (true_s if believed.epoch_s is None else believed.epoch_s, true_s)
+    if ask.record:
+        keep_epoch_times(of_jobs, scenario.job_ids, ran.log.submit_s, scenario.facts.gpu_types, *times)
+    return _told(ran, ask, of_jobs, epoch_time_columns(*times))
+
+
+_RUNS: Mapping[str, Callable[[Experiment, PolicySpec, Ask, Step | None], Simulated]] = {
+    POOLS: _whole_jobs,
+    ROUNDS: _whole_jobs,
+    GOODPUT: _whole_jobs,
+    ELASTIC: _elastic,
+    TASKS: _tasks,
+    ENERGY: _energy,
+}

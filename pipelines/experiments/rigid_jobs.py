@@ -1,0 +1,144 @@
+"""Whole jobs: a window's jobs that hold the GPUs that they ask for, in pools, and what tables tell of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from jobcast.domain.errors import PoolsError, TraceError
+from jobcast.domain.hardware import FLAT_POOL
+from jobcast.domain.jobs import Outcome
+from jobcast.pipelines.experiments.locality import on_servers
+from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTables, scaled
+from jobcast.pipelines.experiments.scenarios import Bare, Scenario
+from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
+from jobcast.pipelines.report.job_table import listed
+from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
+from jobcast.traces.table import Trace
+from jobcast.traces.think_times import find_successors
+from jobcast.traces.trainings import Trainings, TrainingTables
+
+LOOP_NOTE = "closed loop"
+"""How a note about who follows whom begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFacts:
+    """The tables that told of the training jobs of a window, and what they told, in the order of its trace."""
+
+    tables: TrainingTables
+    trainings: Trainings
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFacts:
+    """What is known of whole jobs beside their run times.
+
+    Attributes
+    ----------
+    training : of the window's training jobs, where tables told of them
+    planned_s : job id -> seconds that a training job would take alone as planned, where courses were planned
+    cells : by pool, GPUs of each cell that its quota is made of, where jobs are placed in cells
+    scaling : of jobs that run on any number of GPUs, where tables told of them
+    """
+
+    training: TrainingFacts | None = None
+    planned_s: Mapping[str, float] = field(default_factory=dict)
+    cells: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    scaling: ScalingJobs | None = None
+
+
+RigidScenario = Scenario[Workload, WholeFacts]
+
+
+def rigid_jobs(
+    cut: Bare,
+    *,
+    drop_wide: bool = False,
+    only_pools: bool = False,
+    tables: TrainingTables | None = None,
+    scaling: ScalingTables | None = None,
+    local: bool = False,
+    max_think_s: float | None = None,
+) -> RigidScenario:
+    """The jobs of a window, checked against the quotas.
+
+    Parameters
+    ----------
+    cut : the window
+    drop_wide, only_pools : whether jobs that are wider than their pool, or of pools without capacity, are left out
+    tables : of training jobs
+    scaling : tables of jobs that run on any number of GPUs
+    local : whether jobs are placed in cells of servers
+    max_think_s : jobs follow others where somebody thought no longer than that; see `find_successors`
+
+    Raises
+    ------
+    TraceError
+        A job is wider than its pool, none is left, or tables do not tell of one.
+    PoolsError
+        A pool has no capacity, or quotas cannot be had as cells.
+    ConfigError
+        Jobs scale and nodes are of several sizes.
+    """
+    place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
+    jobs, durations = window.to_jobs()
+    workload = Workload(jobs, [Outcome(float(d)) for d in durations], place.pools)
+    facts, notes = WholeFacts(), list[str]()
+    if tables is not None:
+        workload, trainings = training_workload(workload, window, tables)
+        facts = WholeFacts(TrainingFacts(tables, trainings), planned_run_times(window, tables))
+        notes += trainings.notes
+    workload, dropped = _kept(workload, drop_wide, only_pools)
+    _check(workload, cut.trace.source.path)
+    notes.append(f"quotas: {place.origin}")
+    if max_think_s is not None:
+        workload, note = _closed(workload, cut.trace, max_think_s)
+        notes.append(note)
+    if local:
+        workload, cells, note = on_servers(workload, place)
+        facts = replace(facts, cells=cells)
+        notes.append(note)
+    if scaling is not None:
+        workload, scales, note = scaled(workload, window, scaling, place)
+        facts = replace(facts, scaling=scales)
+        notes.append(note)
+    return cut.of(workload, facts, *notes, listed=listed(workload), dropped=dropped)
+
+
+def in_one_pool(trace: Trace) -> Trace:
+    """The same jobs, all of the pool of a cluster without quotas."""
+    return replace(trace, jobs=trace.jobs.with_columns(pool=pl.lit(FLAT_POOL)))
+
+
+def _kept(workload: Workload, drop_wide: bool, only_pools: bool) -> tuple[Workload, dict[str, int]]:
+    """The workload without what is to be left out, and how many that are, by reason."""
+    dropped = {}
+    for asked, rule, reason in (
+        (only_pools, pools_only, "of pools without capacity"),
+        (drop_wide, drop_too_wide, "wider than their pool"),
+    ):
+        if asked:
+            workload, dropped[reason] = rule(workload)
+    return workload, dropped
+
+
+def _check(workload: Workload, path: str) -> None:
+    """Refuse jobs that can never run, naming the trace that they come from."""
+    try:
+        workload.check()
+    except (PoolsError, TraceError) as error:
+        raise type(error)(f"{path}: {error}") from None
+    if not workload.jobs:
+        raise TraceError(f"{path}: no job of the window is left to replay; check the pools file")
+
+
+def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Workload, str]:
+    """The workload with who follows whom among its jobs, and that in words; pools are those of the trace."""
+    kept = [job.job_id for job in workload.jobs]
+    found = find_successors(replace(window, jobs=window.jobs.filter(pl.col("job_id").is_in(kept))), max_think_s)
+    told = (
+        f"{LOOP_NOTE}: {len(found.successions):,} of {len(kept):,} jobs follow others, after at most {max_think_s:g} s "
+        f"of thought; {found.timers} users keep to a timer"
+    )
+    return replace(workload, successions=found.successions), told

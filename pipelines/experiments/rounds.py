@@ -1,0 +1,131 @@
+"""Simulations by rounds: the forecasts of work that such policies ask, and the mechanism that carries out rounds."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.bad_answers import DURATIONS, REGIMES, BadAnswers
+from jobcast.domain.errors import ConfigError, PoolsError
+from jobcast.domain.forecasts import RegimeForecasts, WorkForecasts
+from jobcast.domain.jobs import Job
+from jobcast.domain.training import Progress, Regime
+from jobcast.pipelines.experiments.forecast_specs import REGIME, REGIME_KINDS, ForecastSpec
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.seen_data import refuse_overlap
+from jobcast.pipelines.experiments.sources import Chosen, Sources, registered, trust
+from jobcast.schedulers.policies import RoundMechanism
+from jobcast.simulator.forecast_sources import Oracle
+from jobcast.simulator.workload import Workload
+
+MOST_NODES = 100_000
+"""Each start looks at all nodes; more than that is a slip of the pen."""
+
+
+class Declared:
+    """Regimes by a rule; jobs that report no epochs run for as long as the trace declares.
+
+    Parameters
+    ----------
+    workload : what is replayed; of its truth only the declared durations are read
+    rule : forecasts regimes
+    """
+
+    def __init__(self, workload: Workload, rule: RegimeForecasts) -> None:
+        self._oracle, self._rule = Oracle(workload), rule
+
+    def advance(self, now_s: float) -> None:
+        """Nothing depends on the instant."""
+
+    def duration_s(self, job: Job) -> float:
+        """The declared run time, seconds."""
+        return self._oracle.duration_s(job)
+
+    def regimes(self, job: Job, progress: Progress) -> tuple[Regime, ...]:
+        """What the rule says."""
+        return self._rule.regimes(job, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Forecasts of work for a policy, what the engine must drive for them, the versions behind them, bad answers."""
+
+    forecasts: WorkForecasts | Any
+    chosen: Chosen = field(default_factory=Chosen)
+    told: BadAnswers = field(default_factory=BadAnswers)
+
+    def trust(self) -> dict[str, Any]:
+        """How far the answers could be trusted, as `simulate --json` tells it; {} where no model answered."""
+        return self.chosen.trust() or trust(self.told, self.chosen.models)
+
+
+def has_training(scenario: RigidScenario) -> bool:
+    """Whether any job reports epochs."""
+    return any(job.training is not None for job in scenario.workload.jobs)
+
+
+def work_forecasts(
+    scenario: RigidScenario,
+    spec: ForecastSpec,
+    *,
+    home: Path,
+    seed: int,
+    allow_overlap: bool,
+    degrade: bool | None = None,
+) -> Work:
+    """Forecasts of work by a spec; where a registered model answers what cannot be, the restatement rule does.
+
+    `degrade`: it also does where there is no such model.
+
+    Raises ConfigError for a source that says nothing of regimes, RegistryError and OverlapError as `Sources.make`.
+    """
+    sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
+    if spec.kind == "oracle":
+        return Work(Oracle(scenario.workload))
+    if not has_training(scenario):
+        chosen = sources.make(spec, (DURATIONS,))
+        return Work(chosen.source, chosen)
+    if spec.kind in REGIME_KINDS:
+        from jobcast.models.regimes import REGIME_RULES
+
+        return Work(Declared(scenario.workload, REGIME_RULES[spec.kind]()))
+    if spec.kind == "registry":
+        return _registered(scenario, spec, home, allow_overlap, degrade)
+    raise ConfigError(
+        f"--forecasts {spec.label}: says nothing of regimes; choose from oracle, registry, {', '.join(REGIME_KINDS)}"
+    )
+
+
+def _registered(
+    scenario: RigidScenario, spec: ForecastSpec, home: Path, allow_overlap: bool, degrade: bool | None
+) -> Work:
+    from jobcast.models.regimes import Restatement
+    from jobcast.models.regimes.guarded import GuardedRegimes
+
+    told = BadAnswers()
+    asked = registered(REGIME, spec, home, told, REGIMES, degrade)
+    if asked is None:
+        return Work(Declared(scenario.workload, Restatement()), told=told)
+    version = asked.version
+    overlap = refuse_overlap(version, scenario.from_s, scenario.until_s, allow_overlap, scenario.earlier.source.sha256)
+    rule = GuardedRegimes(asked.model, told)
+    return Work(Declared(scenario.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
+
+
+def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Workload:
+    """The scenario's workload for rounds: starts cost time, and all jobs may be stopped unless the trace says which.
+
+    Jobs lie on the nodes of the cluster file, but under the published mechanism, where that makes no difference.
+    """
+    servers = () if mechanism.mechanism == "gavel" else node_sizes(scenario)
+    workload = replace(scenario.workload, restart_s=mechanism.restart_s, servers=servers)
+    if "preemptible" in scenario.trace.jobs.columns:
+        return workload
+    return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])
+
+
+def node_sizes(scenario: RigidScenario) -> list[int]:
+    """GPUs of each node in the cluster file's order, empty for a flat cluster. Raises PoolsError for too many nodes."""
+    count = sum(group.count for group in scenario.place.groups)
+    if count > MOST_NODES:
+        raise PoolsError(f"cluster file: {count} nodes, rounds place jobs on {MOST_NODES} at most; pass --gpus instead")
+    return [int(gpus) for gpus in scenario.place.node_gpus]

@@ -1,0 +1,146 @@
+"""What a simulation replays: the jobs of a window as the engine of their kind takes them, and how they came about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+import polars as pl
+
+from jobcast.domain.energy import HOUR_S
+from jobcast.domain.errors import TraceError
+from jobcast.domain.hardware import Cluster
+from jobcast.pipelines.report.formatting import iso
+from jobcast.traces.table import NO_GPUS, NOT_ENDED, Trace
+
+W = TypeVar("W")
+F = TypeVar("F")
+NewW = TypeVar("NewW")
+NewF = TypeVar("NewF")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario(Generic[W, F]):
+    """The jobs of a window and where they run, whatever their kind. Jobs are in order of submission.
+
+    Attributes
+    ----------
+    workload : as the engine takes it
+    facts : what else is known of the jobs, where forecasts or figures ask for it
+    trace : the window, before the builder leaves any job out
+    whole : the trace that it was cut out of
+    place : where the jobs run, as they meet it
+    from_s, until_s : the window, seconds from the epoch
+    listed : `job_table.LISTED` of each job of the workload
+    notes : decisions that a reader of the result should know
+    dropped : reason -> number of rows or jobs left out, by the reader or here
+    inputs : what is read beside the trace, and else is told of this kind alone
+    """
+
+    workload: W
+    facts: F
+    trace: Trace
+    whole: Trace
+    place: Cluster
+    from_s: float
+    until_s: float
+    listed: pl.DataFrame
+    notes: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    @property
+    def job_ids(self) -> tuple[str, ...]:
+        """(n_jobs,) names."""
+        return tuple(self.listed["job_id"].to_list())
+
+    @property
+    def earlier(self) -> Trace:
+        """The trace before the window, for features only: jobs that ask for GPUs."""
+        return self.whole.between(None, self.from_s).on_gpus
+
+    def of(
+        self,
+        workload: NewW,
+        facts: NewF,
+        *notes: str,
+        listed: pl.DataFrame | None = None,
+        dropped: Mapping[str, int] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> "Scenario[NewW, NewF]":
+        """The same window with a workload; notes and counts come after those that there are, empty notes are none."""
+        return Scenario(
+            workload,
+            facts,
+            self.trace,
+            self.whole,
+            self.place,
+            self.from_s,
+            self.until_s,
+            self.listed if listed is None else listed,
+            (*self.notes, *(note for note in notes if note)),
+            {**self.dropped, **(dropped or {})},
+            {**self.inputs, **(inputs or {})},
+        )
+
+    def provenance(self) -> dict[str, Any]:
+        """Inputs of the simulation, for results: the same whatever the kind, and `inputs`."""
+        source, place = self.trace.source, self.place
+        return {
+            "trace": {"path": source.path, "sha256": source.sha256, "rows": source.rows},
+            "window": {"from": iso(self.from_s), "until": iso(self.until_s)},
+            "cluster": place.origin,
+            "pools": {pool.name: pool.quota for pool in place.pools},
+            "gpus": place.gpus,
+            "gpu_types": place.by_type,
+            "nodes": len(place.names),
+            "pue": place.pue,
+            "tariff": {str(hour * HOUR_S): price for hour, price in place.tariff},
+            **self.inputs,
+            "dropped": dict(self.dropped),
+            "notes": list(self.notes),
+        }
+
+
+Bare = Scenario[None, None]
+"""A window of which nothing is made yet."""
+
+
+def cut_scenario(
+    trace: Trace,
+    place: Cluster,
+    *,
+    from_s: float | None = None,
+    until_s: float | None = None,
+    limit: int | None = None,
+) -> Bare:
+    """Cut the window out of a trace; what its jobs are, the builder of their kind says. Raises as `cut_window`."""
+    window = cut_window(trace, from_s, until_s, limit)
+    begin_s = float(window.submit_s[0]) if from_s is None else from_s
+    end_s = float(window.submit_s[-1]) + 1.0 if until_s is None else until_s
+    return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dict(window.dropped))
+
+
+def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:
+    """The first `limit` jobs submitted in [from_s, until_s) that can be replayed; the others are counted in `dropped`.
+
+    No law says how a job of cores alone gets on, or when one ends whose run time is not known.
+
+    Raises TraceError where there is none.
+    """
+    window = trace.between(from_s, until_s)
+    known = window.on_gpus
+    known = known.without(~known.ended, NOT_ENDED)
+    if limit is not None:
+        known = replace(known, jobs=known.jobs.head(min(limit, len(known))))
+    if not len(known):
+        where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        if len(window):
+            plain = int((window.gpus == 0).sum())
+            counts = {NO_GPUS: plain, NOT_ENDED: len(window) - plain}
+            why = ", ".join(f"{count:,} have {reason}" for reason, count in counts.items() if count)
+            raise TraceError(f"{trace.source.path}: no job of {where} can be replayed: {why}; widen --from and --until")
+        raise TraceError(f"{trace.source.path}: no job was submitted in {where}; widen --from and --until")
+    return known

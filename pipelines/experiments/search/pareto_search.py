@@ -1,0 +1,231 @@
+"""UpdateParetoFront of PCS: configurations searched on some samples of a workload, judged on others. Section 3.3."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast import __version__
+from jobcast.domain.elastic import Floats
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.experiments.search.evaluation import Evaluator, Journal, Objective, World, config_hash
+from jobcast.pipelines.experiments.search.front import Front, Row
+from jobcast.pipelines.experiments.search.proposers import POPULATION, pareto_mask, proposer, thinned
+from jobcast.pipelines.experiments.search.workload_samples import Sample, Sampling, Workload, described, draw
+from jobcast.pipelines.report.console import Step
+from jobcast.schedulers.elastic.config import WfqConfig
+from jobcast.schedulers.elastic.parameters import SPACES, SizeTable, Space
+
+LEAST_JOBS = 50
+"""With fewer jobs there is too little history to draw from, and the default serves. PCS, section 3.2."""
+MOST_CHOICES = 40
+"""Configurations of the training front that are tried on test samples; more do not help who chooses."""
+MOST_ASKED = 5
+"""A search ends when it proposed so many times its budget: what it proposes now, it proposed before."""
+REFERENCES = ("elastic_fifo", "srsf")
+"""Policies shown beside a front: the most predictable one, which is the default too, and Tiresias."""
+TRAIN, TEST = 0, 1
+"""First numbers of the seeds of samples to search on and to judge on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What is searched for, and how.
+
+    Attributes
+    ----------
+    objectives : at least one
+    algorithm : of `proposing.ALGORITHMS`
+    evaluations : simulations of training samples at most; a configuration takes one a sample
+    samples, test_samples : random samples to search on, and fresh ones to judge on
+    sampling : how they are drawn
+    space : key of `parameters.SPACES`
+    seed : of all draws
+    """
+
+    objectives: tuple[Objective, ...]
+    algorithm: str = "spea2"
+    evaluations: int = 1000
+    samples: int = 3
+    test_samples: int = 5
+    sampling: Sampling = field(default_factory=Sampling)
+    space: str = "parameters"
+    seed: int = 0
+
+    @property
+    def configurations(self) -> int:
+        """Configurations that the budget allows, at least one."""
+        return max(self.evaluations // self.samples, 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as a front's file holds it."""
+        return {
+            "objectives": [one.label for one in self.objectives],
+            "algorithm": self.algorithm,
+            "evaluations": self.evaluations,
+            "samples": self.samples,
+            "test_samples": self.test_samples,
+            "sample_jobs": self.sampling.jobs,
+            "load": self.sampling.load,
+            "gaps": self.sampling.gaps,
+            "space": self.space,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """A configuration that was searched: its parameters by name, and its values in the mean over training samples."""
+
+    config: WfqConfig
+    parameters: dict[str, Any]
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Searched:
+    """A finished search.
+
+    Attributes
+    ----------
+    front : to choose from
+    history : all configurations in the order of their evaluation
+    resumed : simulations that the journal held already
+    """
+
+    front: Front
+    history: tuple[Tried, ...]
+    resumed: int
+
+    @property
+    def values(self) -> Floats:
+        """(n_configurations, n_objectives) on training samples, in the order of evaluation."""
+        return np.array([one.values for one in self.history])
+
+
+def search_front(
+    workload: Workload,
+    world: World,
+    request: SearchRequest,
+    *,
+    journal: Path | None = None,
+    jobs: int = 1,
+    engine_name: str = "local",
+    progress: Step | None = None,
+) -> Searched:
+    """Search for configurations that nothing beats, and judge them on samples that the search did not see.
+
+    With less than `LEAST_JOBS` of history the front is the default alone, FIFO, untested.
+
+    Parameters
+    ----------
+    workload : what was collected
+    world : GPUs
+    journal : file of what was simulated already, to go on after an interruption; None keeps nothing
+    jobs, engine_name : simulations at a time, and where
+    progress : called with (simulations done, simulations expected)
+
+    Raises ConfigError for a request that cannot be carried out, DecisionError as a replay does.
+    """
+    if request.space not in SPACES:
+        raise ConfigError(f"--space {request.space}: is unknown; choose from {', '.join(SPACES)}")
+    if len(workload.size_s) < LEAST_JOBS:
+        return Searched(default_front(workload, request), (), 0)
+    space = SPACES[request.space](SizeTable(workload.jobs.size_s), world.gpu_types)
+    samples = draw_samples(workload, request)
+    kept = Journal(journal, run_hash(workload, world, request))
+    evaluator = Evaluator(world, request.objectives, samples, kept, jobs=jobs, engine_name=engine_name)
+    history = _explore(space, evaluator, request, progress)
+    front = _judged(history, evaluator, workload, request)
+    return Searched(front, tuple(history), kept.resumed)
+
+
+def draw_samples(workload: Workload, request: SearchRequest) -> dict[str, Sample]:
+    """The samples of a request, training apart from testing, each from a seed of its own."""
+    kinds = ((TRAIN, "train", request.samples), (TEST, "test", request.test_samples))
+    return {
+        f"{name}-{number}": draw(workload, request.sampling, (request.seed, kind, number))
+        for kind, name, count in kinds
+        for number in range(count)
+    }
+
+
+def run_hash(workload: Workload, world: World, request: SearchRequest) -> str:
+    """Hash of all that a simulation's values depend on besides configuration and sample; not of the algorithm."""
+    told = request.to_json()
+    read = {key: told[key] for key in ("objectives", "sample_jobs", "load", "gaps", "seed")}
+    cluster = world.cluster
+    arrays = [one.tolist() for one in (cluster.capacity, cluster.node_type, cluster.node_gpus)]
+    rules = [list(world.gpu_types), world.whole, world.monotone, world.preempt_s]
+    text = json.dumps([workload.fingerprint, read, arrays, rules, __version__])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _explore(space: Space, evaluator: Evaluator, request: SearchRequest, progress: Step | None) -> list[Tried]:
+    """Generation after generation until the budget is spent; configurations met again cost nothing."""
+    budget = request.configurations
+    names = [f"train-{number}" for number in range(request.samples)]
+    population = min(POPULATION, budget)
+    walk = proposer(request.algorithm, space.dimensions, len(request.objectives), request.seed, space.fifo, population)
+    found: dict[str, Tried] = {}
+    asked = 0
+    while len(found) < budget and asked < MOST_ASKED * budget:
+        points = walk.ask()
+        if not len(points):
+            break
+        asked += len(points)
+        configs = [space.config(point) for point in points]
+        keys = [config_hash(config) for config in configs]
+        fresh = [at for at, key in enumerate(keys) if key not in found and key not in keys[:at]]
+        fresh = fresh[: budget - len(found)]
+        step = _shifted(progress, len(found) * request.samples, request)
+        values = evaluator.evaluate([configs[at] for at in fresh], names, step).mean(axis=1)
+        for at, value in zip(fresh, values, strict=True):
+            found[keys[at]] = Tried(configs[at], space.told(points[at]), value)
+        if any(key not in found for key in keys):
+            break  # the budget did not reach for all of this generation
+        walk.tell(np.array([found[key].values for key in keys]))
+    return list(found.values())
+
+
+def _shifted(progress: Step | None, done: int, request: SearchRequest) -> Step | None:
+    if progress is None:
+        return None
+    return lambda one, _: progress(done + one, request.configurations * request.samples)
+
+
+def _judged(history: Sequence[Tried], evaluator: Evaluator, workload: Workload, request: SearchRequest) -> Front:
+    """The best on training samples, on test samples; those that fall behind there are marked."""
+    values = np.array([one.values for one in history])
+    chosen = thinned(values, np.flatnonzero(pareto_mask(values)), MOST_CHOICES)
+    names = [f"test-{number}" for number in range(request.test_samples)]
+    tests = evaluator.evaluate([history[at].config for at in chosen], names).mean(axis=1)
+    references = evaluator.evaluate(REFERENCES, names).mean(axis=1)
+    order = np.lexsort((tests[:, -1], tests[:, 0]))
+    best = pareto_mask(tests)
+    rows = [
+        Row(
+            pick,
+            history[chosen[at]].config,
+            history[chosen[at]].parameters,
+            tuple(history[chosen[at]].values.tolist()),
+            tuple(tests[at].tolist()),
+            bool(best[at]),
+        )
+        for pick, at in enumerate(order)
+    ]
+    shown = {name: tuple(one.tolist()) for name, one in zip(REFERENCES, references, strict=True)}
+    about = {"search": request.to_json(), "configurations": len(history), "workload": described(workload)}
+    return Front(request.objectives, tuple(rows), shown, about)
+
+
+def default_front(workload: Workload, request: SearchRequest) -> Front:
+    """FIFO alone, as long as there is too little history. PCS, section 3.2."""
+    config = WfqConfig()
+    told = {"T": None, "W": None, "zeta_min": config.clip_demand_factor, "delta": config.delta}
+    about = {"search": request.to_json(), "configurations": 0, "workload": described(workload)}
+    return Front(request.objectives, (Row(0, config, told, None, None, True),), {}, about)

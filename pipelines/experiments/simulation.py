@@ -1,0 +1,332 @@
+"""One simulation: a scenario replayed under a policy with a source of forecasts, and its figures."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Job
+from jobcast.domain.law import RUNTIME
+from jobcast.domain.switches import Switches
+from jobcast.pipelines.experiments.closed_loop import check_closed
+from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
+from jobcast.pipelines.experiments.forecast_specs import PARTS, ForecastSpec
+from jobcast.pipelines.experiments.gavel_mechanism import replay_gavel
+from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
+from jobcast.pipelines.experiments.locality import check_locality
+from jobcast.pipelines.experiments.preemption import scenario_workload
+from jobcast.pipelines.experiments.registered_facts import Believed
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
+from jobcast.pipelines.experiments.rounds import Work, round_workload, work_forecasts
+from jobcast.pipelines.experiments.settings import check_forecasts, loaded
+from jobcast.pipelines.experiments.sources import Chosen, Sources
+from jobcast.pipelines.experiments.switches_file import check_horizons
+from jobcast.pipelines.experiments.worlds import World
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
+from jobcast.schedulers.policies import (
+    ANYTHING,
+    DURATIONS,
+    FUTURE,
+    GOODPUT,
+    ROUNDS,
+    WHOLE_JOBS,
+    PolicySpec,
+    Split,
+    split_settings,
+)
+from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
+from jobcast.schedulers.run_times import noise_factor
+from jobcast.simulator.engine import Meter, replay
+from jobcast.simulator.guard import Replaced
+from jobcast.simulator.laws.goodput import ScalableWork
+from jobcast.simulator.log import Floats, RunLog
+
+DAY_S = 86400.0
+ROUND_COUNT = "rounds"
+"""What policies of rounds tell, and no other."""
+TRUST = ("bad_forecasts", "degraded", "another_cluster", "features_beyond_training")
+"""Figures that tell how far a run's forecasts could be trusted."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+Wrap = Callable[..., Asked]
+"""From a source of forecasts, and the factors of jobs that lengthen what it says is left of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A finished replay.
+
+    Attributes
+    ----------
+    log : what happened, by job
+    cpu_s, wall_s : of the replay alone
+    models : concrete versions that answered, by predictor
+    overlap : whether a model was used whose training data reach into the window
+    own : figures that a policy reports of its work: rounds, gaps and times of its solver
+    nodes : by seq, the nodes that each job last started on; None where jobs were not placed on nodes
+    trust : how far its forecasts could be trusted; see `sources.Chosen.trust`
+    replaced : since when which of them were replaced
+    forecasts : the source that was asked, None where none was
+    future : whether it reads what nobody can know
+    recording, of_jobs : what it answered about pools, and what was forecast of jobs, where that was kept
+    notes : what a reader of the result should know of it
+    jobs : `job_table.LISTED` of each job, in the log's order
+    """
+
+    log: RunLog
+    cpu_s: float
+    wall_s: float
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+    own: Mapping[str, float] = field(default_factory=dict)
+    nodes: Mapping[int, Sequence[int]] | None = None
+    trust: Mapping[str, Any] = field(default_factory=dict)
+    replaced: Sequence[Replaced] = ()
+    forecasts: str | None = None
+    future: bool = False
+    recording: Recording | None = None
+    of_jobs: JobAnswers | None = None
+    notes: tuple[str, ...] = ()
+    jobs: pl.DataFrame | None = None
+
+
+def simulate(
+    scenario: RigidScenario,
+    policy: str,
+    spec: ForecastSpec,
+    *,
+    home: Path,
+    seed: int = 0,
+    settings: Mapping[str, str] | None = None,
+    allow_overlap: bool = False,
+    degrade: bool | None = None,
+    progress: Step | None = None,
+    wrap: Wrap | None = None,
+    world: World | None = None,
+    watching: Sequence[Meter] = (),
+) -> Simulated:
+    """Replay a scenario. A policy that uses no forecasts is given none, whatever `spec` says; settings' files are read.
+
+    A policy is given what `wrap` makes of its source of forecasts. `degrade`: see `sources.Sources`. `world`: what the
+    scenario is of, where jobs do not simply run their time. `watching`: meters that forecast completions.
+
+    Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
+    """
+    read = loaded(settings or {})
+    rule_of = find_of_kind(policy, *WHOLE_JOBS)
+    check_forecasts(policy, spec)
+    if scenario.workload.closed:
+        check_closed(policy, spec)
+    if scenario.workload.servers:
+        check_locality(policy)
+    on_cells = bool(scenario.workload.servers)
+    split = split_settings(rule_of, read, on_cells)
+    if rule_of.kind == GOODPUT:
+        shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
+        return _by_goodput(scenario, policy, split, shown, progress, watching)
+    asks = bool(rule_of.asks) or needs_run_times(watching, world)
+    if rule_of.kind == ROUNDS:
+        asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
+        work = work_forecasts(scenario, spec, **asked) if asks else Work(None)
+        return _by_rounds(scenario, policy, work, split, wrap, progress, world, watching)
+    scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
+    sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
+    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else sources.none()
+    source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
+    given = source if rule_of.asks else None
+    rule = make_policy(policy, given, read, cells=scenario.facts.cells if on_cells else None)
+    if isinstance(read.get("switches"), Switches) and source is not None:
+        check_horizons(read["switches"], source.horizons_min)
+    wall, cpu = time.perf_counter(), time.process_time()
+    play = replay if world is None else world.replay
+    with plugin_named(policy):
+        log = play(scenario.workload, rule, source, chosen.history, progress, meters=watching)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    own: Mapping[str, float] = getattr(rule, "figures", dict)()
+    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
+
+
+def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
+    """What of `forecast_specs.PARTS` a policy asks, run times too where completions are forecast from them.
+
+    All of them for one that does not say.
+
+    >>> from jobcast.schedulers.registry import find_policy
+    >>> [parts_of(find_policy(name), False) for name in ("sia", "ssf")]
+    [('arrivals', 'loads', 'durations'), ('durations',)]
+    """
+    asked = {*rule.asks, DURATIONS} if run_times else set(rule.asks)
+    known = tuple(part for part in PARTS if part in asked)
+    return PARTS if asked & {ANYTHING, FUTURE} or not known else known
+
+
+def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
+    """Whether completions are forecast from run times: jobs of other laws declare their work."""
+    return bool(watching) and (world is None or world.law == RUNTIME)
+
+
+def _by_rounds(
+    scenario: RigidScenario,
+    policy: str,
+    work: Work,
+    split: Split,
+    wrap: Wrap | None,
+    progress: Step | None,
+    world: World | None = None,
+    watching: Sequence[Meter] = (),
+) -> Simulated:
+    mechanism, settings = split.mechanism, split.plain("own", "mechanism")
+    by_gavel = mechanism.mechanism == "gavel"
+    if by_gavel and world is not None:
+        raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
+    if by_gavel and watching:
+        raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
+    workload, chosen = scenario.workload if world is not None else round_workload(scenario, mechanism), work.chosen
+    asks = bool(find_of_kind(policy, ROUNDS).asks)
+    source: Any = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
+    forecasts = source if asks else None
+    rule: Any = (
+        make_rule(policy, forecasts, settings)
+        if by_gavel
+        else make_policy(policy, forecasts, settings, workload.servers)
+    )
+    wall, cpu = time.perf_counter(), time.process_time()
+    if by_gavel:
+        log = replay_gavel(scenario, workload, policy, rule, mechanism.round_s, progress, source)
+    else:
+        play = replay if world is None else world.replay
+        log = play(workload, rule, source, chosen.history, progress, meters=watching)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    figures_of = getattr(rule, "figures", dict)
+    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
+    nodes = last_nodes(log) if workload.servers else None
+    if scenario.facts.planned_s:
+        log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scenario)})
+    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
+    return replace(run, trust=work.trust())
+
+
+def last_nodes(log: RunLog) -> dict[int, Sequence[int]]:
+    """Nodes that each job last held GPUs of, ascending, by position in the log."""
+    spans, found = log.spans, dict[int, dict[float, list[int]]]()
+    for job, from_s, node in zip(spans.job.tolist(), spans.from_s.tolist(), spans.node.tolist(), strict=True):
+        found.setdefault(job, {}).setdefault(from_s, []).append(node)
+    return {job: sorted(held[max(held)]) for job, held in found.items()}
+
+
+def lengthened(own: Any) -> Callable[[Job], float] | None:
+    """Factors of jobs by which settings lengthen what is forecast to be left of them, None where they do not."""
+    noise = getattr(own, "noise", 0.0)
+    return (lambda job: noise_factor(job, noise, own.noise_seed)) if noise else None
+
+
+def _trust(chosen: Chosen) -> dict[str, Any]:
+    return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
+
+
+def _by_goodput(
+    scenario: RigidScenario,
+    policy: str,
+    split: Split,
+    shown: Believed[Sequence[ScalableWork]],
+    progress: Step | None,
+    watching: Sequence[Meter],
+) -> Simulated:
+    wall, cpu = time.perf_counter(), time.process_time()
+    log, told = replay_scaling(scenario, policy, split.plain("own"), progress, watching, shown.answers)
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
+    return shown.beside(Simulated(log, cpu_s, wall_s, own=own))
+
+
+def _planned_s(scenario: RigidScenario) -> Floats:
+    """(n_jobs,) run times alone as planned, as executed for jobs without: what fairness is measured by."""
+    rows = zip(scenario.workload.jobs, scenario.workload.outcomes, strict=True)
+    return np.array([scenario.facts.planned_s.get(job.job_id, outcome.duration_s) for job, outcome in rows])
+
+
+def _rounds(log: RunLog, round_s: float) -> int:
+    """Rounds from the first submission to the last completion."""
+    return math.ceil(float(np.nanmax(log.end_s) - log.submit_s.min()) / round_s) if len(log) else 0
+
+
+def warmup_end(scenario: RigidScenario, days: float) -> float | None:
+    """Instant from which on jobs count, None = all do; ConfigError when the warm-up leaves none."""
+    return counted_from(scenario.from_s, scenario.workload.jobs[-1].submit_s, days)
+
+
+def counted_from(begin_s: float, last_s: float, days: float) -> float | None:
+    """End of a warm-up from `begin_s` on, None without one; ConfigError when the last submission comes before it."""
+    if not days:
+        return None
+    end_s = begin_s + DAY_S * days
+    if last_s < end_s:
+        raise ConfigError(
+            f"--warmup {days:g}: leaves no job to count, the last one is submitted "
+            f"{(last_s - begin_s) / DAY_S:.3g} days after the beginning; choose a shorter warm-up"
+        )
+    return end_s
+
+
+def figures(
+    run: Simulated, base: Simulated | None, *, policy: str, warmup_until_s: float | None = None
+) -> dict[str, Any]:
+    """The figures of `simulate --json`: what the log tells, what the run tells of itself, those against a baseline.
+
+    Where the baseline's jobs ran under another law there are none: who gains what from whom is told within a law only.
+    """
+    from jobcast.simulator import metrics
+
+    result: dict[str, Any] = {
+        "policy": policy,
+        "forecasts": run.forecasts,
+        "future": run.future,
+        "law": run.log.law,
+        **metrics.figures(run.log, warmup_until_s),
+        **run.own,
+        **run.trust,
+        "wall_s": run.wall_s,
+        "cpu_s": run.cpu_s,
+    }
+    if base is not None and base.log.law == run.log.law:
+        result |= metrics.against(run.log, base.log, warmup_until_s)
+    return finite_or_none(result)
+
+
+def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures as JSON can hold them: None in place of what is no number or infinite."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in result.items()
+    }
+
+
+def figures_table(result: Mapping[str, Any]) -> str:
+    """The figures of one simulation for a person: a line each."""
+    told_elsewhere = {"future", "inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
+    left_out = {"simulated", "jobcast", *told_elsewhere}
+    lines = []
+    if result.get("future"):
+        result = {**result, "forecasts": f"{result['forecasts']} (read off the trace's future)"}
+    for key, value in result.items():
+        if key in left_out or value is None:
+            continue
+        shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
+        lines.append(f"{key:<22} {shown:,.0f}" if isinstance(shown, float) else f"{key:<22} {shown}")
+    if result.get("models"):
+        lines.append(f"{'models':<22}" + ", ".join(f"{name} {version}" for name, version in result["models"].items()))
+    if result.get("overlap_allowed"):
+        lines.append("warning: training data of a model reach into this window (--allow-overlap)")
+    lines += [f"warning: {line}" for line in trust_lines(result)]
+    return "\n".join(lines)
+
+
+def trust_lines(result: Mapping[str, Any]) -> list[str]:
+    """What a person should know of a run's forecasts; nothing where all could be trusted."""
+    return [*bad_forecast_lines(result), *(result.get("another_cluster") or ()), *beyond_lines(result)]

@@ -1,0 +1,332 @@
+"""Sources of forecasts for a scenario: from a spec to what the engine drives.
+
+A registered predictor to ask, or nobody where that is allowed.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jobcast.domain.answer_checks import shown
+from jobcast.domain.bad_answers import ARRIVALS, LOADS, BadAnswers, Reason
+from jobcast.domain.errors import ConfigError, JobcastError, RegistryError
+from jobcast.domain.forecasts import ForecastSource
+from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN
+from jobcast.domain.jobs import Job
+from jobcast.pipelines.experiments.forecast_specs import PARTS, PREDICTORS, ForecastSpec, make_plugin
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, in_one_pool
+from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap
+from jobcast.simulator.closed_loop_forecasts import NO_ARRIVALS, KnownDurations, RunRandom
+from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle, Random
+from jobcast.simulator.guard import GuardedForecasts, Nobody
+from jobcast.simulator.history import EarlierJobs, RunHistory
+from jobcast.simulator.mixed_source import Mixed
+from jobcast.simulator.workload import Workload
+
+if TYPE_CHECKING:
+    from jobcast.models.forecasts import RegistryForecasts
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version (`models.registry.ModelVersion`) and its predictor."""
+
+    version: Any
+    model: Any
+
+
+def registered(
+    name: str, spec: ForecastSpec, home: Path, told: BadAnswers, kind: str, degrade: bool | None = None
+) -> Registered | None:
+    """The predictor that a spec names: the version that is pinned, else what its alias points at.
+
+    Parameters
+    ----------
+    name : of our predictor; another one that answers its question may be pinned in its place
+    home : of the registry
+    told, kind : where it is counted, and as what, that there is nobody to ask
+    degrade : answer None then; else what is wrong is raised, a RegistryError where that is known. None where whoever
+        asks has no such choice
+    """
+    from jobcast.models.registry import open_registry
+
+    try:
+        version = open_registry(home).asked(*spec.pinned(name))
+        return Registered(version, loaded_version(home, version.name, version.version))
+    except Exception as error:  # a registry may be damaged in any way: counted with its reason where that is allowed
+        if degrade is None or (not degrade and not isinstance(error, RegistryError)):
+            raise
+        if not degrade:
+            raise RegistryError(f"{error}; or pass --degrade to go on with conservative answers") from error
+        count_missing(told, kind, error)
+        return None
+
+
+def trust(told: BadAnswers, models: Mapping[str, int]) -> dict[str, Any]:
+    """How far answers could be trusted: the tally wherever a model was asked ({} where all were good), and who was not.
+
+    Parameters
+    ----------
+    models : versions that answered, by predictor
+    """
+    figures = told.figures()
+    missing = [one["first"] for one in figures.values() if Reason.DEGRADED in one["reasons"]]
+    found = {"bad_forecasts": figures} if models or figures else {}
+    return {**found, "degraded": missing} if missing else found
+
+
+def count_missing(told: BadAnswers, kind: str, error: Exception) -> None:
+    """Count that there is nobody to ask, and why."""
+    told.checked(kind)
+    told.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
+
+
+NOBODY = "nobody"
+"""Pool of the question that warms predictors up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What answers a run.
+
+    Attributes
+    ----------
+    source : None for a policy that asks nothing
+    history : what the source reads
+    models : concrete versions behind it, by predictor
+    overlap : whether one was trained on the window
+    guard : around those of its answers that are forecast by a model or a plug-in
+    told : the guard's tally
+    degraded : why nobody could be asked, and all those answers are conservative
+    registered : the source of registered predictors, inside of the guard
+    elsewhere : a line about each predictor that was trained on another cluster
+    """
+
+    source: ForecastSource | None = None
+    history: RunHistory | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+    guard: GuardedForecasts | None = None
+    told: BadAnswers = field(default_factory=BadAnswers)
+    degraded: tuple[str, ...] = ()
+    registered: "RegistryForecasts | None" = None
+    elsewhere: tuple[str, ...] = ()
+
+    def trust(self) -> dict[str, Any]:
+        """How far the answers of a run could be trusted, as `simulate --json` tells it; {} where no model answered."""
+        if self.guard is None:
+            return {}
+        told: dict[str, Any] = {"bad_forecasts": self.told.figures()}
+        if self.degraded:
+            told["degraded"] = list(self.degraded)
+        if self.elsewhere:
+            told["another_cluster"] = list(self.elsewhere)
+        if self.registered is not None:
+            told["features_beyond_training"] = self.registered.beyond_training()
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Makes sources for one scenario.
+
+    Attributes
+    ----------
+    degrade : whether a registry that cannot answer, and a pool that a predictor has not seen in training, are answered
+        conservatively; None where whoever asks has no such choice
+    """
+
+    scenario: RigidScenario
+    home: Path
+    seed: int = 0
+    allow_overlap: bool = False
+    degrade: bool | None = None
+
+    def none(self) -> Chosen:
+        """For policies that ask nothing."""
+        return Chosen()
+
+    def make(self, spec: ForecastSpec, parts: Collection[str] = PARTS) -> Chosen:
+        """The source of a spec.
+
+        `parts`: what is asked, of `PARTS`; no model of another is needed.
+
+        Raises RegistryError when a model is not there or does not fit, OverlapError when it was trained on the window.
+        """
+        if spec.kind == "mixed":
+            return self._mixed(spec, parts)
+        if spec.kind == "registry":
+            return self._registry({part: spec for part in PARTS if part in parts})
+        if spec.installed:
+            return self._plugin(spec.kind)
+        history = self._past()
+        return Chosen(self._plain(spec, history), history)
+
+    def _past(self) -> RunHistory | None:
+        """The run's own past, where sources without models need it: in a closed loop."""
+        return self._history() if self.scenario.workload.closed else None
+
+    def _history(self) -> RunHistory:
+        names = [pool.name for pool in self.scenario.workload.pools]
+        return RunHistory(names, earlier_jobs(self.scenario), self.scenario.earlier.known_after_s)
+
+    def _plain(
+        self, spec: ForecastSpec, history: RunHistory | None, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN
+    ) -> ForecastSource:
+        workload, seed, horizons = self.scenario.workload, self.seed, horizons_min
+        makers: dict[str, Callable[[], ForecastSource]] = {
+            "oracle": lambda: Oracle(workload, horizons),
+            "conservative": lambda: Conservative(workload, horizons),
+            "random": lambda: Random(workload, seed, earlier_jobs(self.scenario).jobs, horizons),
+            "noisy": lambda: Noisy(workload, spec.probability, seed, earlier_jobs(self.scenario).jobs, horizons),
+        }
+        if history is not None and self.scenario.workload.closed:
+            past = history
+            if spec.kind == "noisy":
+                raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")
+            makers |= {
+                "oracle": lambda: KnownDurations(workload, horizons),
+                "random": lambda: RunRandom(past, seed, horizons),
+            }
+        if spec.kind not in makers:
+            raise ConfigError(f"--forecasts {spec.label}: forecasts regimes, which only training jobs in rounds have")
+        return makers[spec.kind]()
+
+    def _mixed(self, spec: ForecastSpec, parts: Collection[str]) -> Chosen:
+        """Parts with the same source share it; all answer about the registry's horizons where it has a part."""
+        wanted = {part: spec.part(part) for part in PARTS}
+        chosen, made = Chosen(history=self._past()), dict[ForecastSpec, ForecastSource]()
+        horizons: Sequence[float] = DEFAULT_HORIZONS_MIN
+        of_registry = {part: one for part, one in wanted.items() if one.asks_registry}
+        if of_registry:
+            chosen = self._registry({part: one for part, one in of_registry.items() if part in parts} or of_registry)
+            assert chosen.source is not None
+            horizons = chosen.source.horizons_min
+            made = dict.fromkeys(of_registry.values(), chosen.source)
+        for part in wanted.values():
+            if part not in made:
+                made[part] = self._plain(part, chosen.history, horizons)
+        return replace(chosen, source=Mixed(*(made[wanted[part]] for part in PARTS)))
+
+    def _registry(self, asked: Mapping[str, ForecastSpec]) -> Chosen:
+        return self._or_nobody(lambda: self._registered(asked), RegistryError)
+
+    def _plugin(self, name: str) -> Chosen:
+        def installed() -> Chosen:
+            history = self._history()
+            return self._guarded(make_plugin(name, self.scenario.workload, history, self.seed), history=history)
+
+        return self._or_nobody(installed, ConfigError)
+
+    def _or_nobody(self, make: Callable[[], Chosen], refusal: type[JobcastError]) -> Chosen:
+        """What is made; where it is refused and `degrade` allows it, conservative answers that are told as such."""
+        try:
+            return make()
+        except refusal as error:
+            if self.degrade is None:
+                raise
+            if not self.degrade:
+                raise refusal(f"{error}; or pass --degrade to go on with conservative answers") from error
+            nobody = Nobody(str(error), DEFAULT_HORIZONS_MIN)
+            return self._guarded(nobody, history=self._past(), degraded=(str(error),))
+
+    def _guarded(
+        self, source: ForecastSource, unseen: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> Chosen:
+        told = BadAnswers()
+        guard = GuardedForecasts(source, self.scenario.workload, told, unseen)
+        return Chosen(source=guard, guard=guard, told=told, **others)
+
+    def _registered(self, asked: Mapping[str, ForecastSpec]) -> Chosen:
+        from jobcast.models.forecasts import RegistryForecasts
+        from jobcast.models.registry import open_registry
+
+        registry, ours = open_registry(self.home), dict(zip(PARTS, PREDICTORS, strict=True))
+        versions = [registry.asked(*spec.pinned(ours[part])) for part, spec in asked.items()]
+        overlap = any(
+            refuse_overlap(version, self.scenario.from_s, self.scenario.until_s, self.allow_overlap)
+            for version in versions
+        )
+        history = self._history()
+        loaded = [loaded_version(self.home, one.name, one.version) for one in versions]
+        predictors = dict(zip(asked, loaded, strict=True))
+        arrivals, loads, durations = (predictors.get(part) for part in PARTS)
+        source = RegistryForecasts(history, arrivals, loads, durations, self.scenario.workload.pools)
+        _warm_up((arrivals, loads, durations))
+        unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
+        models = {one.name: one.version for one in versions}
+        pools = self.scenario.trace.pools
+        lines = tuple(line for pair in zip(versions, loaded, strict=True) for line in another_cluster(*pair, pools))
+        return self._guarded(
+            source,
+            unseen,
+            history=history,
+            models=models,
+            overlap=overlap,
+            degraded=degraded,
+            registered=source,
+            elsewhere=lines,
+        )
+
+    def _unseen(self, predictors: Mapping[str, Any]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+        """Pools that have not taught a predictor anything, by what it forecasts, and a line about each predictor.
+
+        Durations are answered all the same: they know no pools by name, and learn from whose jobs they are asked about.
+        """
+        pools = [pool.name for pool in self.scenario.workload.pools]
+        of_pools = {kind: predictors[kind] for kind in (ARRIVALS, LOADS) if kind in predictors}
+        unseen = {
+            kind: [pool for pool in pools if pool not in predictor.pools_] for kind, predictor in of_pools.items()
+        }
+        lines = [
+            f"{predictor.name} has not learnt from pools {', '.join(unseen[kind])}"
+            for kind, predictor in of_pools.items()
+            if unseen[kind]
+        ]
+        return unseen, tuple(lines)
+
+
+def earlier_jobs(scenario: RigidScenario) -> EarlierJobs:
+    """What the trace did before the window; ends after its beginning become known as time reaches them."""
+    earlier = in_one_pool(scenario.earlier) if scenario.place.flat else scenario.earlier
+    jobs, durations = earlier.to_jobs()
+    return EarlierJobs(jobs, earlier.start_s, earlier.known_s, durations)
+
+
+@lru_cache(maxsize=8)
+def loaded_version(home: Path, name: str, version: int) -> Any:
+    """A registered predictor, loaded once a process: a version never changes."""
+    from jobcast.models.registry import open_registry
+
+    registry = open_registry(home)
+    found = registry.pinned(name, version)
+    try:
+        return registry.load(found)
+    except (JobcastError, MemoryError):
+        raise
+    except Exception as error:  # files may be damaged in any way
+        raise RegistryError(
+            f"{found}: cannot be loaded ({type(error).__name__}: {error}); restore its files or train the model again"
+        ) from error
+
+
+def _warm_up(predictors: Sequence[Any]) -> None:
+    """Ask each that is there once about nothing: what it imports and compiles then is no part of a policy's own run."""
+    from jobcast.models.forecasts import RegistryForecasts
+
+    nothing = np.empty(0)
+    unguarded = RegistryForecasts(RunHistory([NOBODY], EarlierJobs((), nothing, nothing, nothing)), *predictors)
+    source = GuardedForecasts(unguarded, Workload((), (), ()), BadAnswers())  # its answers are nobody's
+    source.advance(0.0)
+    horizon_s = 60.0 * source.horizons_min[0]
+    arrivals, loads, durations = (one is not None for one in predictors)
+    if arrivals:
+        source.will_jobs_arrive(NOBODY, horizon_s)
+    if loads:
+        source.new_load(NOBODY, horizon_s)
+    if durations:
+        source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))

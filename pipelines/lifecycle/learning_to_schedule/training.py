@@ -1,0 +1,254 @@
+"""MLF-RL and Device RL from a trace to a policy: imitation, weights of the reward, policy gradient, comparison."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.tasks import AccuracyForecast
+from jobcast.models.scheduling.learner import Learner, need_torch
+from jobcast.models.scheduling.policy import Training
+from jobcast.pipelines.lifecycle.learning_to_schedule.checkpoints import Standing, arrays_in, keep, listed, resume
+from jobcast.pipelines.lifecycle.learning_to_schedule.comparison import compare, is_better
+from jobcast.pipelines.lifecycle.learning_to_schedule.environment import Scheduling
+from jobcast.pipelines.lifecycle.learning_to_schedule.episodes import draw_episode, part_of
+from jobcast.pipelines.lifecycle.learning_to_schedule.imitation import imitate
+from jobcast.pipelines.lifecycle.learning_to_schedule.pick_by_pick import FEATURES, HOSTS, JOBS
+from jobcast.pipelines.lifecycle.learning_to_schedule.policy_gradient import RATE, improve
+from jobcast.pipelines.lifecycle.learning_to_schedule.reward_weights import tuned_betas
+from jobcast.pipelines.lifecycle.learning_to_schedule.rollouts import Rollout, as_taught, best, roll_out, sampling
+from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SCHEDULERS, Kind, Policy, SchedulerSettings
+from jobcast.pipelines.lifecycle.learning_to_schedule.task_courses import TaskCourses
+from jobcast.schedulers.tasks.features import HOST_FEATURES, JOB_FEATURES
+from jobcast.schedulers.tasks.mlf_h import MlfH
+from jobcast.schedulers.tasks.mlf_rl import MlfRl
+from jobcast.schedulers.tasks.network import Networks, networks_of
+from jobcast.simulator.task_workload import TaskWorkload
+
+TRAIN_SHARE = 0.7
+"""Of the jobs, the earliest; the others are for the comparison."""
+CHECK_EVERY = 5
+"""Iterations between two checks on workloads kept apart; the weights of the best check are kept."""
+STREAMS = {"shown": 0, "run": 1, "check": 2, "compare": 3, "tune": 4}
+"""Draws that must not meet."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedScheduler:
+    """A policy, and what was seen on the way: by iteration what was earned, the checks, and the weights tried."""
+
+    predictor: Policy
+    history: tuple[Mapping[str, float], ...]
+    checks: tuple[tuple[int, float], ...]
+    tried: tuple[Mapping[str, Any], ...]
+
+
+def train_scheduler(
+    name: str,
+    workload: TaskWorkload,
+    folder: Path,
+    *,
+    seed: int = 0,
+    settings: SchedulerSettings | None = None,
+    forecast: AccuracyForecast | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> TrainedScheduler:
+    """Train `mlf-policy` or `device-rl`; goes on where the folder holds the same training unfinished.
+
+    Parameters
+    ----------
+    workload : jobs of a trace, their tasks and curves, and the servers
+    folder : for checkpoints
+    seed : of everything
+    forecast : of final accuracies; must tell them from the curves that it is shown, not from job numbers
+    progress : called with (steps done, all)
+    note : told what was found, a line at a time
+
+    Raises
+    ------
+    ConfigError
+        No such predictor, PyTorch is missing, or the folder holds another training.
+    TrainingError
+        There are too few jobs that fit on the servers.
+    """
+    if name not in SCHEDULERS:
+        raise ConfigError(f"{name!r} is no learned scheduler; choose from {', '.join(SCHEDULERS)}")
+    need_torch()
+    workload.check()
+    chosen = Asked(SCHEDULERS[name], settings or SchedulerSettings(), seed, forecast)
+    return _Trainer(chosen, workload, folder, progress or _silent, note or _silent_note).run()
+
+
+def _silent(done: int, total: int) -> None:
+    return None
+
+
+def _silent_note(text: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Everything that was asked for."""
+
+    kind: Kind
+    settings: SchedulerSettings
+    seed: int
+    forecast: AccuracyForecast | None
+
+
+class _Trainer:
+    def __init__(
+        self,
+        asked: Asked,
+        workload: TaskWorkload,
+        folder: Path,
+        progress: Callable[[int, int], None],
+        note: Callable[[str], None],
+    ) -> None:
+        self._kind, self._settings = asked.kind, asked.settings
+        self._seed, self._forecast = asked.seed, asked.forecast
+        self._folder, self._progress, self._note = folder, progress, note
+        count = max(int(TRAIN_SHARE * len(workload)), min(2, len(workload)))
+        self._workload = workload
+        self._learnt = part_of(workload, np.arange(count))
+        self._apart = part_of(workload, np.arange(count, len(workload))) if count + 2 <= len(workload) else None
+        self._env, self._unscaled = self._environment(scaled=True), self._environment(scaled=False)
+
+    def _environment(self, *, scaled: bool) -> Scheduling:
+        """Where the policy learns: stretches of the jobs that are learnt from."""
+        kind = self._kind
+        courses = TaskCourses(self._learnt, kind.settings, self._forecast, self._settings.episode, scaled)
+        return Scheduling(courses, FEATURES, courses.most, kind.betas)
+
+    def run(self) -> TrainedScheduler:
+        """From the first step, or from the last checkpoint on, to the end."""
+        shown = [self._shown(number) for number in range(max(self._settings.shown, 2))]
+        learner = Learner(FEATURES, blank=self._blank(shown), seed=self._seed)
+        standing = resume(self._folder, self._asked(), learner)
+        if standing is None:
+            standing = self._begin(learner, shown)
+        while standing.iteration < self._settings.iterations:
+            self._iterate(learner, standing)
+        return self._finish(standing)
+
+    def _asked(self) -> dict[str, Any]:
+        jobs = self._workload.jobs
+        told = hashlib.sha256(b"".join(np.ascontiguousarray(column).tobytes() for column in jobs)).hexdigest()
+        length = asdict(replace(self._settings, iterations=0, compared=0))
+        return {"name": self._kind.policy.name, "seed": self._seed, "jobs": told, "settings": length}
+
+    def _rng(self, stream: str, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, STREAMS[stream], *numbers])
+
+    def _seed_of(self, stream: str, *numbers: int) -> int:
+        """Seed of an episode, another for other numbers."""
+        return sum(number << 32 * place for place, number in enumerate((self._seed, STREAMS[stream], *numbers)))
+
+    def _shown(self, number: int) -> Rollout:
+        self._progress(number, self._settings.shown)
+        return roll_out(self._unscaled, self._seed_of("shown", number), as_taught)
+
+    def _blank(self, shown: list[Rollout]) -> tuple[int, ...]:
+        """Columns of jobs that are not to be read, and those that were never anything but 0."""
+        used = np.any([np.any(run.picks[JOBS].rows != 0.0, axis=0) for run in shown], axis=0)
+        named = {JOB_FEATURES.index(name) for name in self._kind.blank}
+        return tuple(sorted(named | set(np.flatnonzero(~used).tolist())))
+
+    def _begin(self, learner: Learner, shown: list[Rollout]) -> Standing:
+        """Imitation, and the search for weights of the reward where it was asked for."""
+        fits = imitate(learner, shown, self._settings.imitation_steps, self._seed, self._progress)
+        self._note("imitation of MLF-H: " + ", ".join(f"{head} {fit.accuracy:.1%}" for head, fit in fits.items()))
+        start = learner.arrays()
+        standing = Standing(
+            betas=self._kind.betas,
+            imitation={head: fit.accuracy for head, fit in fits.items()},
+            start=listed(start),
+            best=listed(start),
+        )
+        if self._settings.tune:
+            tried = tuned_betas(
+                learner, start, self._tuning_groups, self._value, self._settings.tune, self._seed, self._progress
+            )
+            standing.tried = [asdict(each) for each in tried]
+            standing.betas = max(tried, key=lambda each: each.value).betas
+            learner.assign(start)
+        standing.checks.append((0, self._check(networks_of(start), standing.betas)))
+        keep(self._folder, self._asked(), standing, learner)
+        return standing
+
+    def _tuning_groups(self, networks: Networks, number: int) -> list[list[Rollout]]:
+        return self._groups(networks, "tune", number)
+
+    def _groups(self, networks: Networks, stream: str, iteration: int) -> list[list[Rollout]]:
+        """Runs of an iteration, those of one workload in a group."""
+        groups = []
+        for place in range(self._settings.workloads):
+            seed = self._seed_of(stream, iteration, place)
+            chances = [self._rng(stream, iteration, place, run) for run in range(self._settings.runs)]
+            groups.append([roll_out(self._env, seed, sampling(networks, rng)) for rng in chances])
+        return groups
+
+    def _iterate(self, learner: Learner, standing: Standing) -> None:
+        groups = self._groups(networks_of(learner.arrays()), "run", standing.iteration)
+        falling = 1.0 - 0.9 * standing.iteration / self._settings.iterations
+        told = improve(learner, groups, standing.betas, self._seed + standing.iteration, RATE * falling)
+        standing.iteration += 1
+        standing.history.append({"reward": told.reward, "completion": told.objectives[0]})
+        if standing.iteration % CHECK_EVERY == 0 or standing.iteration == self._settings.iterations:
+            value = self._check(networks_of(learner.arrays()), standing.betas)
+            if value > max(each for _, each in standing.checks):
+                standing.best = listed(learner.arrays())
+            standing.checks.append((standing.iteration, value))
+            self._note(f"iteration {standing.iteration}: reward {value:.4f}, imitation {standing.checks[0][1]:.4f}")
+        keep(self._folder, self._asked(), standing, learner)
+        self._progress(standing.iteration, self._settings.iterations)
+
+    def _value(self, networks: Networks) -> tuple[float, ...]:
+        """Objectives on workloads kept apart, the highest scores picked; means."""
+        seeds = [self._seed_of("check", number) for number in range(self._settings.checks)]
+        totals = [roll_out(self._env, seed, best(networks)).rewards.sum(axis=0) for seed in seeds]
+        return tuple(np.mean(totals, axis=0).tolist())
+
+    def _check(self, networks: Networks, betas: tuple[float, ...]) -> float:
+        return float(np.asarray(self._value(networks)) @ np.asarray(betas))
+
+    def _finish(self, standing: Standing) -> TrainedScheduler:
+        """Compare with MLF-H on jobs that were not learnt from, and say whether to switch over."""
+        arrays = arrays_in(standing.best)
+        streams = [self._rng("compare", number) for number in range(max(self._settings.compared, 2))]
+        source = self._learnt if self._apart is None else self._apart
+        made = [(draw_episode(source, self._settings.episode, rng), int(rng.integers(2**31))) for rng in streams]
+        policy = MlfRl(networks_of(arrays), settings=self._kind.settings)
+        found = compare(
+            policy,
+            MlfH(),
+            [workload for workload, _ in made],
+            [seed for _, seed in made],
+            forecast=self._forecast,
+            progress=self._progress,
+        )
+        submit_s = self._learnt.jobs.submit_s
+        training = Training(
+            seed=self._seed,
+            iterations=standing.iteration,
+            betas=standing.betas,
+            servers=len(self._workload.cluster.capacity),
+            jobs=len(self._learnt),
+            imitation=standing.imitation,
+        )
+        predictor = self._kind.policy().set(
+            arrays,
+            {JOBS: JOB_FEATURES, HOSTS: HOST_FEATURES},
+            training,
+            found,
+            is_better(found),
+            float(submit_s[0]),
+            float(submit_s[-1]),
+        )
+        return TrainedScheduler(predictor, tuple(standing.history), tuple(standing.checks), tuple(standing.tried))

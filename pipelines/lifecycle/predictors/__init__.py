@@ -1,0 +1,65 @@
+"""The lives of predictors, by the question that they answer."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import OURS, PREDICTORS, answers_of
+from jobcast.pipelines.experiments.forecast_specs import check_known
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.lifecycle.predictors.life import Life
+
+LIVES: Mapping[Question, str] = {
+    Question.ARRIVALS: "pools:Arrivals",
+    Question.LOADS: "pools:Loads",
+    Question.DURATIONS: "jobs:Durations",
+    Question.REGIMES: "regimes:Regimes",
+    Question.ACCURACIES: "accuracies:Accuracies",
+    Question.EPOCH_TIMES: "epoch_times:EpochTimes",
+    Question.COMPLETIONS: "sizes:Completions",
+    Question.SIZES: "sizes:Sizes",
+    Question.GOODPUT: "goodputs:Goodputs",
+    Question.TASK_ORDER: "task_order:TaskOrder",
+    Question.DEVICE_ORDER: "task_order:TaskOrder",
+}
+"""Module of this package and class, imported when a predictor of that question is asked for."""
+
+
+def life_of(name: str) -> "type[Life[Any]]":
+    """The life of a predictor by its name. Raises ConfigError where there is no such predictor."""
+    if name not in PREDICTORS:
+        raise ConfigError(f"{name!r} is no predictor; choose from {', '.join(PREDICTORS)}")
+    module, _, life = LIVES[answers_of(name)].partition(":")
+    found: type[Life[Any]] = getattr(import_module(f"{__name__}.{module}"), life)
+    return found
+
+
+def find_predictor(name: str, algorithm: str | None = None, settings: Any = None) -> "Life[Any]":
+    """A predictor by its name, not trained yet.
+
+    Parameters
+    ----------
+    algorithm : one of its own; None takes the default
+    settings : `recipes.TrainSettings`; None takes the defaults
+
+    Raises
+    ------
+    ConfigError
+        There is no such predictor, or it does not know the algorithm.
+    """
+    return life_of(name)(PREDICTORS[name], algorithm, settings)
+
+
+def check_capable(command: str, name: str, elsewhere: tuple[str, ...] = ()) -> None:
+    """Raise a ConfigError for a predictor that `train`, `evaluate` or `predict` can do nothing with.
+
+    Parameters
+    ----------
+    elsewhere : more that the command knows, to be listed
+    """
+    if name not in PREDICTORS or command not in life_of(name).commands:
+        ours = [one for one in OURS if command in life_of(one).commands]
+        check_known(command, name, (*ours, *(one for one in PREDICTORS if one not in OURS and one != name)), elsewhere)

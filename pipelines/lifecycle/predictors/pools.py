@@ -1,0 +1,159 @@
+"""Lives of the predictors of pools: arrivals and loads."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from jobcast.domain.errors import RegistryError, TrainingError
+from jobcast.domain.history import PoolHistory
+from jobcast.domain.horizons import horizon_label
+from jobcast.domain.questions import Question
+from jobcast.features.arrivals import arrival_features
+from jobcast.features.corpus import STEP_S, Corpus, build_corpus
+from jobcast.models.baselines import EWMA, MINUTE_S, ewma_arrivals, of_rows
+from jobcast.models.evaluation import arrival_curves, evaluate_arrivals, evaluate_loads
+from jobcast.models.evaluation.ablation import PAPER_RECIPE, PaperRecipe, arrival_ablation
+from jobcast.models.evaluation.intervals import mean_durations_min
+from jobcast.models.evaluation.loads import ChosenMax
+from jobcast.models.evaluation.smoothing import MODELS, Smoothing
+from jobcast.models.new_load import NewLoad
+from jobcast.models.predictors import ours_for
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.lifecycle.evaluation_data import Scoring
+from jobcast.pipelines.lifecycle.predictors.life import M, Told
+from jobcast.pipelines.lifecycle.predictors.traces import TraceLife, histories_of
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.predictor_plots import CurvePoints, by_kind
+from jobcast.traces.history import pool_histories
+from jobcast.traces.table import Trace
+
+
+class PoolLife(TraceLife[M]):
+    """Answers by pool and horizon."""
+
+    def told(self, rows: pl.DataFrame) -> Told:
+        """`pools`: name -> horizon -> answers."""
+        pools: dict[str, dict[str, Any]] = {}
+        for row in rows.iter_rows(named=True):
+            pools.setdefault(row.pop("pool"), {})[horizon_label(row.pop("horizon_min"))] = row
+        return {"pools": pools}
+
+    def _rows(self, pools: list[str], **columns: Any) -> pl.DataFrame:
+        """A row a pool and horizon, of answers (P, H)."""
+        horizons = [float(k) for k in self.model_.horizons_min_]
+        keys = {"pool": np.repeat(pools, len(horizons)), "horizon_min": np.tile(horizons, len(pools))}
+        return pl.DataFrame(keys | {name: values.ravel() for name, values in columns.items()})
+
+
+class Arrivals(PoolLife[WillJobsArrive]):
+    """Will jobs arrive? SIA, section 5.4.1."""
+
+    ablates: ClassVar[bool] = True
+
+    def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
+        """Probability, and what both thresholds make of it."""
+        model, histories = self.model_, pool_histories(known)
+        horizons_s = [60.0 * k for k in model.horizons_min_]
+        X = np.concatenate([arrival_features(one, np.array([at_s]), horizons_s) for one in histories.values()])
+        told = model.predict_proba(X)
+        arrives, gate = told >= model.thresholds_f1_, told >= model.thresholds_gate_
+        return self._rows(list(histories), probability=told, arrives=arrives, gate=gate)
+
+    def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
+        """See `TraceLife`."""
+        corpus = build_corpus(histories_of(trace, pools), from_s, until_s, self.model_.horizons_min_)
+        return evaluate_arrivals(self.model_, corpus, from_s, until_s, draws=0)
+
+    def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
+        """See `TraceLife`."""
+        model, wishes, version = self.model_, data.wishes, data.version
+        known = data.holds_training
+        recipe = wishes.paper_recipe and known and version.train_until_s <= data.from_s
+        begin_s = version.train_from_s if recipe or wishes.ablation else data.from_s
+        histories = histories_of(data.trace, data.pools)
+        whole = build_corpus(histories, begin_s, data.until_s, model.horizons_min_, STEP_S, data.progress)
+        corpus = whole.of_rows(whole.tick_s >= data.from_s)
+        mean_min = mean_durations_min(data.training if known else data.trace)
+        rules = {PAPER_RECIPE: _recipe(model, whole, version.train_until_s).predict_proba(corpus.X)} if recipe else {}
+        rules[EWMA] = of_rows(ewma_arrivals, corpus, histories)
+        longest_s = MINUTE_S * max(model.horizons_min_)
+        for name in MODELS if wishes.smoothing else ():
+            rules[name] = of_rows(Smoothing(name, longest_s, of_gpus=False), corpus, histories)
+        span = (data.from_s, data.until_s)
+        shared: dict[str, Any] = {"mean_min": mean_min, "draws": wishes.draws, "seed": wishes.seed}
+        figures = evaluate_arrivals(model, corpus, *span, wishes.without, rules=rules, **shared)
+        if wishes.ablation:
+            figures["ablation"] = arrival_ablation(
+                model,
+                whole,
+                version.train_until_s,
+                *span,
+                train_step_s=data.train_step_s,
+                progress=data.progress,
+                **shared,
+            )
+        curves = by_kind(arrival_curves(model, corpus, *span), model.feature_importances) if wishes.curves else None
+        return figures, curves or CurvePoints()
+
+
+def _recipe(model: WillJobsArrive, corpus: Corpus, until_s: float) -> PaperRecipe:
+    return PaperRecipe(seed=model.seed).fit(corpus.of_rows(corpus.until(until_s)), until_s)
+
+
+class Loads(PoolLife[NewLoad]):
+    """How many GPUs will they ask for? SIA, section 5.4.1."""
+
+    def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
+        """GPUs at most."""
+        histories = pool_histories(known)
+        gpus = [self.model_.predict(history, np.array([at_s]))[0] for history in histories.values()]
+        return self._rows(list(histories), gpus=np.array(gpus))
+
+    def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
+        """See `TraceLife`."""
+        return evaluate_loads(self.model_, histories_of(trace, pools), from_s, until_s, draws=0)
+
+    def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
+        """See `TraceLife`; with the champion of arrivals, where there is one, the total load too."""
+        model, histories = self.model_, histories_of(data.trace, data.pools)
+        window, version = (data.from_s, data.until_s), data.version
+        chosen = None
+        if data.holds_training and version.train_until_s <= data.from_s:
+            chosen = _chosen_max(model, histories, version.train_from_s, version.train_until_s)
+        gate, name, note = gate_of(model, data)
+        longest_s = MINUTE_S * max(model.horizons_min_)
+        rules = {name: Smoothing(name, longest_s, of_gpus=True) for name in MODELS if data.wishes.smoothing}
+        shared: dict[str, Any] = {"arrivals": gate, "chosen_max": chosen, "rules": rules, "seed": data.wishes.seed}
+        figures = evaluate_loads(model, histories, *window, draws=data.wishes.draws, **shared)
+        figures["total"] = {"arrivals": name, "note": note, **figures.get("total", {})}
+        if data.wishes.without:
+            fewer = evaluate_loads(model, {name: histories[name] for name in data.others}, *window, draws=0, **shared)
+            figures["without"] = {"pools": list(data.wishes.without), **fewer}
+        return figures, CurvePoints()
+
+
+def _chosen_max(model: NewLoad, histories: dict[str, PoolHistory], from_s: float, until_s: float) -> ChosenMax | None:
+    """The paper's rule on the version's training time; None where this trace has too little of it."""
+    try:
+        return ChosenMax.on(histories, from_s, until_s, model)
+    except TrainingError:
+        return None
+
+
+def gate_of(model: NewLoad, data: Scoring) -> tuple[WillJobsArrive | None, str | None, str | None]:
+    """The champion of arrivals and its name, with which TotalNewLoad is made; or, in words, why there is none."""
+    if data.registry is None:
+        return None, None, "no registry to take a model of arrivals from"
+    try:
+        version = data.registry.resolve(ours_for(Question.ARRIVALS))
+        gate: WillJobsArrive = data.registry.load(version)
+    except RegistryError as error:
+        return None, None, str(error)
+    if tuple(gate.horizons_min_) != tuple(model.horizons_min_):
+        have = ", ".join(map(horizon_label, gate.horizons_min_))
+        return None, str(version), f"{version}, the champion, forecasts other horizons: {have}"
+    if version.train_until_s > data.from_s:
+        ended = iso(version.train_until_s)
+        return None, str(version), f"{version}, the champion, was trained until {ended}, which reaches into this window"
+    return gate, str(version), None

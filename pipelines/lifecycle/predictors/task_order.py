@@ -1,0 +1,141 @@
+"""Life of schedulers of tasks that are learned from replays. MLFS, sections 3.4 and 4.1."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+from jobcast import __version__
+from jobcast.domain.bad_answers import BadAnswers
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.questions import Question
+from jobcast.models.predictor import Known
+from jobcast.models.predictors import ours_for
+from jobcast.models.scheduling.policy import SchedulingPolicy
+from jobcast.pipelines.lifecycle.learning_to_schedule.registration import scheduler_card
+from jobcast.pipelines.lifecycle.predictors.life import TRAIN, Asked, Fitted, Life
+from jobcast.pipelines.lifecycle.recipes import TrainSettings
+from jobcast.pipelines.report.console import Step
+
+COUNTS = ("iterations", "workloads", "runs", "shown", "imitation_steps", "checks", "compared")
+"""Whole numbers that `--set` knows beside files and servers: how long to train a scheduler."""
+FILES = ("tasks", "curves", "cluster")
+
+
+class TaskOrder(Life[SchedulingPolicy]):
+    """Which task first, and where? Trained by replays of drawn workloads; scored and asked by replays too."""
+
+    needs: ClassVar[Sequence[str]] = ("trace", "tasks", "curves")
+    commands: ClassVar[Collection[str]] = (TRAIN,)
+    reads: ClassVar[Mapping[str, Collection[str]]] = {TRAIN: ("from_s", "until_s", "tune", "pairs", "seed")}
+    reads_settings: ClassVar[bool] = True
+    says: ClassVar[Mapping[str, str]] = {TRAIN: "learning_to_schedule.registering:scheduler_table"}
+
+    @classmethod
+    def settings_from(cls, asked: Asked) -> TrainSettings:
+        """Rounds of tuning, a seed, and `--set`. Raises ConfigError for a setting that is not known."""
+        known = (*FILES, "gpus", *COUNTS)
+        for key, text in asked.given.items():
+            if key not in known:
+                raise ConfigError(f"--set {key}: {asked['predictor']} knows {', '.join(known)}; correct it")
+            least = 2 if key == "runs" else 1  # a run is compared with the others of its workload
+            if key not in FILES and (not text.isdecimal() or int(text) < least):
+                raise ConfigError(f"--set {key}={text}: must be a whole number >= {least}")
+        from jobcast.models.scheduling.learner import need_torch
+
+        need_torch()
+        return TrainSettings(seed=asked["seed"], tune=asked["tune"], given=asked.given)
+
+    @classmethod
+    def files(cls, asked: Asked) -> Sequence[Path]:
+        """Tables and the cluster."""
+        return [Path(text) for key, text in asked.given.items() if key in FILES]
+
+    @classmethod
+    def known(cls, command: str, asked: Asked) -> Known:
+        """The finished jobs of the window as a case of tasks, and forecasts of accuracies where there are any."""
+        from jobcast.pipelines.experiments.clusters import named_cluster
+        from jobcast.pipelines.experiments.experiment import Experiment
+        from jobcast.schedulers.policies import TASKS
+        from jobcast.traces.readers import read_trace
+
+        given, told = asked.given, BadAnswers()
+        gpus, cluster = given.get("gpus"), given.get("cluster")
+        from_s, until_s = asked.window
+        whole = read_trace(asked.path)
+        trace = whole if until_s is None else whole.ends_known(until_s)  # what ends later cannot be replayed
+        place = named_cluster(
+            trace,
+            pools=None,
+            cluster=Path(cluster) if cluster else None,
+            gpus=int(gpus) if gpus else None,
+            from_s=from_s,
+        )
+        tables = {key: given[key] for key in FILES if key in given and key != "cluster"}
+        scenario = Experiment(trace=trace, cluster=place, from_s=from_s, until_s=until_s, given=tables).scenario(TASKS)
+        more = {"scenario": scenario, "accuracies": _accuracies(asked, told), "told": told, "asked": asked}
+        return Known(scenario.trace, more, from_s, until_s)
+
+    def fitted(self, known: Known, progress: Step | None) -> Fitted:
+        """By imitation of MLF-H, then by policy gradient; an interrupted training goes on."""
+        from jobcast.pipelines.lifecycle.learning_to_schedule.settings import SchedulerSettings
+        from jobcast.pipelines.lifecycle.learning_to_schedule.training import train_scheduler
+
+        scenario, asked, seed = known.tables["scenario"], known.tables["asked"], self.settings.seed
+        counts: dict[str, Any] = {key: int(text) for key, text in self.settings.given.items() if key in COUNTS}
+        draft = asked.home / "mlruns" / "unfinished" / f"{self.name}-{self._named(known, counts)}"
+        trained = train_scheduler(
+            self.name,
+            scenario.workload,
+            draft,
+            seed=seed,
+            settings=SchedulerSettings(tune=self.settings.tune, **counts),
+            forecast=known.tables["accuracies"],
+            progress=progress,
+            note=asked.note,
+        )
+        policy = trained.predictor
+        ended_s = float(known.jobs.end_s.max()) if known.until_s is None else known.until_s
+        policy.trained_until_s_ = ended_s  # replays tell when jobs end, too
+        told = {
+            "training": asdict(policy.training_),
+            "tried": [dict(each) for each in trained.tried],
+            "checks": [{"iteration": iteration, "reward": reward} for iteration, reward in trained.checks],
+            "against_mlf_h": None if policy.measured_ is None else asdict(policy.measured_),
+            "better": policy.better_,
+            "inputs": scenario.provenance(),
+            "notes": [*scenario.notes, *(f"bad forecasts, {line}" for line in known.tables["told"].lines())],
+            "dropped": dict(scenario.dropped),
+            "jobcast": __version__,
+        }
+        return Fitted(policy, scheduler_card(trained, scenario.trace.name, scenario.trace.source), told, draft=draft)
+
+    def _named(self, known: Known, counts: Mapping[str, int]) -> str:
+        """What tells this training from others, so that none goes on from another's folder."""
+        told = [known.tables["scenario"].provenance(), self.settings.seed, self.settings.tune, dict(counts)]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _accuracies(asked: Asked, told: BadAnswers) -> Any:
+    """Forecasts of training curves as far as they can be, bad ones counted; None where there is no model of these.
+
+    The champion's, or those of the model that is asked for in its place.
+    """
+    from jobcast.models.curves.served import guarded_accuracies
+    from jobcast.pipelines.experiments.tasks.accuracy_forecasts import by_model
+
+    model = asked["accuracies"] if "accuracies" in asked.parameters else _champion(asked.home)
+    return None if model is None else guarded_accuracies(by_model(model), told)
+
+
+def _champion(home: Path) -> Any:
+    """The champion of training curves; None where there is none."""
+    from jobcast.models.registry import open_registry
+    from jobcast.pipelines.experiments.sources import loaded_version
+
+    registry, name = open_registry(home), ours_for(Question.ACCURACIES)
+    if name not in {version.name for version in registry.list()}:
+        return None
+    return loaded_version(home, name, registry.resolve(name).version)

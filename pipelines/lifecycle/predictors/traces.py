@@ -1,0 +1,197 @@
+"""Lives of predictors that learn from a trace of jobs alone: what those of pools and of jobs share."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+import polars as pl
+
+from jobcast.domain.errors import ConfigError, TraceError, TrainingError
+from jobcast.domain.history import PoolHistory
+from jobcast.features.corpus import STEP_S
+from jobcast.models.evaluation.intervals import CONFIDENCE
+from jobcast.models.predictor import Known
+from jobcast.pipelines.experiments.seen_data import another_cluster, apart_in_time, refuse_overlap
+from jobcast.pipelines.lifecycle.evaluation_data import Scoring
+from jobcast.pipelines.lifecycle.predictors.life import PREDICT, Asked, Fitted, Life, M, Told, VersionAndData
+from jobcast.pipelines.lifecycle.recipes import (
+    RECIPES,
+    UNTUNED,
+    Recipe,
+    TrainingData,
+    algorithms_of,
+    card_of,
+    told_parameters,
+)
+from jobcast.pipelines.report.console import Step
+from jobcast.pipelines.report.formatting import iso
+from jobcast.pipelines.report.model_tables import made_from
+from jobcast.pipelines.report.predictor_plots import CurvePoints
+from jobcast.traces.history import pool_histories
+from jobcast.traces.splits import MIN_TRAIN_JOBS, check_tests, gpu_jobs, pools_to_learn_from
+from jobcast.traces.table import Trace
+
+
+class TraceLife(Life[M]):
+    """Trained by a recipe on a window of a trace; scored on a later one, from what came before as history."""
+
+    reads: ClassVar[Mapping[str, Collection[str]]] = {PREDICT: ("at_s", "seed")}
+    untuned: ClassVar[Collection[str]] = UNTUNED
+    ablates: ClassVar[bool] = False
+    walks: ClassVar[bool] = True
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The default first; see `recipes.algorithms_of`."""
+        return algorithms_of(self.model)
+
+    @classmethod
+    def known(cls, command: str, asked: Asked) -> Known:
+        """The trace; of `predict` until the instant."""
+        from jobcast.traces.readers import read_trace
+
+        from_s, until_s = (None, asked["at_s"]) if command == PREDICT else asked.window
+        return Known(read_trace(asked.path), {}, from_s, until_s)
+
+    def data(self, known: Known) -> TrainingData:
+        """The jobs of the window. Raises TrainingError when they are too short or too few."""
+        return TrainingData.of(known.jobs, known.from_s, known.until_s, self.settings.min_train_jobs)
+
+    def fitted(self, known: Known, progress: Step | None) -> Fitted:
+        """By the recipe of its question."""
+        return self.trained(known, RECIPES[self.answers], progress)
+
+    def trained(self, known: Known, recipe: Recipe, progress: Step | None) -> Fitted:
+        """By a recipe, and what is told of it."""
+        data = self.data(known)
+        trained = recipe(data, self.algorithm, self.settings, progress, kind=self.model)
+        told = {
+            "training": {**told_parameters(trained, self.settings, data), "pool_names": list(data.pools)},
+            "validation": dict(trained.validation),
+            **made_from(known.jobs.source, known.jobs.notes, data.trace.dropped),
+        }
+        card = card_of(trained, data, self.settings)
+        return Fitted(trained.predictor, card, told, trained.curves, trained.tables)
+
+    def scored(self, case: VersionAndData) -> tuple[Told, CurvePoints]:
+        """By default from where its training ended to the end of the trace; another trace without a calendar whole.
+
+        Raises OverlapError for a version that saw the window, TrainingError when nothing can be scored, ConfigError
+        for wishes that cannot be granted.
+        """
+        version, trace = case.version, gpu_jobs(case.known.jobs)
+        sha256 = trace.source.sha256
+        other = apart_in_time(version, float(trace.submit_s[0]), sha256)
+        default_s = float(trace.submit_s[0]) if other else version.train_until_s
+        why = (
+            f"{version.name} version {version.version} was trained until {iso(version.train_until_s)}, --from must lie "
+            "before --until"
+        )
+        begin, end = stretch_of(trace, case.known.from_s, case.known.until_s, default_s, "score", why)
+        overlap = refuse_overlap(version, begin, end, case.allow_overlap, sha256)
+        check_tests(trace, begin, end)
+        known = trace.between(None, end)
+        pools = scored_pools(known, version.train_from_s, version.train_until_s)
+        registry = case.registry
+        step_s = STEP_S if registry is None else float(registry.parameters(version).get("step_s", STEP_S))
+        data = Scoring(known, version, begin, end, pools, case.wishes, step_s, case.progress, registry)
+        data.check(self.ablates)
+        figures, curves = self.figures(data)
+        return {**_told(figures, data, trace, overlap), **self._elsewhere(case, known)}, curves
+
+    def evaluate(self, known: Known) -> Told:
+        """Of jobs and windows of [from, until), in all pools."""
+        trace = gpu_jobs(known.jobs)
+        begin, end = stretch_of(trace, known.from_s, known.until_s, float(trace.submit_s[0]), "score", "give another")
+        return self.measured(trace.between(None, end), begin, end, tuple(trace.pools))
+
+    def measured(self, trace: Trace, from_s: float, until_s: float, pools: tuple[str, ...]) -> Told:
+        """Figures without intervals and beside the rules that need no training."""
+        raise NotImplementedError
+
+    def figures(self, data: Scoring) -> tuple[Told, CurvePoints]:
+        """All that is told of a registered version."""
+        raise NotImplementedError
+
+    def predict(self, known: Known) -> pl.DataFrame:
+        """See `Life`; nothing after the instant is read."""
+        seen = self.seen(known)
+        return self.rows(seen, float(seen.submit_s[-1]) if known.until_s is None else known.until_s)
+
+    @staticmethod
+    def seen(known: Known) -> Trace:
+        """What was known of jobs at an instant. Raises TraceError where there is none."""
+        trace, at_s = gpu_jobs(known.jobs), known.until_s
+        found = trace if at_s is None else trace.as_of(at_s)
+        if at_s is not None and not len(found):
+            raise TraceError(f"{trace.source.path}: no job was submitted by {iso(at_s)}; choose a later --at")
+        return found
+
+    def rows(self, known: Trace, at_s: float) -> pl.DataFrame:
+        """Answers at an instant, from a trace that ends there."""
+        raise NotImplementedError
+
+    def answered(self, case: VersionAndData, asked: Mapping[str, Any]) -> Told:
+        """Answers by pool and horizon, or by job."""
+        at_s, source = asked["at_s"], case.known.jobs
+        return {
+            "at": iso(at_s),
+            **self.told(self.predict(case.known)),
+            "overlap": case.version.train_until_s > at_s,
+            **self._elsewhere(case, source),
+            **made_from(source.source, source.notes, gpu_jobs(source).dropped),
+        }
+
+    def _elsewhere(self, case: VersionAndData, trace: Trace) -> Told:
+        """`another_cluster`, a line, where the version has learnt from none of a trace's pools; {} else."""
+        lines = another_cluster(case.version, self.model_, trace.pools)
+        return {"another_cluster": lines} if lines else {}
+
+    def told(self, rows: pl.DataFrame) -> Told:
+        """Rows as `jobcast predict --json` tells them."""
+        raise NotImplementedError
+
+
+def histories_of(trace: Trace, pools: Collection[str]) -> dict[str, PoolHistory]:
+    """Events of some pools."""
+    return {name: history for name, history in pool_histories(trace).items() if name in pools}
+
+
+def scored_pools(trace: Trace, train_from_s: float, train_until_s: float) -> tuple[str, ...]:
+    """Pools with at least 100 training jobs; all pools where the trace does not hold the training time."""
+    training = trace.between(train_from_s, train_until_s)
+    if not len(training):
+        return tuple(trace.pools)
+    try:
+        return pools_to_learn_from(training, MIN_TRAIN_JOBS)
+    except TrainingError:
+        return tuple(trace.pools)
+
+
+def stretch_of(
+    trace: Trace, from_s: float | None, until_s: float | None, begin_s: float, doing: str, why: str
+) -> tuple[float, float]:
+    """[from, until) of a trace, by default from `begin_s` to its end. Raises ConfigError where it is empty."""
+    begin = begin_s if from_s is None else from_s
+    end = float(trace.submit_s[-1]) + 1.0 if until_s is None else until_s
+    if begin >= end:
+        raise ConfigError(f"{trace.source.path}: nothing to {doing} from {iso(begin)} until {iso(end)}; {why}")
+    return begin, end
+
+
+def _told(figures: Mapping[str, Any], data: Scoring, trace: Trace, overlap: bool) -> Told:
+    version = data.version
+    return {
+        **figures,
+        "algorithm": version.algorithm,
+        "pools": list(data.pools),
+        "window": {"from": iso(data.from_s), "until": iso(data.until_s)},
+        "trained": {
+            "from": iso(version.train_from_s),
+            "until": iso(version.train_until_s),
+            "trace": version.trace_name,
+        },
+        "bootstrap": {"draws": data.wishes.draws, "seed": data.wishes.seed, "confidence": CONFIDENCE, "block": "day"},
+        "overlap_allowed": overlap,
+        "simulated": False,
+        **made_from(trace.source, trace.notes, trace.dropped),
+    }

@@ -1,0 +1,84 @@
+"""How JobDuration is trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobcast.models.algorithms import PAPER
+from jobcast.models.duration_booster import DurationSettings
+from jobcast.models.duration_data import DurationData
+from jobcast.models.duration_selection import select, tune_durations
+from jobcast.models.evaluation import evaluate_durations
+from jobcast.models.job_duration import LEARNT, JobDuration
+from jobcast.pipelines.lifecycle.recipes.common import AUTO, Trained, TrainingData, TrainSettings, kept
+from jobcast.pipelines.report.console import Step
+
+PAPER_RULE = "tag-pool-width"
+"""Of the paper's own, where a scheduler is told the likeliest bin."""
+Table = Sequence[Mapping[str, Any]]
+
+
+def train_durations(
+    data: TrainingData,
+    algorithm: str,
+    settings: TrainSettings,
+    progress: Step | None,
+    kind: type[JobDuration] = JobDuration,
+) -> Trained:
+    """JobDuration. SIA, section 5.4.2."""
+    asked = algorithm
+    if asked == PAPER:
+        algorithm, settings = PAPER_RULE, replace(settings, under_cost=0.0)
+    jobs = DurationData.of(data.trace, settings.horizons_min, data.from_s)
+    tuned, trials = None, list[dict[str, Any]]()
+    if settings.tune and algorithm in (AUTO, *LEARNT) and (jobs.end_s < data.validation_from_s).any():
+        # On what ended before the twin's validation, so that its figures are of jobs that nothing was chosen by.
+        tuned, trials = tune_durations(jobs, data.validation_from_s, settings.tune, settings.seed)
+    validation = _validation(kind, data, jobs, algorithm, settings, tuned)
+    model, table = _fitted(kind, jobs, data.until_s, algorithm, settings, tuned)
+    concrete = asked if asked == PAPER else model.algorithm
+    return Trained(model, concrete, validation, _parameters(model), **kept(table, trials))
+
+
+def _fitted(
+    kind: type[JobDuration],
+    jobs: DurationData,
+    until_s: float,
+    algorithm: str,
+    settings: TrainSettings,
+    tuned: DurationSettings | None,
+) -> tuple[JobDuration, Table]:
+    """A model, and the table that `auto` chose its algorithm by."""
+    table: Table = []
+    calibration = None
+    if algorithm == AUTO:
+        selection = select(jobs, until_s, settings.seed, tuned)
+        algorithm, calibration, table = selection.algorithm, selection.calibration, selection.table
+    model = kind(settings.horizons_min, algorithm, settings.under_cost, settings=tuned, seed=settings.seed)
+    return model.fit_data(jobs, until_s, calibration), table
+
+
+def _validation(
+    kind: type[JobDuration],
+    data: TrainingData,
+    jobs: DurationData,
+    algorithm: str,
+    settings: TrainSettings,
+    tuned: DurationSettings | None,
+) -> Mapping[str, Any]:
+    """What a twin that has not seen the end of the training time scores there; {} where that holds no ended job."""
+    from_s, until_s = data.validation_from_s, data.until_s
+    counts = data.trace.jobs["pool"].is_in(list(data.pools)).to_numpy() & (data.trace.submit_s >= from_s)
+    if not (counts & (data.trace.known_s <= until_s)).any() or not (jobs.end_s < from_s).any():
+        return {}
+    known = data.twin
+    twin = known if isinstance(known, JobDuration) else _fitted(kind, jobs, from_s, algorithm, settings, tuned)[0]
+    return evaluate_durations(twin, data.trace, from_s, until_s, data.pools)
+
+
+def _parameters(model: JobDuration) -> dict[str, Any]:
+    told = {"under_cost": model.under_cost, "prior_weight": model.prior_weight}
+    if model.booster_ is not None:
+        told |= {"trees": model.booster_.settings.trees, "leaves": model.booster_.settings.leaves}
+        told |= {"learning_rate": model.booster_.settings.learning_rate}
+    return told

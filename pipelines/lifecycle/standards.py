@@ -1,0 +1,295 @@
+"""What the life of each predictor's versions goes by: rows to compare and watch, judges, limits; one table of all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import answers_of
+from jobcast.pipelines.experiments.forecast_specs import check_answers
+from jobcast.pipelines.lifecycle import drift_rules, job_rows
+from jobcast.pipelines.lifecycle import forecast_rows as rows
+from jobcast.pipelines.lifecycle.comparison import SPEEDUP, Bound
+from jobcast.pipelines.lifecycle.drift_rules import Columns, Limit, above, plain, size
+from jobcast.pipelines.lifecycle.forecast_rows import Blocks, Sample
+from jobcast.pipelines.lifecycle.replay_judges import Judge
+from jobcast.pipelines.report.formatting import percent, share
+from jobcast.schedulers.policies import KINDS
+from jobcast.traces.goodput_tables import read_step_table
+from jobcast.traces.learning_curves import read_job_curves, read_learning_curves
+from jobcast.traces.profiles import read_profiles
+from jobcast.traces.table import Trace
+
+Metrics = Mapping[str, float]
+LEVEL = 0.9
+"""What intervals promise to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that a predictor learns from: of a trace's jobs, or a file of its own that has no calendar.
+
+    Attributes
+    ----------
+    name : of the facts beside an enriched trace, and of `--set NAME=FILE`
+    one : what a row is of, in words
+    read, read_alone : of a trace's jobs; a file
+    rows : (model, file) -> forecasts of a file
+    """
+
+    name: str
+    one: str
+    read: Callable[[Path], Any]
+    read_alone: Callable[[Path], Any]
+    rows: Callable[[Any, Any], Blocks]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standards:
+    """What a predictor's versions are compared, promoted and watched by.
+
+    Attributes
+    ----------
+    rows : forecasts beside what came; None: what its policy gained in a replay over its judge's baseline
+    judges : policies that ask for it
+    no_gate : why versions are not compared, where they are not
+    limits : of drift
+    nominal : (model, figures of its training) -> what a version promises, by figure
+    columns : figures that a comparison shows
+    drawn : figures that a drift report shows, and titles of their plots
+    inputs : what it looks at; None where only its figures are watched
+    by_pools : whether it learns from pools, so that those with few training jobs do not count
+    table : where it learns from one
+    """
+
+    rows: Callable[[Any, Sample], Blocks] | None
+    judges: tuple[Judge, ...]
+    limits: tuple[Limit, ...]
+    columns: tuple[str, ...]
+    drawn: Mapping[str, str]
+    nominal: Callable[[Any, Metrics], dict[str, float]] = field(default=lambda model, metrics: {})
+    inputs: Callable[[Any, Sample], Columns] | None = None
+    by_pools: bool = False
+    table: Table | None = None
+    no_gate: str = ""
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """Tables and prices that `--set` may name: those that its judges meet their jobs by."""
+        kinds = [KINDS[judge.rule.kind] for judge in self.judges]
+        return frozenset(name for kind in kinds for part in (kind.files, kind.site) for name in part.model_fields)
+
+    def forecasts(self, model: Any, sample: Sample) -> Blocks:
+        """Rows whose truth was known in time. Raises RegistryError for a model that this code cannot ask."""
+        if self.rows is None:
+            raise ValueError("what a learned policy gained is replayed, not forecast")
+        return {name: block.of(block.known_s <= sample.known_s) for name, block in self.rows(model, sample).items()}
+
+
+def standards_of(command: str, name: str) -> Standards:
+    """Of a predictor. Raises ConfigError for a name that is none, which the line lists."""
+    check_answers(command, name, LIVES)
+    return judged(name)
+
+
+def judged(name: str) -> Standards:
+    """What a predictor is judged by: what all that answer its question are."""
+    return LIVES[answers_of(name)]
+
+
+def forecast_rows(
+    name: str, model: Any, trace: Trace, from_s: float, until_s: float, pools: Sequence[str], known_s: float
+) -> Blocks:
+    """Forecasts of a version made in [from_s, until_s) whose truth was known at `known_s`; see `Sample`."""
+    sample = Sample(trace=trace, from_s=from_s, until_s=until_s, known_s=known_s, pools=pools)
+    return judged(name).forecasts(model, sample)
+
+
+def _validated(**names: str) -> Callable[[Any, Metrics], dict[str, float]]:
+    """Figures of a version's own training, by the name that they have there."""
+    return lambda model, metrics: {one: metrics[place] for one, place in names.items() if place in metrics}
+
+
+def _held(**names: str) -> Callable[[Any, Metrics], dict[str, float]]:
+    """The same beside what intervals promise."""
+    return lambda model, metrics: {"coverage_90": LEVEL, **_validated(**names)(model, metrics)}
+
+
+def _epoch_nominal(model: Any, metrics: Metrics) -> dict[str, float]:
+    return {"coverage_90": LEVEL, "mape": model.validation_[model.plan_]} if model.validation_ else {}
+
+
+COVERAGE = Limit("coverage_90", above("coverage_90", -1.0), 0.05, 0.10)
+SKILL = Limit("skill", lambda figures, nominal: None if figures.get("skill") is None else -figures["skill"], 0.0, 0.10)
+"""Worse than the rule that learns nothing, and by a tenth."""
+GAIN = Limit("speedup", above("speedup", -1.0), 0.02, 0.05)
+"""Slower than the policy whose place it takes."""
+UNFAIR = Bound(
+    "unfair_pct_105", "jobs treated unfairly (%)", "treats {} of the jobs unfairly against {}", points=0.5, show=percent
+)
+MAKESPAN = Bound("makespan_s", "makespan (s)", "makespan {} s against {}", share=0.05)
+JCT = Bound("mean_jct_s", "mean completion time (s)", "mean completion time {} s against {}", share=0.05)
+COST = Bound("total_eur", "energy and tardiness (EUR)", "costs {} EUR against {}", share=0.05)
+DEADLINES = Bound(
+    "deadline_ratio",
+    "deadlines kept (share)",
+    "keeps {} of the deadlines against {}",
+    points=0.005,
+    more_is_worse=False,
+    show=share,
+)
+ACCURACIES = Bound(
+    "accuracy_ratio",
+    "accuracies reached (share)",
+    "reaches {} of the accuracies asked for against {}",
+    points=0.005,
+    more_is_worse=False,
+    show=share,
+)
+MLF_H = "mlf_h"
+CURVES = Table("curves", "curve", read_job_curves, read_learning_curves, job_rows.curve_table_rows)
+STEPS = Table("step_times", "application", read_step_table, read_step_table, job_rows.step_table_rows)
+PROFILES = Table("profiles", "application", read_profiles, read_profiles, job_rows.epoch_table_rows)
+LEARNED: Mapping[str, Any] = {
+    "rows": None,
+    "limits": (GAIN,),
+    "nominal": lambda model, metrics: {"speedup": 1.0},
+    "columns": ("speedup", "slowed", "mean_jct_s", "baseline_jct_s"),
+    "drawn": {
+        "speedup": "Speedup over the heuristic by week",
+        "slowed": "Jobs that end later than under the heuristic by week",
+    },
+}
+TIMES: Mapping[str, Any] = {
+    "limits": (COVERAGE, SKILL, Limit("mae_log10", above("mae_log10"), 0.1, 0.2)),
+    "nominal": _held(mae_log10="validation/mae_log10"),
+    "columns": ("mae_log10", "rule_mae_log10", "skill", "coverage_90"),
+    "drawn": {
+        "mae_log10": "Distance of the median from the truth by week (powers of ten)",
+        "skill": "Error saved against the median of all jobs by week",
+        "coverage_90": "Jobs within the 90 % interval by week",
+    },
+    "inputs": drift_rules.job_inputs("gpus"),
+}
+"""Of forecasts that span powers of ten."""
+LIVES: Mapping[Question, Standards] = {
+    Question.ARRIVALS: Standards(
+        rows=rows.arrival_rows,
+        judges=(Judge("sia"),),
+        limits=(
+            Limit("ece", plain("ece"), 0.06, 0.12),
+            Limit("bias", size("bias"), 0.05, 0.10),
+            Limit("miss_rate", above("miss_rate"), 0.025, 0.05),
+        ),
+        nominal=lambda model, metrics: {"miss_rate": model.miss_share},
+        columns=("pr_auc", "f1", "ece", "miss_rate"),
+        drawn={
+            "base_rate": "Share of windows with arrivals by week",
+            "bias": "Mean forecast less share with arrivals by week",
+            "ece": "Calibration error by week",
+            "miss_rate": "Windows with arrivals that the gate missed by week",
+        },
+        inputs=drift_rules.arrival_inputs,
+        by_pools=True,
+    ),
+    Question.LOADS: Standards(
+        rows=rows.load_rows,
+        judges=(Judge("sia"),),
+        limits=(Limit("coverage", above("coverage", -1.0), 0.02, 0.05),),
+        nominal=lambda model, metrics: {"coverage": model.coverage},
+        columns=("coverage", "coverage_nonzero", "over", "pinball"),
+        drawn={
+            "coverage": "Windows whose load the estimate reached by week",
+            "coverage_nonzero": "The same where load came, by week",
+            "mean_load": "Mean load of a window by week",
+            "over": "Estimates over loads by week",
+        },
+        inputs=drift_rules.load_inputs,
+        by_pools=True,
+    ),
+    Question.DURATIONS: Standards(
+        rows=rows.duration_rows,
+        judges=(Judge("sia"), Judge("ssf")),
+        limits=(
+            Limit("accuracy", above("accuracy", -1.0), 0.05, 0.10),
+            Limit("log_loss", above("log_loss"), 0.10, 0.25),
+        ),
+        nominal=_validated(accuracy="validation/accuracy", log_loss="validation/log_loss"),
+        columns=("accuracy", "macro_f1", "log_loss", "ece"),
+        drawn={
+            "accuracy": "Jobs whose likeliest bin was right by week",
+            "log_loss": "Log loss by week",
+            "ece": "Calibration error by week",
+            "chosen_under": "Jobs told a bin that is too short by week",
+        },
+        inputs=drift_rules.duration_inputs,
+        by_pools=True,
+    ),
+    Question.REGIMES: Standards(
+        rows=job_rows.regime_rows,
+        judges=(Judge("shockwave", (UNFAIR, MAKESPAN, SPEEDUP)),),
+        limits=(COVERAGE, SKILL, Limit("regime_error", above("regime_error"), 3.0, 6.0)),
+        nominal=_held(regime_error="validation/regimes/all/rules/prior/regime_error"),
+        columns=("crps", "skill", "coverage_90", "regime_error", "time_error"),
+        drawn={
+            "crps": "Score of the time left by week (CRPS)",
+            "skill": "Score saved against the restatement rule by week",
+            "coverage_90": "90 % intervals of the time left that held it by week",
+            "regime_error": "Error of batch sizes to come by week",
+        },
+        inputs=drift_rules.job_inputs("epochs", "batch_size", "gpus"),
+    ),
+    Question.ACCURACIES: Standards(
+        rows=job_rows.curve_rows,
+        judges=(Judge("mlfs", (DEADLINES, ACCURACIES, SPEEDUP)),),
+        limits=(COVERAGE, SKILL, Limit("mae", above("mae"), 0.05, 0.10)),
+        nominal=_held(mae="validation/prefix_0.2/mae"),
+        columns=("mae", "mae_last_value", "skill", "coverage_90"),
+        drawn={
+            "mae": "Error of the last value by week",
+            "skill": "Error saved against the last value seen by week",
+            "coverage_90": "Later epochs within the 90 % interval by week",
+        },
+        inputs=drift_rules.job_inputs("epochs", "batch_size"),
+        table=CURVES,
+    ),
+    Question.EPOCH_TIMES: Standards(
+        rows=job_rows.epoch_rows,
+        judges=(Judge("andreas", (COST,)),),
+        limits=(COVERAGE, SKILL, Limit("mape", above("mape"), 0.03, 0.06)),
+        nominal=_epoch_nominal,
+        columns=("mape", "rule_mape", "skill", "coverage_90"),
+        drawn={
+            "mape": "Error of seconds an epoch by week",
+            "skill": "Error saved against a rule without a model by week",
+            "coverage_90": "Configurations within the 90 % interval by week",
+        },
+        inputs=drift_rules.job_inputs("epochs", "batch_size", "gpus"),
+        table=PROFILES,
+    ),
+    Question.COMPLETIONS: Standards(
+        rows=job_rows.run_time_rows,
+        judges=(),
+        no_gate="no policy asks for it, and nothing compares its versions yet",
+        **TIMES,
+    ),
+    Question.SIZES: Standards(rows=job_rows.size_rows, judges=(Judge("srsf"),), **TIMES),
+    Question.GOODPUT: Standards(
+        rows=job_rows.step_rows,
+        judges=(Judge("pollux", (JCT,)),),
+        limits=(COVERAGE, SKILL, Limit("mape", above("mape"), 0.03, 0.06)),
+        nominal=_held(mape="validation/mape"),
+        columns=("mape", "rule_mape", "skill", "coverage_90"),
+        drawn={
+            "mape": "Error of step times by week",
+            "skill": "Error saved against the time of one GPU by week",
+            "coverage_90": "Step times within the 90 % interval by week",
+        },
+        inputs=drift_rules.job_inputs("gpus", "batch_size"),
+        table=STEPS,
+    ),
+    Question.TASK_ORDER: Standards(judges=(Judge("mlf_rl", (DEADLINES, ACCURACIES, SPEEDUP), MLF_H),), **LEARNED),
+    Question.DEVICE_ORDER: Standards(judges=(Judge("device_rl", (SPEEDUP,), MLF_H),), **LEARNED),
+}
+"""By the question that predictors answer."""

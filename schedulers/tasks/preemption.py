@@ -1,0 +1,253 @@
+"""Running jobs that make room for waiting ones: whole jobs leave, and only where a waiting one gets in. Compiled.
+
+MLFS queues the tasks of an iteration when the one before is over, "newly submitted and preempted tasks" in one queue by
+priority (section 3.3.2): so a job keeps its GPUs from one iteration to the next only while its priority lets it. Here
+it keeps them until a waiting job has `hold` times its priority, for a change costs a restart, which the paper leaves
+out.
+"""
+
+import numpy as np
+
+from jobcast.domain.policy import Decision
+from jobcast.domain.rounding import rounded_all
+from jobcast.domain.tasks import GPU, QUEUED, Bools, Floats, Ints, TaskView
+from jobcast.schedulers.tasks.host_selection import (
+    DECISION_S,
+    EPSILON,
+    FLOATS,
+    FLOATS_2D,
+    INTS,
+    LIMITS,
+    ROOM,
+    Limits,
+    Room,
+    njit,
+    types,
+)
+from jobcast.schedulers.tasks.packing import (
+    PACKING,
+    WANTS,
+    Packing,
+    Wants,
+    limits_of,
+    place_whole,
+    placement,
+    put,
+    release,
+    room_of,
+    waiting,
+    wants_of,
+)
+
+ALL_RESOURCES = 1.0
+"""Servers and GPUs are filled up to their capacity, whatever the resource."""
+GPU_AND_MEMORY = (1.0, np.inf, 1.0, np.inf)
+"""Cores and bandwidth are not looked at, and may be overloaded."""
+
+
+def gpu_and_memory() -> Limits:
+    """Limits of a scheduler that deals out GPUs alone; memory cannot be passed in any case."""
+    return limits_of(GPU_AND_MEMORY)
+
+
+def all_resources() -> Limits:
+    """Limits of a scheduler that deals out all resources."""
+    return limits_of(ALL_RESOURCES)
+
+
+def running_jobs(view: TaskView) -> Ints:
+    """Active jobs all of whose tasks are on GPUs, in order of submission."""
+    return view.active[_placed(view)[view.active]]
+
+
+def waiting_jobs(view: TaskView) -> Ints:
+    """All other active jobs, in order of submission."""
+    return view.active[~_placed(view)[view.active]]
+
+
+def sorted_jobs(jobs: Ints, *keys: Floats) -> Ints:
+    """Jobs by ascending keys (n_jobs,), the first key first; ties go by submission."""
+    return jobs[np.lexsort([jobs, *(key[jobs] for key in reversed(keys))])]
+
+
+def due(view: TaskView, interval_s: float) -> bool:
+    """Whether the first decision after a multiple of an interval is being made; True for one of 0 seconds."""
+    return interval_s <= 0.0 or view.now_s % interval_s < DECISION_S
+
+
+def attained_gpu_s(view: TaskView) -> Floats:
+    """(n_jobs,) GPU seconds that jobs have had: GPUs x time. Tiresias, NSDI 2019."""
+    return rounded_all(view.jobs.gpus * view.ran_s)
+
+
+def job_use(view: TaskView) -> Floats:
+    """(n_jobs, 4) what the tasks of jobs use at rest."""
+    sums: Floats = np.add.reduceat(view.jobs.demand, view.jobs.task_of[:-1], axis=0)
+    return sums
+
+
+def measured_iteration_s(view: TaskView) -> Floats:
+    """(n_jobs,) seconds an iteration as far as a job has run, before that its estimate."""
+    ran = (view.done > 0.0) & (view.ran_s > 0.0)
+    return np.where(ran, view.ran_s / np.where(ran, view.done, 1.0), view.jobs.iteration_s)
+
+
+def _placed(view: TaskView) -> Bools:
+    placed: Bools = np.logical_and.reduceat(view.gpu_of != QUEUED, view.jobs.task_of[:-1])
+    return placed
+
+
+@njit(types.boolean(ROOM, WANTS, INTS, types.int64), cache=True)
+def at_home(room: Room, wants: Wants, home: Ints, job: int) -> bool:
+    """Whether a job runs where it ran when the decision began."""
+    for task in range(wants.task_of[job], wants.task_of[job + 1]):
+        if room.place[task] != home[task] or home[task] == QUEUED:
+            return False
+    return True
+
+
+@njit(types.void(ROOM, WANTS, INTS, types.int64), cache=True)
+def go_home(room: Room, wants: Wants, home: Ints, job: int) -> None:
+    """Put a job's tasks where they were when the decision began."""
+    for task in range(wants.task_of[job], wants.task_of[job + 1]):
+        put(room, wants, task, home[task])
+
+
+@njit(types.boolean(ROOM, LIMITS, FLOATS_2D, FLOATS), cache=True)
+def no_worse(room: Room, limits: Limits, load: Floats, gpu_load: Floats) -> bool:
+    """Whether every server and GPU keeps its limit, or at least what it had before: `load`, `gpu_load`."""
+    for server in range(len(room.least)):
+        for kind in range(load.shape[1]):
+            most = max(limits.most[kind] * room.capacity[server, kind], load[server, kind])
+            if room.load[server, kind] > most + EPSILON:
+                return False
+    return bool(np.all(room.gpu_load <= np.maximum(gpu_load, limits.gpu) + EPSILON))
+
+
+@njit(types.float64(ROOM, LIMITS), cache=True)
+def free_gpus(room: Room, limits: Limits) -> float:
+    """GPU shares that are free; a GPU that is idle counts whole."""
+    free = 0.0
+    for load in room.gpu_load:
+        free += max(0.0, limits.gpu - load)
+    return free
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, types.int64, FLOATS, INTS), cache=True)
+def swap(
+    room: Room,
+    limits: Limits,
+    wants: Wants,
+    packing: Packing,
+    home: Ints,
+    tasks: Ints,
+    victims: Ints,
+    several: int,
+    near: Floats,
+    together: Ints,
+) -> None:
+    """Let the first `several` victims leave, one after another, until the tasks get in; nothing changes if they do not.
+
+    Those that left without need come back, the last one first.
+    """
+    load, gpu_load = room.load.copy(), room.gpu_load.copy()
+    left, count = np.empty(several, dtype=np.int64), 0
+    for victim in victims[:several]:
+        if not at_home(room, wants, home, victim):
+            continue
+        release(room, wants, np.array([victim]))
+        left[count] = victim
+        count += 1
+        place_whole(room, limits, wants, packing, tasks, near, together)
+        if room.place[tasks[0]] != QUEUED:
+            break
+    inside = room.place[tasks[0]] != QUEUED
+    for victim in left[:count][::-1]:
+        go_home(room, wants, home, victim)
+        if inside and not no_worse(room, limits, load, gpu_load):
+            release(room, wants, np.array([victim]))
+
+
+@njit(types.void(ROOM, LIMITS, WANTS, PACKING, INTS, INTS, INTS, FLOATS, FLOATS), cache=True)
+def pack_over(
+    room: Room,
+    limits: Limits,
+    wants: Wants,
+    packing: Packing,
+    home: Ints,
+    order: Ints,
+    victims: Ints,
+    claim: Floats,
+    hold: Floats,
+) -> None:
+    """Place jobs in an order; where one finds no place, victims leave whose hold (n_jobs,) is below its claim.
+
+    `victims` are the jobs that ran when the decision began, by ascending hold.
+    """
+    near, together = np.zeros(len(room.least)), np.zeros(len(room.least), dtype=np.int64)
+    gain = np.zeros(len(victims) + 1)
+    for number, victim in enumerate(victims):
+        use = 0.0
+        for task in range(wants.task_of[victim], wants.task_of[victim + 1]):
+            use += wants.use[task, GPU]
+        gain[number + 1] = gain[number] + use
+    for job in order:
+        tasks = waiting(room, wants, job)
+        if not len(tasks):
+            continue
+        place_whole(room, limits, wants, packing, tasks, near, together)
+        if room.place[tasks[0]] != QUEUED:
+            continue
+        several, needed = 0, 0.0
+        while several < len(victims) and hold[victims[several]] < claim[job]:
+            several += 1
+        for task in tasks:
+            needed += wants.use[task, GPU]
+        if several and free_gpus(room, limits) + gain[several] + EPSILON >= needed:
+            swap(room, limits, wants, packing, home, tasks, victims, several, near, together)
+
+
+def place_or_swap(
+    view: TaskView, order: Ints, *, limits: Limits, rule: int, claim: Floats | None = None, hold: Floats | None = None
+) -> Decision:
+    """Place jobs in an order, each whole or not at all, if need be instead of running ones.
+
+    Parameters
+    ----------
+    order : jobs, first served first; those that run stay unless they are displaced
+    limits, rule : as of `packing.place_jobs`
+    claim, hold : (n_jobs,) a job displaces those running ones whose hold is below its claim, the lowest first, of
+        equals the one submitted last; without them none is displaced
+    """
+    room, wants = room_of(view), wants_of(view)
+    none = np.zeros(len(view.jobs.submit_s))
+    claims, holds = (none, none) if claim is None or hold is None else (claim, hold)
+    running = running_jobs(view)
+    victims = running[np.lexsort([-running, holds[running]])]
+    home = view.gpu_of.copy()
+    pack_over(
+        room, limits, wants, Packing(rule, bandwidth=False, evict=False, part=True), home, order, victims, claims, holds
+    )
+    return placement(view, room)
+
+
+HOLD = 2.0
+"""Ours: a waiting job takes the place of running ones of less than half its priority."""
+
+
+def displace(
+    view: TaskView, room: Room, wants: Wants, limits: Limits, packing: Packing, order: Ints, rank: Floats, hold: float
+) -> None:
+    """Let waiting jobs in for whom running ones must leave; changes the room.
+
+    Parameters
+    ----------
+    order : waiting jobs, first served first; those that have been placed by now are passed over
+    rank : (n_tasks,) priorities; a job has that of its highest task
+    hold : how many times the priority of a running job a waiting one must have; infinite: nobody leaves
+    """
+    claim = np.maximum.reduceat(rank, view.jobs.task_of[:-1])
+    kept = hold * claim if np.isfinite(hold) else np.full(len(claim), np.inf)
+    running = running_jobs(view)
+    victims = running[np.lexsort([-running, kept[running]])]
+    pack_over(room, limits, wants, packing, view.gpu_of.copy(), order, victims, claim, kept)

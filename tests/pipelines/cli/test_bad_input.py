@@ -1,0 +1,540 @@
+"""What users bring that cannot be used: one line that names the place, exit code 2, and nothing written."""
+
+import os
+import re
+import shutil
+import threading
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobcast.features import arrivals
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.experiments import sources
+
+HEADER = "job_id,pool,submit_time,duration,gpus"
+ROW = "1,a,2024-01-01T00:00:00Z,60,1"
+BAD_TRACES = {
+    "a missing column": ("job_id,pool,submit_time,duration\n1,a,0,60\n", "gpus"),
+    "a word for a number": (f"{HEADER}\n{ROW}\n2,a,2024-01-01T00:00:00Z,long,1\n", "row 3, column duration: .*'long'"),
+    "a word for a time": (f"{HEADER}\n1,a,yesterday,60,1\n", "row 2, column submit_time: must be a time"),
+    "a date without dashes": (f"{HEADER}\n1,a,20240101,60,1\n", "row 2, column submit_time: may be a date or seconds"),
+    "a year": (f"{HEADER}\n1,a,2024,60,1\n", "row 2, column submit_time: may be a date or seconds"),
+    "an offset of four days": (f"{HEADER}\n1,a,2024-01-01T00:00:00+99:99,60,1\n", "has an offset beyond 14 hours"),
+    "a duration in milliseconds": (
+        f"{HEADER},start_time,end_time\n1,a,2024-01-01T00:00:00Z,9000,1,2024-01-01T00:00:00Z,2024-01-01T00:00:09Z\n",
+        "duration is 1,000 times end_time - start_time in 1 of 1 jobs",
+    ),
+    "milliseconds": (
+        f"{HEADER}\n1,a,1510000000000,60,1\n",
+        "must lie in the years .*; seconds .* divide milliseconds by 1,000",
+    ),
+    "a negative duration": (f"{HEADER}\n{ROW}\n2,a,2024-01-01,-5,1\n", "row 3, column submit_time: .*no offset"),
+    "a negative duration alone": (
+        f"{HEADER}\n1,a,2024-01-01,-5,1\n",
+        r"row 2, column duration: must be > 0, got -5\.0",
+    ),
+    "no duration": (
+        f"{HEADER}\n1,a,2024-01-01,,1\n",
+        r"no job of .* can be replayed: 1 have no run time \(running or waiting\)",
+    ),
+    "a duration of 0": (f"{HEADER}\n1,a,2024-01-01,0,1\n", "row 2, column duration: must be > 0"),
+    "not a number": (f"{HEADER}\n1,a,2024-01-01,nan,1\n", "row 2, column duration: must be a finite number"),
+    "infinity": (f"{HEADER}\n1,a,2024-01-01,inf,1\n", "row 2, column duration: must be a finite number"),
+    "no GPUs": (f"{HEADER}\n1,a,2024-01-01,60,0\n", "can be replayed: 1 have no GPUs"),
+    "fewer GPUs than none": (f"{HEADER}\n1,a,2024-01-01,60,-1\n", "row 2, column gpus: must be >= 0, got -1"),
+    "a duplicate id": (f"{HEADER}\n{ROW}\n{ROW}\n", "row 3, column job_id: must be unique, got '1'"),
+    "a nameless pool": (f"{HEADER}\n1,,2024-01-01,60,1\n", "row 2, column pool: a value is needed"),
+    "an empty file": ("", "the file is empty"),
+    "a header alone": (f"{HEADER}\n", "no jobs, only a header"),
+    "a short row": (f"{HEADER}\n1,a,2024-01-01,60\n", "row 2: 4 fields where the header has 5"),
+    "an open quote": (f'{HEADER}\n1,"a,2024-01-01,60,1\n', "row 2: malformed"),
+    "a column twice": (f"{HEADER},gpus\n{ROW},1\n", "row 1: column gpus is given twice"),
+    "no text": (bytes(range(256)), "neither CSV text nor Parquet"),
+    "no UTF-8": (f"{HEADER}\n1,caf\xe9,2024-01-01,60,1\n".encode("latin-1"), "row 2: not UTF-8 text"),
+    "an end before its start": (
+        f"{HEADER},start_time,end_time\n{ROW},2024-01-01T00:00:09Z,2024-01-01T00:00:05Z\n",
+        "row 2, column end_time: must not lie before start_time",
+    ),
+}
+
+
+def readers(trace) -> dict[str, tuple[object, ...]]:
+    """Every command that reads a trace, each asked for all that it can write."""
+    window = ("--trace", trace, "--json", "figures.json")
+    return {
+        "simulate": ("simulate", *window, "--policy", "fcfs", "--gpus", 8, "--out", "out.csv"),
+        "backtest": ("backtest", *window, "--policies", "fcfs", "--out", "out"),
+        "train": ("train", "new-load", *window),
+        "evaluate": ("evaluate", "new-load", *window),
+        "predict": ("predict", "new-load", *window, "--at", "2024-01-02"),
+        "describe": ("trace", "describe", trace, "--json", "figures.json", "--html", "page.html"),
+        "convert": ("trace", "convert", "canonical", trace, "--out", "out.parquet", "--pools-out", "pools.csv"),
+        "run": ("run", "--trace", trace, "--out", "out"),
+    }
+
+
+@pytest.mark.parametrize("name", BAD_TRACES)
+def test_a_trace_that_cannot_be_used_is_told_with_its_place(shell, tmp_path, name):
+    content, message = BAD_TRACES[name]
+    trace = tmp_path / "jobs.csv"
+    trace.write_bytes(content if isinstance(content, bytes) else content.encode())
+    line = shell.refuses(*readers(trace)["simulate"])
+    assert line.startswith(str(trace))
+    assert re.search(message, line), line
+
+
+@pytest.mark.parametrize("command", readers("jobs.csv"))
+def test_every_command_refuses_a_bad_trace_and_leaves_nothing(shell, csv, command):
+    csv("1,a,2024-01-01,60,1", "2,a,2024-01-02,-60,1")
+    line = shell.refuses(*readers("jobs.csv")[command])
+    assert line == "jobs.csv, row 3, column duration: must be > 0, got -60.0; correct it or drop the row"
+
+
+@pytest.mark.parametrize("command", readers("jobs.csv"))
+def test_every_command_refuses_a_truncated_parquet_file(shell, run, command):
+    shutil.copyfile(run.trace, "jobs.parquet")
+    with open("jobs.parquet", "rb+") as file:
+        file.truncate(run.trace.stat().st_size // 2)
+    assert "jobs.parquet: not a Parquet file that can be read" in shell.refuses(*readers("jobs.parquet")[command])
+
+
+@pytest.mark.parametrize("command", readers("jobs.csv"))
+def test_every_command_refuses_what_is_no_file(shell, tmp_path, command):
+    assert "no such file" in shell.refuses(*readers("jobs.csv")[command])
+    assert "is a folder" in shell.refuses(*readers(tmp_path)[command])
+
+
+def test_a_time_zone_that_is_missing_is_told_and_strict_makes_it_an_error(shell, csv):
+    naive = csv("1,a,2024-01-01T00:00:00,60,1")
+    told = "submit_time: times without an offset read as UTC"
+    for command in ("simulate", "describe", "convert"):
+        answer = shell.works(*readers(naive)[command])
+        assert told in (answer.out if command == "describe" else answer.err)  # a description shows it itself
+    line = shell.refuses("trace", "convert", "canonical", naive, "--out", "strict.csv", "--strict")
+    assert "row 2, column submit_time: has no offset" in line
+    shell.works("trace", "convert", "canonical", naive, "--out", "strict.csv", "--strict", "--timezone", "Asia/Tokyo")
+    assert "2023-12-31T15:00:00.000000Z" in Path("strict.csv").read_text()
+    assert "timezone 'Mars/Base' is not known" in shell.refuses(
+        "trace", "convert", "canonical", naive, "--out", "x.csv", "--timezone", "Mars/Base"
+    )
+
+
+def test_a_zone_that_is_missing_is_told_by_train_evaluate_and_predict(shell, run, store):
+    frame = pl.read_parquet(run.trace)
+    frame.with_columns(pl.col("submit_time").dt.replace_time_zone(None)).write_parquet("naive.parquet")
+    told = "naive.parquet: submit_time: times without an offset read as UTC\n"
+    for words in (
+        ("train", "new-load", "--until", run.trained_until, "--min-jobs", 50),
+        ("evaluate", "new-load"),
+        ("predict", "new-load", "--at", "2024-01-06"),
+    ):
+        answer = shell.works(*words, "--trace", "naive.parquet", "--json", "figures.json")
+        assert answer.err == told
+        assert "read as UTC" in Path("figures.json").read_text()
+
+
+def test_a_job_that_is_wider_than_its_pool_and_an_unknown_pool(shell, csv):
+    trace = csv("1,a,0,60,1", "2,a,0,60,4", "3,b,0,60,1")
+    narrow = csv("a,2", "b,1", name="pools.csv", header="pool,gpus")
+    simulate = ("simulate", "--trace", trace, "--policy", "fcfs", "--out", "out.csv", "--json", "figures.json")
+    backtest = ("backtest", "--trace", trace, "--policies", "fcfs", "--out", "out", "--json", "figures.json")
+    for words in (simulate, backtest):
+        line = shell.refuses(*words, "--pools", narrow)
+        assert line.startswith(f"{trace}: job 2 asks for 4 GPUs, its pool a has 2")
+    one = csv("a,4", name="one.csv", header="pool,gpus")
+    for words in (simulate, backtest):
+        assert shell.refuses(*words, "--pools", one).startswith(f"{trace}: pool b has no GPUs but 1 job")
+    answer = shell.works(*simulate, "--pools", narrow, "--drop-too-wide")
+    assert "dropped 1: wider than their pool" in answer.err
+    answer = shell.works(*backtest, "--pools", one, "--pools-only")
+    assert "dropped 1: of pools without capacity" in answer.err
+
+
+@pytest.mark.parametrize("predictor", ["will-jobs-arrive", "new-load", "job-duration"])
+def test_a_trace_that_is_too_short_to_train_on(shell, run, csv, predictor):
+    train = ("train", predictor, "--json", "figures.json", "--trace")
+    short = csv("1,a,2024-01-01T00:00:00Z,60,1", "2,a,2024-01-01T05:00:00Z,60,1")
+    assert "jobs: 5.0 h to train on" in shell.refuses(*train, short)
+    assert "no jobs to train on" in shell.refuses(*train, run.trace, "--until", "2023-01-01")
+    assert "no jobs to train on" in shell.refuses(*train, run.trace, "--from", "2024-01-05", "--until", "2024-01-03")
+    line = shell.refuses(*train, run.trace, "--min-jobs", 5000)
+    assert line.startswith(f"{run.trace}: too short to train on: no pool has 5000 jobs")
+
+
+def test_a_registry_without_the_model_asked_for(shell, run, tmp_path):
+    simulate = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--from", run.trained_until)
+    files = ("--out", "out.csv", "--json", "figures.json")
+    for words, message in (
+        (("evaluate", "regime", "--trace", run.trace), "no model 'regime' in .*, there is: job-duration, new-load"),
+        (("evaluate", "new-load:9", "--trace", run.trace), "new-load has no version 9, it has: 1"),
+        (("evaluate", "new-load@best", "--trace", run.trace), "new-load has no alias 'best', it has: challenger"),
+        (("predict", "new-load@", "--trace", run.trace, "--at", "0"), "'new-load@' names no model"),
+        ((*simulate, "--forecasts", "registry:best", "--out", "o.csv"), "will-jobs-arrive has no alias 'best'"),
+        ((*simulate, "--forecasts", "registry:new-load=9", "--out", "o.csv"), "new-load has no version 9"),
+        (("models", "show", "regime"), "no model 'regime'"),
+        (("models", "promote", "new-load:9"), "new-load has no version 9"),
+        (("models", "promote", "new-load"), "new-load: name a version, as in new-load:2"),
+        (("models", "rollback", "regime"), "no model 'regime'"),
+        (("models", "rollback", "new-load"), "new-load: no earlier champion to go back to"),
+        (("models", "export", "new-load:9", "exported"), "new-load has no version 9"),
+    ):
+        assert re.search(message, shell.refuses(*words))
+    shell.home = tmp_path / "nothing here"
+    line = shell.refuses(*simulate, "--forecasts", "registry", *files)
+    assert "no model 'will-jobs-arrive' in" in line
+    assert "there is: none yet; run `jobcast train will-jobs-arrive" in line
+    assert not shell.home.exists()
+
+
+def test_a_model_whose_features_do_not_match(shell, run, monkeypatch):
+    monkeypatch.setattr(arrivals, "feature_names", lambda: ("load_1", "load_2"))
+    sources.loaded_version.cache_clear()  # a process loads a version once
+    for words in (
+        ("evaluate", "will-jobs-arrive", "--trace", run.trace, "--json", "figures.json"),
+        ("predict", "will-jobs-arrive", "--trace", run.trace, "--at", "2024-01-06", "--json", "figures.json"),
+        ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--forecasts", "registry",
+         "--from", run.trained_until, "--out", "out.csv"),
+    ):  # fmt: skip
+        assert "will-jobs-arrive" in (line := shell.refuses(*words))
+        assert "feature" in line
+
+
+def test_a_model_whose_files_were_changed_or_lost(shell, run, store):
+    version = store.resolve("will-jobs-arrive")
+    words = ("evaluate", "will-jobs-arrive", "--trace", run.trace, "--json", "figures.json")
+    metadata = store.folder(version) / "data/will-jobs-arrive/metadata.json"
+    metadata.write_text(metadata.read_text() + " ")
+    assert "differs from what was registered" in shell.refuses(*words)
+    shutil.rmtree(store.folder(version))
+    assert "will-jobs-arrive:1: its files are missing" in shell.refuses(*words)
+    assert "its files are missing" in shell.refuses("models", "export", "will-jobs-arrive", "exported")
+
+
+@pytest.mark.parametrize("content", [b"no database" * 1000, None], ids=["garbage", "half"])
+def test_a_damaged_store_is_one_line_and_stays_as_it_is(shell, run, store, content):
+    database = shell.home / "mlruns/mlflow.db"
+    database.write_bytes(content or database.read_bytes()[:20000])
+    for words in (
+        ("models", "list", "--json", "figures.json"),
+        ("models", "rollback", "new-load"),
+        ("predict", "new-load", "--trace", run.trace, "--at", "2024-01-06", "--json", "figures.json"),
+        ("train", "new-load", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50, "--json", "f.json"),
+    ):
+        assert "cannot be read as jobcast's model store" in shell.refuses(*words)
+
+
+def test_predictors_of_different_horizons_do_not_go_together(shell, run, store):
+    words = ("train", "new-load", "--trace", run.trace, "--until", run.trained_until, "--min-jobs", 50)
+    shell.works(*words, "--horizons", "5,60,120")
+    simulate = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--from", run.trained_until)
+    for forecasts in ("registry:challenger", "registry:new-load=2"):
+        line = shell.refuses(*simulate, "--forecasts", forecasts, "--out", "out.csv", "--json", "figures.json")
+        assert line.startswith("the predictors were trained for different horizons (will-jobs-arrive: 5min, 60min; ")
+
+
+def test_training_data_that_reach_into_the_window_are_refused_unless_allowed_and_then_shown(shell, run):
+    registry = ("--policy", "sia", "--forecasts", "registry", "--pools", run.pools, "--baseline", "none")
+    overlapping = "2024-01-04T12:00:00Z"
+    commands = (
+        ("simulate", "--trace", run.trace, "--from", overlapping, "--limit", 20, *registry),
+        ("evaluate", "new-load", "--trace", run.trace, "--from", overlapping),
+        ("backtest", "--trace", run.trace, "--from", overlapping, "--pools", run.pools, "--policies", "sia",
+         "--forecasts", "registry", "--jobs", 1),
+    )  # fmt: skip
+    for words in commands:
+        line = shell.refuses(*words, "--json", "figures.json")
+        assert "version 1 was trained on data until 2024-01-05T00:00:00Z, which reaches into the window" in line
+        assert shell.json(*words, "--allow-overlap")["overlap_allowed"] is True
+    assert "--allow-overlap" in shell.works(*commands[0], "--allow-overlap").out
+    assert "--allow-overlap" in shell.works(*commands[1], "--allow-overlap").out
+    after = ("--from", run.trained_until, "--limit", 20)
+    assert shell.json("simulate", "--trace", run.trace, *after, *registry)["overlap_allowed"] is False
+
+
+WRONG_OPTIONS = {
+    ("--policy", "lottery"): "unknown policy lottery; known policies: fcfs",
+    ("--forecasts", "stars"): "--forecasts stars: unknown source",
+    ("--forecasts", "noisy:2"): "--forecasts noisy:2: noisy takes a probability",
+    ("--baseline", "lottery"): "--baseline lottery: unknown policy",
+    ("--set", "pace"): "--set pace: write --set key=value",
+    ("--set", "pace=slow"): "policy fcfs: setting pace: not known",
+    ("--from", "2024-01-05", "--until", "2024-01-02"): "--from must lie before --until",
+    ("--from", "2024-01-05", "--until", "2024-01-05"): "--from must lie before --until",
+    ("--from", "2030-01-01"): "no job was submitted in [2030-01-01T00:00:00Z, the end)",
+    (
+        "--from",
+        "20240105",
+    ): "--from: '20240105' may be a date or seconds; write it with dashes, or seconds as 20240105.0",
+    ("--until", "2024"): "--until: '2024' may be a date or seconds",
+    ("--from", "2024-01-05T00:00+15:00"): "is no instant",
+    ("--until", "nan"): "--until: 'nan' is no instant",
+    ("--until", "1e300"): "--until: '1e300' is no instant",
+    ("--until", "tomorrow"): "--until: 'tomorrow' is no instant",
+    ("--from", "0001-01-01T00:00:00+10:00"): "is no instant",
+    ("--limit", "0"): "Invalid value for '--limit'",
+    ("--limit", "few"): "Invalid value for '--limit'",
+    ("--seed", "-1"): "Invalid value for '--seed'",
+    ("--warmup", "-1"): "Invalid value for '--warmup'",
+    ("--warmup", "nan"): "nan is no finite number",
+    ("--warmup", "inf"): "inf is no finite number",
+    ("--warmup", "8"): "--warmup 8: leaves no job to count",
+    ("--gpus", "64"): "--pools and --gpus exclude each other",
+    ("--cluster", "cluster.yaml"): "--pools and --cluster exclude each other",
+    ("--pools", "nosuch.csv"): "nosuch.csv: no such file",
+    ("--out", "jobs.xlsx"): "--out jobs.xlsx: end the name in .csv or .parquet",
+    ("--out", "jobs"): "--out jobs: end the name in .csv or .parquet",
+    ("--json", ""): "--json: names nothing",
+}
+
+
+def test_a_limit_beyond_all_numbers_is_no_limit(shell, run):
+    shell.works("simulate", "--trace", run.trace, "--policy", "fcfs", "--pools", run.pools, "--limit", "1" + "0" * 30)
+
+
+def test_links_that_lead_in_a_circle_are_told(shell, csv, tmp_path):
+    circle = tmp_path / "circle.csv"
+    circle.symlink_to(circle)
+    assert "cannot be read (Too many levels of symbolic links)" in shell.refuses("trace", "describe", circle)
+
+
+@pytest.mark.parametrize("words", WRONG_OPTIONS, ids=" ".join)
+def test_a_wrong_option_of_simulate_is_refused_and_nothing_is_written(shell, run, words):
+    plain = ("--policy", "fcfs", "--pools", run.pools, "--out", "out.csv", "--json", "figures.json")
+    line = shell.refuses("simulate", "--trace", run.trace, *plain, *words)
+    assert WRONG_OPTIONS[words] in line
+
+
+WRONG_BACKTESTS = {
+    ("--policies", "lottery"): "unknown policy lottery",
+    ("--policies", ","): "--policies: nothing named",
+    ("--forecasts", ","): "--forecasts: nothing named",
+    ("--forecasts", "oracle,stars"): "--forecasts stars: unknown source",
+    ("--baseline", "none"): "unknown policy none",
+    ("--from", "2024-01-05", "--until", "2024-01-02"): "--from must lie before --until",
+    ("--windows", "0"): "Invalid value for '--windows'",
+    ("--windows", "100000"): "no job was submitted in [",
+    ("--seeds", "0"): "Invalid value for '--seeds'",
+    ("--jobs", "0"): "Invalid value for '--jobs'",
+    ("--engine", "cloud"): "Invalid value for '--engine'",
+    ("--warmup", "4", "--windows", "2"): "--warmup 4: leaves no job to count",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_BACKTESTS, ids=" ".join)
+def test_a_wrong_option_of_backtest_is_refused_and_nothing_is_written(shell, run, words):
+    plain = ("--policies", "fcfs", "--pools", run.pools, "--jobs", 1, "--out", "out", "--json", "figures.json")
+    assert WRONG_BACKTESTS[words] in shell.refuses("backtest", "--trace", run.trace, *plain, *words)
+
+
+WRONG_TRAINING = {
+    ("regimes",): "'regimes' is no predictor; choose from will-jobs-arrive, new-load, job-duration, regime",
+    ("new-load", "--algorithm", "guess"): "--algorithm guess: new-load knows auto, quantile, sliding-max",
+    ("new-load", "--horizons", "60,5"): "--horizons 60,5: write ascending minutes",
+    ("new-load", "--horizons", "5,inf"): "--horizons 5,inf: write ascending minutes",
+    ("new-load", "--horizons", "soon"): "--horizons soon: write ascending minutes",
+    ("new-load", "--horizons", "90000"): "no window of 90000min in the training time",
+    ("new-load", "--coverage", "nan"): "Invalid value for '--coverage'",
+    ("new-load", "--coverage", "1"): "Invalid value for '--coverage'",
+    ("will-jobs-arrive", "--miss-share", "nan"): "Invalid value for '--miss-share'",
+    ("new-load", "--min-jobs", "0"): "Invalid value for '--min-jobs'",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_TRAINING, ids=" ".join)
+def test_a_wrong_option_of_train_is_refused_and_no_version_is_registered(shell, run, words):
+    plain = ("--trace", run.trace, "--until", run.trained_until, "--json", "figures.json")
+    assert WRONG_TRAINING[words] in shell.refuses("train", *words, *plain)
+
+
+def test_an_evaluation_or_a_prediction_without_data_is_refused(shell, run, csv):
+    early = csv("1,a,2023-01-01T00:00:00Z,60,1")
+    line = shell.refuses("evaluate", "new-load", "--trace", early)
+    assert line.startswith(f"{early}: nothing to score from 2024-01-05T00:00:00Z")
+    evaluate = ("evaluate", "will-jobs-arrive", "--trace", run.trace)
+    assert "nothing to score" in shell.refuses(*evaluate, "--from", "2024-02-05")
+    assert "no jobs to test on" in shell.refuses(*evaluate, "--until", "2024-01-05T00:00:01Z")
+    line = shell.refuses("predict", "new-load", "--trace", run.trace, "--at", "2023-01-01")
+    assert "no job was submitted by 2023-01-01T00:00:00Z" in line
+
+
+SIMULATE = "simulate --trace {trace} --policy fcfs --pools {pools}"
+PLACES = (
+    f"{SIMULATE} --json figures.json --out",
+    f"{SIMULATE} --out out.csv --json",
+    "backtest --trace {trace} --policies fcfs --jobs 1 --out out --json",
+    "train new-load --trace {trace} --until 2024-01-05 --min-jobs 50 --json",
+    "evaluate new-load --trace {trace} --json",
+    "predict new-load --trace {trace} --at 2024-01-06 --json",
+    "models list --json",
+    "models show new-load --json",
+    "trace describe {trace} --json figures.json --html",
+    "trace describe {trace} --html page.html --json",
+    "trace generate sia --pools-out pools.csv --out",
+    "trace generate sia --out out.csv --pools-out",
+    "trace convert canonical {trace} --out",
+    "trace convert canonical {trace} --out out.csv --pools-out",
+)
+"""Commands that write, up to the place that the last option takes."""
+
+
+@pytest.mark.parametrize("line", PLACES)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(shell, run, csv, tmp_path, line):
+    file, words = csv("1,a,0,1,1", name="file.csv"), line.format(trace=run.trace, pools=run.pools).split()
+    (tmp_path / "folder.csv").mkdir()
+    option = words[-1]
+    assert shell.refuses(*words, file / "x.csv").startswith(f"{option} {file / 'x.csv'}: cannot be written (Not a dir")
+    assert shell.refuses(*words, "folder.csv") == f"{option} folder.csv: is a folder; name a file"
+    assert f"{option} {'x' * 300}.csv: cannot be written" in shell.refuses(*words, "x" * 300 + ".csv")
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(shell, run, csv):
+    file = csv("1,a,0,1,1", name="file.csv")
+    for words in (
+        ("backtest", "--trace", run.trace, "--policies", "fcfs", "--json", "figures.json", "--out"),
+        ("run", *run.words, "--out"),
+        ("stage", "prepare", "--out"),
+        ("models", "export", "new-load"),
+    ):
+        assert "cannot be written (Not a directory)" in shell.refuses(*words, file / "out")
+    assert "cannot be written (Not a directory)" in shell.refuses("run", *run.words, "--out", file)
+    assert "exists already" in shell.refuses("models", "export", "new-load", file.parent)
+    shell.home = file
+    for words in (
+        ("train", "new-load", "--trace", run.trace, "--until", run.trained_until),
+        ("run", *run.words, "--out", file.parent / "out"),
+    ):
+        assert f"the store {file / 'mlruns'}: cannot be written" in shell.refuses(*words)
+
+
+def test_results_do_not_overwrite_each_other_or_what_was_read(shell, csv):
+    trace, pools = csv("1,a,0,10,1"), csv("a,4", name="pools.csv", header="pool,gpus")
+    simulate = ("simulate", "--trace", trace, "--policy", "fcfs", "--pools", pools)
+    assert "is --out too" in shell.refuses(*simulate, "--out", "x.csv", "--json", "./x.csv")
+    assert "is an input too" in shell.refuses(*simulate, "--out", "jobs.csv")
+    assert "is an input too" in shell.refuses(*simulate, "--json", pools)
+    assert "is --out too" in shell.refuses("trace", "generate", "sia", "--out", "x.csv", "--pools-out", "x.csv")
+
+
+def test_json_goes_into_a_pipe_or_a_device_and_does_not_replace_it(shell, csv, tmp_path):
+    fifo, got = tmp_path / "pipe", []
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=lambda: got.append(fifo.read_text()))
+    reader.start()
+    words = ("simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--gpus", 1, "--json")
+    shell.works(*words, fifo)
+    reader.join(10)
+    assert '"policy": "fcfs"' in got[0]
+    assert fifo.is_fifo()
+    shell.works(*words, "/dev/null")
+    assert not os.path.isfile("/dev/null")
+
+
+POOLS_FILES = {
+    "": "column pool and gpus missing",
+    "pool,gpus\n": "no pools, only a header",
+    "pool,size\na,1\n": "column gpus missing, found pool, size",
+    "pool,gpus\na,-1\n": "row 2, column gpus: must be a whole number >= 1, got '-1'",
+    "pool,gpus\na,1.5\n": "row 2, column gpus: must be a whole number",
+    "pool,gpus\na,1\na,2\n": "row 3, column pool: 'a' is given twice",
+    "pool,gpus\na,1,2\n": "row 2: more fields than the header has",
+    "pool,gpus,from\na,1,soon\n": "row 2, column from: must be a time, got 'soon'",
+    "pool,gpus,from\na,1,2030-01-01\n": "pool a has no GPUs",
+}
+
+
+@pytest.mark.parametrize("text", POOLS_FILES, ids=repr)
+def test_a_wrong_pools_file_is_refused(shell, csv, tmp_path, text):
+    pools = tmp_path / "pools.csv"
+    pools.write_text(text)
+    simulate = ("simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--out", "out.csv")
+    assert POOLS_FILES[text] in shell.refuses(*simulate, "--pools", pools)
+
+
+WRONG_PARAMS = {
+    "backtest: {cells: [{policy: lottery}]}": "unknown policy lottery",
+    "backtest: {baseline: lottery}": "unknown policy lottery",
+    "backtest: {cells: [{policy: sia, forecasts: [stars]}]}": "--forecasts stars: unknown source",
+    "backtest: {cells: []}": "backtest.cells: nothing to replay",
+    "backtest: {warmup_days: 9}": "--warmup 9: leaves no job to count",
+    "backtest: {windows: 9999}": "no job was submitted in [",
+    "backtest: {seeds: many}": "backtest.seeds: ",
+    "train: {will_jobs_arrive: {algorithms: [guess]}}": "--algorithm guess: will-jobs-arrive knows auto, lightgbm, ",
+    "train: {new_load: {algorithms: []}}": "train.new_load",
+    "featurize: {min_train_jobs: 9999}": "too short to train on: no pool has 9999 jobs",
+    "brew: {}": "brew: no such parameter; there are prepare, featurize, care, train, ",
+    "[": "not valid YAML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_PARAMS)
+def test_a_run_that_cannot_end_does_not_begin(shell, run, tmp_path, text):
+    params = tmp_path / "params.yaml"
+    params.write_text(text)
+    words = ("--trace", run.trace, "--pools", run.pools, "--out", "out", "--params", params)
+    assert WRONG_PARAMS[text] in shell.refuses("run", *words)
+
+
+def test_a_run_on_quotas_that_do_not_fit_or_a_name_that_is_none_does_not_begin(shell, run, csv, monkeypatch):
+    monkeypatch.delenv("JOBCAST_DATA", raising=False)
+    narrow = csv("production-1,1", "research-1,1", "wide-1,1", name="pools.csv", header="pool,gpus")
+    out = ("--out", "out", "--params", run.params)
+    assert "its pool" in shell.refuses("run", "--trace", run.trace, "--pools", narrow, *out)
+    assert "no trace of that name (known: andreas, armida, automl, campus, gavel, " in shell.refuses(
+        "run", "--trace", "nosuch", *out
+    )
+    assert "JOBCAST_DATA is not set" in shell.refuses("run", "--trace", "philly", *out)
+    assert "is a folder" in shell.refuses("run", "--trace", "", *out)
+    assert "no such file" in shell.refuses("run", "--trace", run.trace, "--pools", "nosuch.csv", *out)
+
+
+def test_an_unfinished_folder_has_no_report_and_no_later_stage(shell, tmp_path):
+    assert "holds no finished run or backtest" in shell.refuses("report", tmp_path)
+    assert "holds no finished run or backtest" in shell.refuses("report", "nosuch")
+    assert "no such file" in shell.refuses("stage", "featurize", "--out", tmp_path / "out")
+    assert "run the stage that writes it first" in shell.refuses("stage", "evaluate", "--out", tmp_path / "out")
+    assert "stage brew: unknown" in shell.refuses("stage", "brew")
+    assert "stage train: takes will-jobs-arrive or new-load or job-duration" in shell.refuses("stage", "train", "x")
+
+
+def test_refusals_leave_the_registry_as_it_was(shell, run, store):
+    before = [(version.name, version.version, version.aliases) for version in open_registry(shell.home).list()]
+    shell.refuses("train", "new-load", "--trace", run.trace, "--until", run.trained_until, "--json", "/proc/x.json")
+    shell.refuses("models", "promote", "new-load:1", "--alias", "no alias!")
+    after = [(version.name, version.version, version.aliases) for version in open_registry(shell.home).list()]
+    assert after == before
+
+
+def test_a_refusal_is_one_line_though_the_zone_is_missing_too(shell, csv):
+    naive = csv("1,a,2024-01-01T00:00:00,60,1", "2,a,2024-01-01T05:00:00,60,9")
+    pools = csv("a,4", name="pools.csv", header="pool,gpus")
+    assert "asks for 9 GPUs" in shell.refuses("simulate", "--trace", naive, "--pools", pools, "--policy", "fcfs")
+    assert "5.0 h to train on" in shell.refuses("train", "new-load", "--trace", naive)
+    assert "nothing to score" in shell.refuses("evaluate", "new-load", "--trace", naive)
+    assert "no job was submitted by" in shell.refuses("predict", "new-load", "--trace", naive, "--at", "2023-01-01")
+    assert "too short to split" in shell.refuses("run", "--trace", naive, "--out", "out")
+    assert "pools.csv: no such file" in shell.refuses("trace", "describe", naive, "--pools", "no pools.csv")
+
+
+@pytest.mark.parametrize("policy", ["sia_vc", "milp"])
+@pytest.mark.parametrize("kind", ["registry", "random", "mixed:arrivals=oracle"])
+def test_who_needs_every_single_job_is_given_the_oracle_alone_and_loads_no_model(shell, csv, policy, kind):
+    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
+    words = ("--trace", trace, "--forecasts", kind)
+    assert shell.refuses("simulate", "--policy", policy, *words) == (
+        f"policy {policy} needs every single job's future, which --forecasts {kind} does not tell; "
+        "pass --forecasts oracle"
+    )
+    lacks = f"asks every job's future, which {kind} does not tell; add oracle to --forecasts"
+    assert lacks in shell.refuses("backtest", "--policies", policy, *words)
+    told = shell.json("backtest", "--policies", f"fcfs,{policy}", *words, "--jobs", 1)
+    assert [row["label"] for row in told["rows"]] == ["fcfs"]
+    assert told["skipped"] == [{"policy": policy, "lacks": lacks}]
+
+
+def test_an_empty_name_is_no_default(shell, csv):
+    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
+    asked = ("simulate", "--trace", trace, "--policy", "sia")
+    assert shell.refuses(*asked, "--forecasts", "").startswith("--forecasts : unknown source")
+    assert shell.refuses(*asked, "--baseline", "").startswith("--baseline : unknown policy")

@@ -1,0 +1,120 @@
+"""`jobcast simulate` by rounds on nodes, and planned beside the round that runs."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import PoolsError
+from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
+from jobcast.pipelines.experiments.rounds import node_sizes
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.schedulers.policies import ROUNDS
+from jobcast.schedulers.registry import names_of
+from jobcast.traces.readers import read_trace
+
+HEADER = "job_id,pool,submit_time,duration,gpus"
+# Two jobs a node of two GPUs; one on each ends within the first round, and the fifth wants a node for itself.
+HALVES = ("01,a,0,50,1", "02,a,0,300,1", "03,a,0,50,1", "04,a,0,300,1", "05,a,10,100,2")
+TWO = "nodes: [{count: 2, gpus: 2, gpu_type: v100}]\n"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Writes a cluster file."""
+
+    def write(text):
+        path = tmp_path / "cluster.yaml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def words(csv):
+    """A line that lacks its cluster and policy."""
+    return ("simulate", "--trace", csv(*HALVES, header=HEADER), "--forecasts", "oracle", "--baseline", "none")
+
+
+@pytest.mark.parametrize("policy", names_of(ROUNDS))
+def test_one_job_is_moved_so_that_another_gets_a_node(shell, words, cluster, policy):
+    """Every policy runs them all; the second, seated beside the first, makes room at 120 s and starts anew."""
+    found = shell.json(*words, "--cluster", cluster(TWO), "--policy", policy, "--out", "done.csv")
+    assert (found["moves"], found["spread_pct"], found["inputs"]["pools"]) == (1.0, 0.0, {"all": 4})
+    jobs = pl.read_csv("done.csv", schema_overrides={"nodes": pl.String})
+    assert jobs["end_time"].to_list() == [70.0, 340.0, 70.0, 320.0, 240.0]
+    assert jobs["preemptions"].to_list() == [0, 1, 0, 0, 0]
+    assert jobs["nodes"].to_list() == ["0", "1", "1", "1", "0"]
+
+
+def test_jobs_that_may_not_be_stopped_are_spread_around(shell, csv, cluster):
+    trace = csv(*(f"{row},false" for row in HALVES), header=f"{HEADER},preemptible")
+    words = ("simulate", "--trace", trace, "--cluster", cluster(TWO), "--policy", "srpt")
+    found = shell.json(*words, "--forecasts", "oracle", "--out", "jobs.parquet")
+    assert (found["moves"], found["spread_pct"]) == (0.0, 20.0)
+    assert pl.read_parquet("jobs.parquet")["nodes"].to_list()[4] == "0+1"
+
+
+def test_a_flat_cluster_knows_no_nodes(shell, words):
+    found = shell.json(*words, "--gpus", "4", "--policy", "srpt", "--out", "done.csv")
+    assert not {"moves", "spread_pct"} & found.keys()
+    jobs = pl.read_csv("done.csv")
+    assert "nodes" not in jobs.columns
+    assert jobs["end_time"].to_list() == [70.0, 320.0, 70.0, 320.0, 240.0]
+
+
+def test_other_policies_take_the_gpus_together(shell, words, cluster):
+    line = (*words, "--cluster", cluster(TWO), "--out", "done.csv")
+    assert "moves" not in shell.json(*line, "--policy", "fcfs")
+    assert "nodes" not in pl.read_csv("done.csv").columns
+
+
+def test_pools_of_a_cluster_share_its_nodes(shell, words, cluster):
+    found = shell.json(*words, "--cluster", cluster(f"{TWO}pools: {{a: 4}}\n"), "--policy", "srpt")
+    assert (found["inputs"]["pools"], found["moves"]) == ({"a": 4}, 1.0)
+
+
+def test_planned_beside(shell, csv):
+    """The first ends at 70 s; the plan for 120 s was made with it at 0 s, so that `gavel` brings the third at 240 s."""
+    trace = csv("1,a,0,50,1", "2,a,0,300,1", "3,a,10,50,1", header=HEADER)
+    words = ("simulate", "--trace", trace, "--gpus", "2", "--out", "done.csv", "--forecasts", "oracle")
+    started = {}
+    for policy, how in (("ossp", "before"), ("ossp", "beside"), ("las", "beside")):
+        shell.json(*words, "--policy", policy, "--set", f"solve={how}")
+        started[policy, how] = pl.read_csv("done.csv")["start_time"].to_list()
+    assert started["ossp", "before"] == [0.0, 0.0, 120.0]
+    assert started["ossp", "beside"] == [0.0, 0.0, 240.0]
+    assert started["las", "beside"] == [0.0, 0.0, 120.0]  # fills what is free by its own order
+
+
+def test_mistakes_get_one_line(shell, words, csv, cluster):
+    line = (*words, "--policy", "shockwave")
+    wide = ("simulate", "--trace", csv("01,a,0,50,5", name="wide.csv", header=HEADER), "--policy", "shockwave")
+    assert "job 01 asks for 5 GPUs, its pool all has 4" in shell.refuses(*wide, "--cluster", cluster(TWO))
+    for text, message in {
+        "nodes: [{count: 2}]": "node group 1, gpus: must be a whole number >= 1, got None",
+        "nodes: [{count: two, gpus: 2}]": "node group 1, count: must be a whole number >= 1, got 'two'",
+        "nodes: [{count: 1, gpus: 2}, {count: 1, gpus: 0}]": "node group 2, gpus: must be a whole number >= 1, got 0",
+        "nodes: [{count: 200000, gpus: 4}]": "200000 nodes, rounds place jobs on 100000 at most",
+        "nodes: [{count: 900000000, gpus: 8}]": "its nodes have more than 1,000,000 GPUs together",
+    }.items():
+        assert message in shell.refuses(*line, "--cluster", cluster(text))
+    line = (*line, "--gpus", "4")
+    assert "setting solve must be before or beside, got aside" in shell.refuses(*line, "--set", "solve=aside")
+    both = ("--set", "solve=beside", "--set", "mechanism=gavel")
+    assert "solve=beside and mechanism=gavel exclude each other" in shell.refuses(*line, *both)
+
+
+def test_nodes_of_a_cluster_file_in_their_order(csv, cluster, tmp_path):
+    cluster("nodes: [{count: 2, gpus: 4}, {count: 1, gpus: 8}]")
+    trace = read_trace(csv(*HALVES, header=HEADER))
+    place = cluster_of(trace, cluster=tmp_path / "cluster.yaml")
+    assert place.nodes == ((2, 4), (1, 8))
+    scenario = rigid_jobs(cut_scenario(trace, place))
+    assert node_sizes(scenario) == [4, 4, 8]
+    assert node_sizes(rigid_jobs(cut_scenario(trace, flat_cluster(16)))) == []
+    with pytest.raises(PoolsError, match="100001 nodes"):
+        node_sizes(replace(scenario, place=Cluster((NodeGroup("", 1, (), numbered(100_001)),))))

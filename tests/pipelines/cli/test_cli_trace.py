@@ -1,0 +1,166 @@
+"""`jobcast trace`: generated, converted and described."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobcast.traces.pools import read_pools
+from jobcast.traces.readers import format_names
+
+
+@pytest.mark.parametrize("kind", ["sia", "campus"])
+def test_a_generated_trace_is_the_same_under_a_seed(shell, kind):
+    small = ("--set", "weeks=1", "--set", "jobs=200", "--set", "pools=2") if kind == "campus" else ("--set", "days=1")
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        answer = shell.works(
+            "trace", "generate", kind, "--out", f"{name}.parquet", "--pools-out", f"{name}.csv", "--seed", seed, *small
+        )
+        assert f"{name}.parquet: " in answer.err
+        assert answer.out == ""
+    bytes_of = [Path(f"{name}.parquet").read_bytes() for name in "abc"]
+    assert bytes_of[0] == bytes_of[1] != bytes_of[2]
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    shell.works("simulate", "--trace", "a.parquet", "--pools", "a.csv", "--policy", "fcfs")
+
+
+def test_unknown_kinds_settings_and_formats_list_what_there_is(shell, csv):
+    out = ("--out", "x.csv")
+    assert "known generators are sia, campus" in shell.refuses("trace", "generate", "philly", *out)
+    assert "known settings are weeks, pools" in shell.refuses("trace", "generate", "campus", *out, "--set", "size=3")
+    assert "weeks must be a whole number" in shell.refuses("trace", "generate", "campus", *out, "--set", "weeks=nan")
+    line = shell.refuses("trace", "convert", "helio", csv("1,a,0,1,1"), *out)
+    assert line == f"format 'helio' is not known; give one of {', '.join(format_names())}"
+    assert "columns vc, gpu_num, state" in shell.refuses("trace", "convert", "helios", csv("1,a,0,1,1"), *out)
+    assert "takes one source, got 2" in shell.refuses("trace", "convert", "canonical", "a.csv", "b.csv", *out)
+    assert ".csv or .parquet" in shell.refuses("trace", "generate", "sia", "--out", "x.txt")
+
+
+def test_a_conversion_says_what_it_decided_and_dropped(shell, csv):
+    flat = csv(
+        "2017-10-02 00:00:00,5,1,a", "2017-10-02 00:00:01,,1,a", "2017-10-02 00:00:02,5,0,a",
+        header="timestamp,duration,num_gpus,cluster",
+    )  # fmt: skip
+    words = ("trace", "convert", "philly", flat, "--out", "jobs.parquet", "--pools-out", "pools.csv")
+    answer = shell.works(*words, "--timezone", "America/Los_Angeles")
+    assert answer.err.splitlines() == [
+        "jobs.parquet: 1 of 3 rows",
+        "  submit_time: times without an offset read as America/Los_Angeles",
+        "  dropped 1: duration missing or <= 0",
+        "  dropped 1: no GPUs",
+        "pools.csv: quotas derived from the jobs: busy to 80% on average, at least the widest job",
+    ]
+    table = pl.read_parquet("jobs.parquet")
+    assert table["submit_time"].dt.hour().to_list() == [7]
+    assert read_pools("pools.csv").at(0.0)[0].name == "a"
+    assert "row 3, column duration" in shell.refuses(*words[:5], "strict.parquet", "--strict")
+
+
+FIXTURES = Path(__file__).parents[2] / "traces" / "fixtures"
+EARTH, VENUS = (FIXTURES / "helios" / "clusters" / name for name in ("Earth", "Venus"))
+
+
+def test_quotas_that_the_sources_tell_are_written_as_told(shell):
+    sources = (EARTH / "cluster_gpu_number.csv", EARTH / "cluster_log.csv", VENUS / "cluster_log.csv")
+    words = ("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
+    answer = shell.works(*words, "--timezone", "Asia/Shanghai")
+    assert answer.err.splitlines() == [
+        "jobs.csv: 3 of 5 rows, read as helios",
+        "  submit_time, start_time, end_time: times without an offset read as Asia/Shanghai",
+        "  quotas of 3 pools told, 1 changes",
+        "  pools that end with 0 GPUs keep their last quota: Earth/vcC",
+        "  dropped 2: CPU job (gpu_num 0)",
+        "pools.csv: quotas of 3 pools as the sources tell them, none for 1 pools with jobs (Venus/vcA): add rows, "
+        "or replay with --pools-only",
+    ]
+    assert Path("pools.csv").read_text().splitlines() == [
+        "pool,gpus,from",
+        "Earth/vcA,64,2020-03-31T16:00:00Z",
+        "Earth/vcA,32,2020-04-02T16:00:00Z",
+        "Earth/vcB,32,2020-04-01T16:00:00Z",
+        "Earth/vcC,8,2020-03-31T16:00:00Z",
+    ]
+
+
+def test_a_conversion_that_fails_writes_nothing(shell, csv):
+    out = ("--out", "out.csv", "--pools-out", "pools.csv")
+    log = FIXTURES / "philly" / "log" / "cluster_job_log"
+    assert "job 1 (application_1_0002)" in shell.refuses("trace", "convert", "philly", log, *out, "--strict")
+    assert "of no known format: found columns a, b" in shell.refuses(
+        "trace", "convert", "auto", csv(header="a,b"), *out
+    )
+    late = csv("1,a,0,60,1", "2,a,0,-1,1")
+    assert "row 3, column duration" in shell.refuses("trace", "convert", "canonical", late, *out)
+    assert [path.name for path in Path().iterdir() if path.is_file()] == ["jobs.csv"]
+
+
+def test_the_help_names_every_format(shell):
+    text = shell.works("trace", "convert", "--help").out
+    assert [
+        line.split()[0] for line in text.splitlines() if line.split()[:1] and line.split()[0] in format_names()
+    ] == (sorted(format_names()))
+
+
+def test_csv_and_parquet_hold_the_same(shell, csv):
+    csv('"jöb, ""1""",ü,2024-01-01T00:00:00.123456Z,0.25,3', f"{'x' * 2000},ü,2024-01-01T00:00:01+01:00,5,1")
+    convert = ("trace", "convert", "canonical")
+    shell.works(*convert, "jobs.csv", "--out", "a.csv")
+    shell.works(*convert, "a.csv", "--out", "b.parquet")
+    shell.works(*convert, "b.parquet", "--out", "c.csv")
+    assert Path("a.csv").read_bytes() == Path("c.csv").read_bytes()
+    assert "2023-12-31T23:00:01.000000Z" in Path("a.csv").read_text()
+
+
+def test_a_description_is_a_table_json_and_a_page(shell, run, tmp_path):
+    answer = shell.works(
+        "trace", "describe", run.trace, "--pools", run.pools, "--json", "figures.json", "--html", "page.html"
+    )
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    table = pl.read_parquet(run.trace)
+    assert figures["total"]["jobs"] == len(table)
+    assert figures["total"]["gpu_hours"] == pytest.approx((table["duration"] * table["gpus"]).sum() / 3600)
+    counts = dict(table["pool"].value_counts().iter_rows())
+    assert {name: one["jobs"] for name, one in figures["pools"].items()} == counts
+    assert {name: one["quota"] for name, one in figures["pools"].items()} == {
+        pool.name: pool.quota for pool in read_pools(run.pools).at(0.0)
+    }
+    for name in counts:
+        assert name in answer.out
+    page = (tmp_path / "page.html").read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert page.count("<svg") >= 5
+    assert answer.err == "page: page.html\n"
+    assert shell.json("trace", "describe", run.trace, "--pools", run.pools) == figures
+
+
+def test_names_of_a_trace_cannot_break_its_page(shell, csv):
+    csv("1,<script>alert(1)</script>,0,10,1", "2,a&b,100,10,1")
+    shell.works("trace", "describe", "jobs.csv", "--html", "page.html")
+    page = Path("page.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("rows", [["1,a,100,5,1"], [f"{i},a,100,5,1" for i in range(5)]], ids=["one", "at once"])
+def test_traces_without_a_span_are_described(shell, csv, rows):
+    figures = shell.json("trace", "describe", csv(*rows), "--html", "page.html")
+    assert figures["total"]["jobs"] == len(rows)
+    assert figures["total"]["interarrival_cv"] is None
+
+
+def test_a_dump_of_a_live_cluster_goes_through_all_commands_and_nothing_is_lost_in_silence(shell):
+    sources = sorted((FIXTURES / "sacct" / "partitions").iterdir())
+    answer = shell.works("trace", "convert", "auto", *sources, "--out", "jobs.csv", "--pools-out", "pools.csv")
+    assert "  gpus: 0 in 1 of 10 jobs: forecasts and replays leave them out" in answer.err.splitlines()
+    total = shell.json("trace", "describe", "jobs.csv")["total"]
+    assert {name: total[name] for name in ("jobs", "running", "waiting", "without_gpus")} == {
+        "jobs": 10, "running": 1, "waiting": 1, "without_gpus": 1,
+    }  # fmt: skip
+    left_out = {"no GPUs": 1, "no run time (running or waiting)": 2}
+    for place in (("--gpus", 16), ()):
+        told = shell.json("simulate", "--trace", "jobs.csv", "--policy", "fcfs", *place)
+        assert told["jobs"] == 7
+        assert told["inputs"]["dropped"] == left_out
+    few = shell.refuses("train", "job-duration", "--trace", "jobs.csv")
+    assert "no pool has 100 jobs in the training time, the busiest has" in few or "24 h are needed" in few

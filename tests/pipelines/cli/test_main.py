@@ -1,0 +1,231 @@
+"""The command line itself: help, exit codes, one line an error, what is imported and what a closed pipe does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+from polars.exceptions import PanicException
+
+import jobcast
+from jobcast.domain.errors import DecisionError
+from jobcast.pipelines.cli.main import COMMANDS, cli, main
+from jobcast.pipelines.cli.main import main as command_line
+
+HEAVY = ("mlflow", "polars", "sklearn", "lightgbm", "xgboost", "pandas", "numba", "matplotlib", "scipy")
+"""What no help needs; settings of policies are models of pydantic, from which help is made."""
+
+
+def all_commands() -> list[tuple[str, ...]]:
+    """Every command and subcommand, the root first."""
+    found: list[tuple[str, ...]] = [()]
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        found.append((name,))
+        found += [(name, sub) for sub in command.commands] if isinstance(command, click.Group) else []
+    return found
+
+
+def python(*words: str, **how) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, **how)
+
+
+def test_the_contracts_commands_are_there():
+    assert set(all_commands()) >= {
+        ("run",),
+        ("trace", "generate"),
+        ("trace", "convert"),
+        ("trace", "describe"),
+        ("train",),
+        ("evaluate",),
+        ("predict",),
+        ("simulate",),
+        ("backtest",),
+        ("models", "list"),
+        ("models", "show"),
+        ("models", "promote"),
+        ("models", "rollback"),
+        ("models", "export"),
+        ("report",),
+    }
+
+
+@pytest.mark.parametrize("words", all_commands(), ids=" ".join)
+def test_help_shows_an_example_of_the_command(shell, words):
+    answer = shell.works(*words, "--help")
+    assert answer.err == ""
+    example = answer.out.partition("Example:")[2].partition("Options:")[0]
+    assert f"jobcast {' '.join(words)}".rstrip() in example
+    assert answer.out.startswith(f"Usage: jobcast {' '.join(words)}".rstrip() + " ")
+    assert shell.works(*words, "-h").out == answer.out
+
+
+def test_help_imports_nothing_heavy():
+    program = f"""
+import sys
+from jobcast.pipelines.cli.main import main
+for words in {all_commands()!r}:
+    try:
+        main([*words, "--help"])
+    except SystemExit as left:
+        assert left.code == 0, words
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    answer = python("-c", program)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_is_the_command_line():
+    answer = python("-m", "jobcast", "--version")
+    assert (answer.returncode, answer.stdout) == (0, f"jobcast, version {jobcast.__version__}\n")
+    assert answer.stderr == ""
+
+
+@pytest.mark.parametrize("words", [(), ("models",), ("trace",)])
+def test_a_group_alone_shows_its_help(shell, words):
+    answer = shell(*words)
+    assert answer.code == 2
+    assert "Commands:" in answer.err
+    assert answer.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("brew",), "No such command 'brew'. See 'jobcast --help'."),
+        (("models", "brew"), "No such command 'brew'. See 'jobcast models --help'."),
+        (("--loud", "run"), "No such option '--loud'. See 'jobcast --help'."),
+        (("simulate", "--loud"), "No such option '--loud'. Did you mean '--out'? See 'jobcast simulate --help'."),
+        (("simulate", "--policy", "fcfs"), "Missing option '--trace'. See 'jobcast simulate --help'."),
+        (("train",), "Missing argument 'PREDICTOR'. See 'jobcast train --help'."),
+        (("predict", "new-load", "--trace"), "Option '--trace' requires an argument. See 'jobcast predict --help'."),
+        (("report", "a", "b"), "Got unexpected extra argument (b). See 'jobcast report --help'."),
+    ],
+)
+def test_a_wrong_line_is_told_in_one_line(shell, words, message):
+    assert shell.refuses(*words) == message
+
+
+def failing(monkeypatch, error: BaseException) -> None:
+    """Make the next command raise."""
+
+    def fail(ctx: click.Context) -> None:
+        raise error
+
+    monkeypatch.setattr(command_line.Commands, "get_command", lambda *_: click.Command("run", callback=fail))
+    monkeypatch.setattr(click.Command, "invoke", lambda self, ctx: fail(ctx), raising=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (DecisionError("policy x moved\na job"), 1, "policy x moved a job"),
+        (RuntimeError("odd"), 1, "unexpected RuntimeError: odd; run again with --debug and report it"),
+        (PanicException("of Rust\nin many lines"), 1, "unexpected PanicException: of Rust in many lines; run again"),
+        (ValueError("x" * 100_000), 1, "unexpected ValueError: xxx"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was left half-written, the same command can be run again"),
+        (
+            PermissionError(13, "Permission denied", "/srv/x"),
+            2,
+            "/srv/x: cannot be used (Permission denied); check the path and its permissions",
+        ),
+        (OSError(28, "No space left on device"), 2, "stdout: no space left on the device; free some"),
+    ],
+)
+def test_what_goes_wrong_inside_is_one_line_and_the_exit_code_says_whose_it_is(
+    shell, monkeypatch, error, code, message
+):
+    failing(monkeypatch, error)
+    line = shell.refuses("run", code=code)
+    assert line.startswith(message)
+    assert len(line) < 4_100
+
+
+CTRL_C = "import signal; signal.raise_signal(signal.SIGINT)"
+AT_CTRL_C = {
+    "in a library that makes an error of it": f"""
+try:
+    {CTRL_C}
+except KeyboardInterrupt:
+    raise TypeError("expected a message argument")
+""",
+    "while a text is executed, as for a dataclass": f"exec({CTRL_C!r})",
+    "while nothing but jobcast runs": CTRL_C,
+}
+
+
+@pytest.mark.parametrize("when", AT_CTRL_C)
+def test_ctrl_c_is_told_as_such_wherever_it_strikes(tmp_path, when):
+    program = f"""
+import click, sys
+from jobcast.pipelines.cli.main import main as cli
+sys.argv = ["jobcast", "run"]
+cli.Commands.get_command = lambda *_: click.Command("run", callback=lambda: exec({AT_CTRL_C[when]!r}))
+cli.main()
+"""
+    (tmp_path / "typed.py").write_text(program)
+    answer = python("-m", "typed", cwd=tmp_path)
+    assert (answer.returncode, answer.stdout) == (130, "")
+    assert answer.stderr == "jobcast: interrupted; nothing was left half-written, the same command can be run again\n"
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch):
+    failing(monkeypatch, RuntimeError("odd"))
+    for words in (["--debug", "run"], ["run", "--debug"]):
+        with pytest.raises(RuntimeError, match="odd"):
+            main(words)
+
+
+def test_quiet_says_results_and_errors_alone_wherever_it_stands(shell, csv):
+    words = ["simulate", "--trace", csv("1,a,0,10,1"), "--policy", "fcfs", "--gpus", "1"]
+    told = shell.works(*words)
+    assert told.err == "quotas: a flat cluster of 1 GPUs, pools ignored\n"
+    for quiet in (shell.works(*words, "--quiet"), shell.works("--quiet", *words)):
+        assert quiet.err == ""
+        assert quiet.out.splitlines()[0] == told.out.splitlines()[0]
+    assert "pools.csv: no such file" in shell.refuses("--quiet", *words[:-2], "--pools", "pools.csv")
+
+
+def test_warnings_of_libraries_do_not_reach_the_user(shell, csv):
+    # A job of no measurable length divides by 0 in the speedups.
+    trace = csv("1,a,1700000000,1e-300,1", "2,a,1700000001,10,1")
+    answer = shell.works("simulate", "--trace", trace, "--policy", "fcfs", "--gpus", "1", "--json", "-")
+    assert answer.err.count("\n") == 1
+    assert json.loads(answer.out)["speedup_mean"] is None
+
+
+@pytest.mark.parametrize("words", [("models", "list"), ("models", "list", "--json", "-"), ("--help",)])
+def test_a_closed_pipe_is_no_error_to_be_told(run, words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        answer = subprocess.run(
+            [sys.executable, "-m", "jobcast", *words],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "JOBCAST_HOME": str(run.home)},
+            timeout=60,
+            check=False,
+        )
+    assert answer.stderr == b""
+    assert answer.returncode in (1, -signal.SIGPIPE)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_under_stdout_is_one_line(run):
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "jobcast", "models", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "JOBCAST_HOME": str(run.home)},
+            timeout=60,
+            check=False,
+        )
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert "no space left on the device" in answer.stderr

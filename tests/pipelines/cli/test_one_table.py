@@ -1,0 +1,128 @@
+"""Schedulers of every kind meet in one table: each row is what `simulate` tells of the policy alone."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from jobcast.pipelines.experiments.clusters import cluster_of
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.policy_runs import answers
+from jobcast.pipelines.experiments.scenarios import Scenario
+from jobcast.schedulers.policies import ELASTIC, ENERGY, GOODPUT, POOLS, ROUNDS, TASKS
+from jobcast.schedulers.registry import POLICIES, find_policy
+from jobcast.traces.readers import read_trace
+from tests.enriching import enriched_once
+
+HEADER = "job_id,pool,user,submit_time,duration,gpus"
+ROWS = [f"j{at},{'ab'[at % 2]},u{at % 3},{600 * at},{900 + 400 * (at % 5)},{(1, 2, 4)[at % 3]}" for at in range(14)]
+NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}]\n"
+POLICIES_OF = {
+    "fcfs": "fcfs", "sia": "fcfs", "srpt": "fcfs", "las": "fcfs", "pcs": "elastic_fifo", "srsf": "elastic_fifo",
+    "mlf_h": "gandiva", "tiresias": "gandiva", "edf": "energy_fifo", "pollux": "none",
+}  # fmt: skip
+"""A policy of each kind -> what its row is compared with."""
+NOT_REPEATABLE = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("table")
+
+
+@pytest.fixture
+def enriched(shell, folder):
+    """A plain trace of 14 jobs with all facts, and two nodes."""
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due")
+    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
+
+
+@pytest.fixture
+def table(shell, folder, enriched):
+    told = folder / "table.json"
+    if not told.exists():
+        named = ",".join([*POLICIES_OF, "mlf_rl"])
+        shell.works("backtest", *enriched, "--policies", named, "--forecasts", "oracle", "--jobs", 1, "--json", told)
+    return json.loads(told.read_text())
+
+
+@pytest.mark.parametrize("policy", POLICIES_OF)
+def test_a_row_is_what_simulate_tells_of_the_policy_alone(shell, enriched, table, policy):
+    row = next(row for row in table["rows"] if row["policy"] == policy)
+    alone = ("--policy", policy, "--forecasts", "oracle", "--baseline", POLICIES_OF[policy])
+    told = shell.json("simulate", *enriched, *alone)
+    assert row["law"] == told["law"]
+    for name, value in row["figures"].items():
+        if name not in NOT_REPEATABLE:
+            assert told[name] == pytest.approx(value, rel=1e-12, nan_ok=True), name
+
+
+def test_all_kinds_tell_the_same_inputs_and_the_jobs_of_one_window(enriched):
+    _, jobs, _, nodes = enriched
+    trace = read_trace(jobs)
+    one = Experiment(trace=trace, cluster=cluster_of(trace, cluster=nodes), limit=10)
+    scenarios = {kind: one.scenario(kind) for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC, TASKS, ENERGY)}
+    assert {type(scenario) for scenario in scenarios.values()} == {Scenario}
+    assert {scenario.job_ids for scenario in scenarios.values()} == {scenarios[POOLS].job_ids}
+    told = {kind: scenario.provenance() for kind, scenario in scenarios.items()}
+    more = {kind: set(inputs) - set(told[POOLS]) for kind, inputs in told.items()}
+    none = {kind: set() for kind in (POOLS, ROUNDS, GOODPUT, ELASTIC)}
+    assert more == none | {TASKS: {"tasks", "curves", "servers"}, ENERGY: {"profiles"}}
+    for name in told[POOLS].keys() - {"notes"}:
+        assert all(inputs[name] == told[POOLS][name] for inputs in told.values()), name
+    assert (told[ENERGY]["gpus"], told[ENERGY]["gpu_types"], told[ENERGY]["nodes"]) == (8, {"v100": 8}, 2)
+
+
+def test_rows_of_a_law_are_compared_with_whoever_came_first_under_it(table):
+    laws = {row["label"]: row["law"] for row in table["rows"]}
+    assert all(laws[gain["label"]] == laws[gain["against"]] for gain in table["gains"])
+    assert {gain["against"] for gain in table["gains"]} == {"fcfs", "elastic_fifo", "gandiva", "energy_fifo oracle"}
+    assert len(table["assumptions"]) == 6
+
+
+def test_what_cannot_run_is_listed_with_what_it_lacks(table):
+    (skipped,) = table["skipped"]
+    assert skipped["policy"] == "mlf_rl"
+    assert "no mlf-policy is registered; train one" in skipped["lacks"]
+
+
+def test_policies_whose_facts_a_plain_trace_lacks_are_listed(shell, folder, enriched):
+    words = ("backtest", "--trace", folder / "plain.csv", "--gpus", 8, "--policies", "fcfs,mlf_h,edf", "--jobs", 1)
+    told = shell.json(*words)
+    assert [row["policy"] for row in told["rows"]] == ["fcfs"]
+    assert [one["policy"] for one in told["skipped"]] == ["mlf_h", "edf"]
+    assert all("jobcast trace enrich --facts" in one["lacks"] or "--cluster" in one["lacks"] for one in told["skipped"])
+    assert "trace enrich --facts tasks" in shell.refuses(*words[:-3], "mlf_h")
+
+
+def test_of_all_policies_those_for_fewer_jobs_are_listed_unless_they_are_named(shell, enriched, monkeypatch):
+    known = {name: find_policy(name) for name in ("fcfs", "energy_fifo")}
+    few = {"exact": replace(find_policy("exact"), most_jobs=13)}
+    monkeypatch.setattr(POLICIES, "_ours", known | few)
+    monkeypatch.setattr(POLICIES, "_own", (known | few).__getitem__)
+    words = ("backtest", *enriched, "--forecasts", "oracle", "--jobs", 1, "--policies")
+    told = shell.json(*words, "all")
+    assert [row["policy"] for row in told["rows"]] == ["fcfs", "energy_fifo"]
+    lacks = "fewer jobs: it is for at most 13, of 14; --policies all,exact runs it all the same"
+    assert told["skipped"] == [{"policy": "exact", "lacks": lacks}]
+    assert "exact" in {row["policy"] for row in shell.json(*words, "all,exact")["rows"]}
+
+
+def test_who_answers_whom():
+    def able(policy, source, training=False):
+        return answers(parse_forecasts(source), find_policy(policy), training)
+
+    assert able("sia", "registry")
+    assert not able("sia", "restatement")
+    assert able("shockwave", "restatement", training=True)
+    assert not able("shockwave", "random", training=True)
+    assert able("shockwave", "random")
+    assert not able("sia_vc", "registry")
+    assert not able("srsf", "registry")
+    assert able("edf", "noisy:0.1")
+    assert not able("edf", "random")
+    assert able("shockwave", "registry:regime=3", training=True)
+    assert not able("sia", "registry:regime=3")
+    assert able("mlf_c", "registry:accuracy-curve=2,regime=3")
+    assert all(able(policy, "oracle") for policy in POLICIES)

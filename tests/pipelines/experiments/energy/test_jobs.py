@@ -1,0 +1,153 @@
+"""Clusters and scenarios of energy: kinds of nodes, what a trace may leave out, what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from jobcast.domain.errors import TraceError
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
+from jobcast.pipelines.experiments.energy.jobs import energy_jobs
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.traces.cluster_file import read_cluster
+from jobcast.traces.readers import read_trace
+
+CLUSTER = """
+nodes:
+  - {count: 2, gpus: 2, gpu_type: v100, power_w: [0, 420, 670]}
+  - {gpus: 1, gpu_type: t4, power_w: [0, 240], name: slow}
+  - {count: 1, gpus: 2, gpu_type: v100, power_w: [0, 420, 670]}
+energy: {pue: 1.5, tariff: [{from_h: 0, price_eur_kwh: 0.1}, {from_h: 8.5, price_eur_kwh: 0.2}]}
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Three alike nodes of two V100 in two groups, and one of a T4."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER)
+    return read_cluster(path)
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    """Writes and reads a trace of the rows given."""
+
+    def of(*rows, columns="job_id,pool,submit_time,duration,gpus,model,epochs,batch_size"):
+        path = tmp_path / "jobs.csv"
+        path.write_text("\n".join([columns, *rows]) + "\n")
+        return read_trace(path)
+
+    return of
+
+
+@pytest.fixture
+def profiles(tmp_path):
+    """Writes profiles of the rows given."""
+
+    def of(*rows):
+        path = tmp_path / "profiles.csv"
+        path.write_text("\n".join(["model,batch_size,gpu_type,gpus,epoch_s", *rows]) + "\n")
+        return path
+
+    return of
+
+
+def test_times_are_laid_out_by_job_and_kind(nodes, jobs, profiles):
+    trace = jobs("a,p,0,10,1,m,7,32", "b,p,5,10,1,m,3,64")
+    table = profiles("m,32,v100,1,8", "m,32,v100,2,5", "m,32,t4,1,20", "m,32,t4,2,11", "m,64,t4,1,15")
+    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=table)
+    inf = np.inf
+    assert_array_equal(scenario.facts.times.epoch_s, [[[8, 5], [20, inf]], [[inf, inf], [15, inf]]])
+    assert_array_equal(scenario.facts.times.epochs, [7, 3])
+    assert [job.submit_s for job in scenario.workload.jobs] == [0, 5]
+    assert scenario.workload.servers == [2, 2, 1, 2]
+    assert all(job.preemptible for job in scenario.workload.jobs)
+
+
+def test_what_a_trace_leaves_out_is_told(nodes, jobs, profiles):
+    trace = jobs("a,p,0,10,1,m,7", columns="job_id,pool,submit_time,duration,gpus,model,epochs")
+    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20"))
+    assert [job.due_s for job in scenario.workload.jobs] == [np.inf]
+    assert [job.weight for job in scenario.workload.jobs] == [1.0]
+    told = " ".join(scenario.notes)
+    assert all(word in told for word in ("no deadline", "no weight", "no batch_size"))
+
+
+def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
+    columns = "job_id,pool,submit_time,duration,gpus,model,epochs,deadline,weight"
+    trace = jobs("a,p,0,10,1,m,7,100,3", "b,p,1,10,1,m,7,,", columns=columns)
+    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20"))
+    assert [job.due_s for job in scenario.workload.jobs] == [100.0, np.inf]
+    assert [job.weight for job in scenario.workload.jobs] == [3.0, 1.0]
+
+
+def test_a_window_and_a_limit(nodes, jobs, profiles):
+    trace = jobs(*(f"j{at},p,{at},10,1,m,7,32" for at in range(9)))
+    table = profiles("m,32,t4,1,20")
+    cut = cut_scenario(trace, nodes, from_s=2.0, until_s=7.0, limit=3)
+    assert energy_jobs(cut, profiles=table).job_ids == ("j2", "j3", "j4")
+    with pytest.raises(TraceError, match="no job was submitted in"):
+        cut_scenario(trace, nodes, from_s=20.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "line"),
+    [
+        ("a,p,0,10,1,m", "job_id,pool,submit_time,duration,gpus,model", "column epochs missing"),
+        ("a,p,0,10,1,7", "job_id,pool,submit_time,duration,gpus,epochs", "column model missing"),
+        ("a,p,0,10,1,,7", "job_id,pool,submit_time,duration,gpus,model,epochs", "job a names no model"),
+    ],
+)
+def test_a_trace_without_what_is_needed_is_refused(nodes, jobs, profiles, row, columns, line):
+    with pytest.raises(TraceError) as refused:
+        energy_jobs(cut_scenario(jobs(row, columns=columns), nodes), profiles=profiles("m,,t4,1,20"))
+    assert line in str(refused.value)
+
+
+def test_a_job_that_can_run_nowhere_is_named(nodes, jobs, profiles):
+    trace = jobs("a,p,0,10,1,m,7,32", "b,p,0,10,1,m,7,64", "c,p,0,10,1,m,7,64")
+    table = profiles("m,32,t4,1,20", "m,64,k80,1,20", "m,64,t4,4,9")
+    with pytest.raises(TraceError) as refused:
+        energy_jobs(cut_scenario(trace, nodes), profiles=table)
+    line = str(refused.value)
+    for part in ("job b (model m, batch size 64)", "k80, t4", "v100, t4", "(1 more such jobs)"):
+        assert part in line
+    assert "\n" not in line
+
+
+def test_noise_is_drawn_by_seed_job_kind_and_gpus():
+    epoch_s = np.full((3, 2, 4), 10.0)
+    epoch_s[1, 1, 3] = np.inf
+    once, again = (noisy(epoch_s, ("a", "b", "c"), 0.3, 5) for _ in range(2))
+    assert_array_equal(once, again)
+    assert np.isinf(once[1, 1, 3])
+    assert len(np.unique(once)) == once.size
+    alone = noisy(epoch_s[2:], ("c",), 0.3, 5)
+    assert_array_equal(alone[0], once[2])
+    assert_array_equal(noisy(epoch_s, ("a", "b", "c"), 0.0, 5), epoch_s)
+    assert not np.array_equal(noisy(epoch_s, ("a", "b", "c"), 0.3, 6), once)
+
+
+def test_the_spread_of_noise_is_what_was_asked_for():
+    many = noisy(np.full((500, 4, 4), 10.0), tuple(map(str, range(500))), 0.2, 1)
+    logs = np.log(many / 10.0)
+    assert_allclose(logs.std(), 0.2, atol=0.01)
+    assert_allclose(logs.mean(), 0.0, atol=0.01)
+
+
+def test_provenance_names_what_went_in(nodes, jobs, profiles):
+    told = energy_jobs(cut_scenario(jobs("a,p,0,10,1,m,7,32"), nodes), profiles=profiles("m,32,t4,1,20")).provenance()
+    assert (told["nodes"], told["gpus"], told["pue"]) == (4, 7, 1.5)
+    assert told["tariff"] == {"0.0": 0.1, "30600.0": 0.2}
+    assert len(told["profiles"]["sha256"]) == len(told["trace"]["sha256"]) == 64
+
+
+def test_batch_sizes_may_be_missing_for_some(nodes, jobs, profiles):
+    trace = jobs("a,p,0,10,1,m,7,32", "b,p,1,10,1,m,7,")
+    assert trace.jobs["batch_size"].null_count() == 1
+    trace = replace(trace, jobs=trace.jobs.with_columns(pl.col("batch_size")))
+    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
+    assert_array_equal(scenario.facts.times.epoch_s[:, 1, 0], [10, 20])

@@ -1,0 +1,155 @@
+"""`jobcast search`: a front as files, a pick from it, and whether it still fits."""
+
+import importlib.util
+import json
+import xml.etree.ElementTree as ET
+
+import click
+import polars as pl
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.cli.search import command
+from jobcast.pipelines.experiments.search.front import read_front
+from jobcast.schedulers.elastic.config import WfqConfig, read_config
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
+)
+HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,model"
+WORDS = ("--gpus", "2", "--evaluations", "24", "--samples", "2", "--test-samples", "1", "--sample-jobs", "60")
+
+
+def lines(count, every_s=100):
+    """A large job after every nine small ones."""
+    sizes = [2000 if at % 10 == 9 else 20 + at % 7 for at in range(count)]
+    return [f"{at},vc,{every_s * at},{size},{at % 2 + 1},0,a" for at, size in enumerate(sizes)]
+
+
+@pytest.fixture
+def ask(tmp_path, capsys):
+    """Type a command of `jobcast search`; what it printed."""
+
+    def typed(*words):
+        command.main([str(word) for word in words], standalone_mode=False, obj={"quiet": True})
+        return capsys.readouterr().out
+
+    return typed
+
+
+@pytest.fixture
+def trace(tmp_path):
+    def written(count=80, name="jobs.csv", **options):
+        path = tmp_path / name
+        path.write_text("\n".join([HEADER, *lines(count, **options)]) + "\n")
+        return path
+
+    return written
+
+
+@pytest.fixture
+def front(ask, trace, tmp_path):
+    out = tmp_path / "front.parquet"
+    ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--objectives", "jct:mean,error:p90", "--out", out)
+    return out
+
+
+def test_from_a_trace_to_a_configuration(ask, front, tmp_path):
+    table = pl.read_parquet(front)
+    assert {"pick", "pareto", "jct:mean test", "error:p90 train", "T", "queues", "config"} <= set(table.columns)
+    pick = table.filter("pareto")["pick"][0]
+    told = ask("apply", front, "--pick", pick, "--out", tmp_path / "config.json")
+    assert json.loads(told) == json.loads(table["config"][pick]) == json.loads((tmp_path / "config.json").read_text())
+    assert read_config(tmp_path / "config.json") == read_front(front).pick(pick).config
+
+
+def test_plots_name_every_configuration(front):
+    svg = front.with_suffix(".svg").read_text()
+    titles = [one.text for one in ET.fromstring(svg).iter() if one.tag.endswith("title")]
+    rows = read_front(front).rows
+    assert sorted(one.split(":")[0] for one in titles) == sorted(
+        [*(f"pick {row.pick}" for row in rows), "FIFO, the default", "SRSF (Tiresias)"]
+    )
+    page = front.with_suffix(".html").read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "SRSF (Tiresias)" in page
+
+
+def test_the_same_command_again_changes_nothing(ask, front, trace):
+    before = front.read_bytes(), front.with_name("front.journal.jsonl").read_bytes()
+    words = ("--jobs", "1", "--objectives", "jct:mean,error:p90", "--out", front)
+    table = ask("pcs", "--trace", trace(), *WORDS, *words)
+    assert (front.read_bytes(), front.with_name("front.journal.jsonl").read_bytes()) == before
+    assert table.splitlines()[0].split() == ["pick", "jct:mean", "error:p90", "T", "W", "zeta_min", "queues"]
+    assert [line.split()[0] for line in table.splitlines()[-2:]] == ["elastic_fifo", "srsf"]
+
+
+def test_one_and_three_objectives(ask, trace, tmp_path):
+    for objectives, plots in (("unfairness:mean", 1), ("jct:mean,jct:p99,error:mean", 3)):
+        out = tmp_path / "one.parquet"
+        ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--objectives", objectives, "--out", out)
+        assert out.with_suffix(".html").read_text().count("<svg") == plots
+
+
+def test_a_short_trace_gives_the_default(ask, trace, tmp_path):
+    out = tmp_path / "few.parquet"
+    ask("pcs", "--trace", trace(49), *WORDS, "--out", out)
+    assert json.loads(ask("apply", out, "--pick", 0)) == WfqConfig().to_json()
+    assert "default" in out.with_suffix(".html").read_text() or len(read_front(out).rows) == 1
+
+
+def test_a_check_says_what_changed_and_searches_anew(ask, front, trace, tmp_path):
+    same = json.loads(ask("check", front, "--trace", trace(), "--json", "-"))
+    assert same["search_due"] is False
+    newer, out = trace(160, name="newer.csv", every_s=40), tmp_path / "anew.parquet"
+    told = json.loads(ask("check", front, "--trace", newer, "--json", "-"))
+    assert told["search_due"] is True
+    assert told["rate"]["ratio"] == pytest.approx(2.5)
+    assert not out.exists()
+    told = json.loads(ask("check", front, "--trace", newer, "--search", "--jobs", "1", "--out", out, "--json", "-"))
+    assert told["front"]["search"]["objectives"] == ["jct:mean", "error:p90"]
+    assert read_front(out).about["workload"]["jobs"] == 160
+
+
+@pytest.mark.parametrize("pick", [-1, 999])
+def test_a_wrong_pick(ask, front, pick):
+    with pytest.raises(ConfigError, match=rf"--pick {pick}: the front has 0 to \d+; choose one of them"):
+        ask("apply", front, "--pick", pick)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--objectives", "speed:mean"), "metric 'speed' is unknown"),
+        (("--algorithm", "annealing"), "--algorithm annealing: is unknown"),
+        (("--space", "free"), "--space free: is unknown"),
+        (("--gaps", "even"), "--gaps even: is unknown"),
+        (("--set", "config=c.json"), "--set config: is what a search looks for"),
+        (("--set", "speed=3"), "speed"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(ask, trace, tmp_path, words, told):
+    with pytest.raises((ConfigError, click.ClickException), match=told) as caught:
+        ask("pcs", "--trace", trace(), *WORDS, *words, "--out", tmp_path / "f.parquet")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "f.parquet").exists()
+
+
+def test_files_that_are_no_front(ask, trace, tmp_path):
+    with pytest.raises(ConfigError, match=r"let the name end in \.parquet"):
+        ask("pcs", "--trace", trace(), *WORDS, "--out", tmp_path / "front.csv")
+    with pytest.raises(ConfigError, match="no such file; write it with jobcast search pcs"):
+        ask("apply", tmp_path / "none.parquet", "--pick", 0)
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ConfigError, match="is no front"):
+        ask("apply", tmp_path / "other.parquet", "--pick", 0)
+    with pytest.raises(ConfigError, match="cannot be read as a front"):
+        ask("apply", trace(), "--pick", 0)
+
+
+def test_a_folder_that_is_missing_is_made(ask, trace, tmp_path):
+    out = tmp_path / "new" / "folder" / "front.parquet"
+    ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--out", out)
+    assert {"front.parquet", "front.journal.jsonl"} <= {path.name for path in out.parent.iterdir()}
+    assert read_front(out).rows

@@ -1,0 +1,70 @@
+"""SetPreference: objectives as text, and their values for a run. PCS, section 3.2."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.experiments.search.evaluation import needs_forecasts, parse_objectives, values_of
+from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
+
+
+def log_of(end_s, predicted_s):
+    count = len(end_s)
+    zeros, ones = np.zeros(count), np.ones(count)
+    return RunLog(
+        policy="p",
+        pools=(Pool("all", 1),),
+        submit_s=zeros,
+        start_s=zeros,
+        end_s=np.array(end_s),
+        duration_s=100.0 * ones,
+        gpus=np.ones(count, dtype=np.int64),
+        pool=np.zeros(count, dtype=np.int64),
+        preemptions=np.zeros(count, dtype=np.int64),
+        dedicated=np.ones(count, dtype=np.bool_),
+        spans=flat_spans(np.arange(count), zeros, np.array(end_s), ones),
+        events=2 * count,
+        law=SPEEDUP,
+        columns={"predicted_end_s": np.array(predicted_s), "contention_events": ones},
+    )
+
+
+def test_values_by_hand():
+    """JCT 100, 300: errors |100 - 100| / 100 and |300 - 200| / 200; alone on a GPU 100 s are fair."""
+    log = log_of([100.0, 300.0], [100.0, 200.0])
+    objectives = parse_objectives("jct:mean,jct:p50,error:avg,error:p100.0,unfairness:p90".replace("p100.0", "p99"))
+    assert values_of(log, objectives) == pytest.approx([200.0, 200.0, 25.0, 49.5, 180.0])
+
+
+def test_the_same_metric_with_other_measures():
+    assert [one.label for one in parse_objectives("error:mean, error:p99.5 ,error:p50")] == [
+        "error:mean",
+        "error:p99.5",
+        "error:p50",
+    ]
+
+
+def test_forecasts_are_made_only_for_errors():
+    assert needs_forecasts(parse_objectives("jct:mean,error:p99"))
+    assert not needs_forecasts(parse_objectives("jct:mean,unfairness:mean"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "names none"),
+        (" , ", "names none"),
+        ("speed:mean", "metric 'speed' is unknown; choose from jct, error, unfairness"),
+        ("jct", "measure '' is unknown"),
+        ("jct:median", "measure 'median' is unknown; write mean, avg or pNN"),
+        ("jct:p0", "measure 'p0' is unknown"),
+        ("jct:p100", "measure 'p100' is unknown"),
+        ("jct:p9x", "measure 'p9x' is unknown"),
+        ("jct:mean,jct:avg", "jct:mean: is given twice"),
+    ],
+)
+def test_what_is_refused(text, told):
+    with pytest.raises(ConfigError, match=told) as caught:
+        parse_objectives(text)
+    assert "\n" not in str(caught.value)

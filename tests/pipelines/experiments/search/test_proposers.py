@@ -1,0 +1,54 @@
+"""Search algorithms that are asked for points and told their values."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.errors import ConfigError
+from jobcast.pipelines.experiments.search.proposers import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer
+
+START = np.array([1.0, 0.5, 0.0])
+
+
+def walked(name, objectives=2, generations=8, seed=0):
+    """Points of a search for small x0 and small 1 - x0, both worse the further x1 and x2 are from 0.25."""
+    if name in EVOLUTIONS:
+        pytest.importorskip("pymoo", reason="pymoo is not installed: pip install 'jobcast[search]'")
+    walk = proposer(name, 3, objectives, seed, START, 12)
+    found = []
+    for _ in range(generations):
+        points = walk.ask()
+        off = np.abs(points[:, 1:] - 0.25).sum(axis=1)
+        values = np.column_stack([points[:, 0] + off, 1000.0 * (1.0 - points[:, 0] + off)])[:, :objectives]
+        walk.tell(values)
+        found.append(np.column_stack([points, values]))
+    return found
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_search_comes_closer(name):
+    found = walked(name)
+    assert found[0][0, :3].tolist() == START.tolist()
+    points = np.vstack(found)
+    assert ((points[:, :3] >= 0) & (points[:, :3] <= 1)).all()
+    off = [np.median(np.abs(one[:, 1:3] - 0.25).sum(axis=1)) for one in (found[0], np.vstack(found[-2:]))]
+    assert off[1] < off[0]
+    front = points[pareto_mask(points[:, 3:])]
+    assert np.ptp(front[:, 0]) > 0.5
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_seed_is_a_search(name):
+    one, same, other = (np.vstack(walked(name, generations=3, seed=seed)) for seed in (4, 4, 5))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_single_objective(name):
+    found = walked(name, objectives=1)
+    assert found[-1][:, 3].min() <= np.median(found[0][:, 3])
+
+
+def test_unknown_algorithms():
+    with pytest.raises(ConfigError, match="--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"):
+        proposer("annealing", 3, 2, 0, START, 12)

@@ -1,0 +1,169 @@
+"""Completions forecast by copies of the run: at submission, at an instant, and had a job asked for something else."""
+
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from jobcast.simulator.forecast_sources import bin_durations_s
+
+QUEUE = ("a,p,0,100,1", "b,p,10,50,1", "c,p,20,30,1", "d,q,25,40,1")
+"""One GPU a pool; under ssf the short job c overtakes b, which b's forecast does not know."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """No finished run: the registry is empty."""
+    return SimpleNamespace(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def queue(csv):
+    quotas = csv("p,1", "q,1", name="pools.csv", header="pool,gpus")
+    return ("--trace", csv(*QUEUE), "--pools", quotas)
+
+
+def predicted(shell, *words):
+    shell.works("simulate", *words, "--predict", "--out", "log.csv")
+    return pl.read_csv("log.csv")["predicted_jct_s"].to_list()
+
+
+def test_forecasts_at_submission_by_hand(shell, queue):
+    figures = shell.json("simulate", *queue, "--policy", "ssf", "--forecasts", "oracle", "--predict")
+    assert predicted(shell, *queue, "--policy", "ssf", "--forecasts", "oracle") == [100.0, 140.0, 110.0, 40.0]
+    assert figures["pred_err_mean_pct"] == pytest.approx(100.0 * 30.0 / 140.0 / 4)  # b ends at 180, not 150
+    assert (figures["forecasts"], figures["future"]) == ("oracle", True)
+
+
+def test_run_times_are_those_of_the_source(shell, queue):
+    long_s = bin_durations_s()[-1]
+    found = predicted(shell, *queue, "--policy", "fcfs", "--forecasts", "conservative")
+    # At 20 s a has run 20 s of its believed time; b waits for it, c for both.
+    assert found == pytest.approx([long_s, 2 * long_s - 10.0, 3 * long_s - 20.0, long_s])
+
+
+def test_a_job_that_outlives_its_forecast_may_end_any_time(shell, csv):
+    trace = csv("a,p,0,200000,1", "b,p,150000,10,1", name="long.csv")
+    longest_s = bin_durations_s()[-1]
+    assert longest_s < 150_000.0
+    found = predicted(shell, "--trace", trace, "--gpus", "1", "--policy", "fcfs", "--forecasts", "conservative")
+    assert found[1] == pytest.approx(longest_s, abs=2.0)
+
+
+def test_whoever_has_no_model_is_told(shell, queue):
+    line = shell.refuses("simulate", *queue, "--policy", "fcfs", "--predict")
+    assert "or name another source: --forecasts oracle" in line
+
+
+@pytest.mark.parametrize(("job", "start_s", "hours"), [("b", 100.0, 125.0), ("c", 150.0, 155.0)])
+def test_predict_jct_under_quotas(shell, queue, job, start_s, hours):
+    words = ("predict", "jct", *queue, "--at", "25", "--policy", "fcfs", "--sizes", "declared", "--job", job)
+    told = shell.json(*words)
+    assert (told["state"], told["policy"], told["active_jobs"]) == ("queued", "fcfs", 4)
+    assert told["answers"][0]["point_h"] * 3600 == pytest.approx(hours)
+
+
+def test_predict_jct_of_a_new_job_at_several_widths(shell, csv):
+    rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2}" for at in range(60)]
+    words = ("predict", "jct", "--trace", csv(*rows), "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle")
+    told = shell.json(*words, "--at", "3010", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400", "--futures", "20")
+    one, two = told["answers"]
+    assert (one["gpus"], two["gpus"]) == (1, 2)
+    assert one["point_h"] * 3600 >= 400.0
+    assert two["point_h"] * 3600 >= 200.0
+    assert all(answer["p5_h"] <= answer["p50_h"] <= answer["p95_h"] for answer in (one, two))
+    cut = csv(*rows[:31], name="cut.csv")
+    again = shell.json(
+        *("predict", "jct", "--trace", cut, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle"),
+        *("--at", "3010", "--job", "new", "--ask-gpus", "1,2", "--size-s", "400", "--futures", "20"),
+    )
+    assert again["answers"] == told["answers"]  # nothing after the instant is read
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--job", "z"), "holds no job 'z'"),
+        (("--job", "d", "--at", "20"), "job d: is not submitted by 1970-01-01T00:00:20Z; ask later"),
+        (("--job", "a", "--at", "120"), "job a: has finished at 1970-01-01T00:01:40Z under fcfs"),
+        (("--job", "a", "--pool", "q"), "--pool: job a is in the trace with what it asked for; pass --job new"),
+        (("--job", "new", "--pool", "z", "--size-s", "5"), "--pool z: no job of the trace is of it; known are p, q"),
+        (("--job", "new"), "--job new: its work is not known; add --size-s SECONDS"),
+        (("--job", "a", "--model", "x"), "--model: goes with elastic policies, not with fcfs"),
+    ],
+)
+def test_questions_that_cannot_be_asked(shell, queue, more, told):
+    words = ("predict", "jct", *queue, "--policy", "fcfs", "--sizes", "declared", "--at", "25")
+    assert told in shell.refuses(*words, *more)
+
+
+def test_options_of_other_policies_do_not_go_with_elastic_ones(shell, queue):
+    line = shell.refuses("predict", "jct", *queue, "--policy", "srsf", "--at", "25", "--job", "a")
+    assert "--pools: does not go with srsf" in line
+
+
+def test_evaluate_jct_under_quotas(shell, csv):
+    rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2}" for at in range(80)]
+    words = ("evaluate", "jct", "--trace", csv(*rows), "--gpus", "3", "--policy", "fcfs", "--forecasts", "oracle")
+    told = shell.json(*words, "--futures", "20", "--every-job", "4")
+    assert (told["policy"], told["sizes"], told["jobs"]) == ("fcfs", "forecast", 12)
+    assert 0.0 <= told["coverage_90_pct"] <= 100.0
+    assert told["point_err_p50_pct"] == pytest.approx(0.0, abs=1e-9)  # later jobs delay nobody under fcfs
+
+
+def test_what_if_a_job_had_asked_for_something_else(shell, queue):
+    shell.works("simulate", *queue, "--policy", "fcfs", "--forecasts", "oracle", "--out", "log.csv")
+    asked = ("explain", "--out", "log.csv", "--job", "c")
+    told = shell.json(*asked, "--what-if", "pool=q")["what_if"]
+    assert [(one["change"], one["pool"], one["start_s"], one["end_s"]) for one in told] == [
+        ("as it was", "p", 150.0, 180.0),
+        ("pool=q", "q", 20.0, 50.0),
+    ]
+    assert "pool=q (1 GPU, pool q): would start 1970-01-01T00:00:20Z" in shell.works(*asked, "--what-if", "pool=q").out
+    assert "what_if" not in shell.json(*asked)
+
+
+def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
+    trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
+    shell.works(
+        "simulate", "--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--out", "l.csv"
+    )
+    told = shell.json("explain", "--out", "l.csv", "--job", "b", "--what-if", "gpus=1")
+    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]] == [
+        (2, 100.0, 150.0),
+        (1, 10.0, 110.0),
+    ]
+    assert any("as many GPU-seconds" in note for note in told["notes"])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("cores=2", "--what-if cores=2: write gpus=N, pool=NAME, or both between commas"),
+        ("gpus=0", "--what-if gpus=0: write gpus=N"),
+        ("pool=z", "--what-if pool=z: there is no such pool; known are p, q"),
+    ],
+)
+def test_changes_that_make_no_sense(shell, queue, change, told):
+    shell.works("simulate", *queue, "--policy", "fcfs", "--forecasts", "oracle", "--out", "log.csv")
+    assert told in shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", change)
+
+
+def test_a_trace_that_changed_is_refused(shell, queue):
+    shell.works("simulate", *queue, "--policy", "fcfs", "--forecasts", "oracle", "--out", "log.csv")
+    with open("jobs.csv", "a", encoding="utf-8") as file:
+        file.write("e,p,30,5,1\n")
+    line = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
+    assert "has changed since; simulate again" in line
+
+
+def test_what_if_an_elastic_job_could_use_fewer_gpus(shell, csv):
+    trace = csv(
+        "a,p,0,400,4,1", "b,p,10,400,4,1", name="elastic.csv", header="job_id,pool,submit_time,duration,gpus,min_gpus"
+    )
+    words = ("--trace", trace, "--gpus", "4", "--policy", "elastic_fifo")
+    shell.works("simulate", *words, "--out", "log.csv")
+    asked = ("explain", "--out", "log.csv", "--job", "b", "--what-if")
+    told = shell.json(*asked, "gpus=2")["what_if"]
+    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told] == [(4, 100.0, 200.0), (2, 100.0, 300.0)]
+    assert "under elastic_fifo all jobs share all GPUs" in shell.refuses(*asked, "pool=q")

@@ -1,0 +1,204 @@
+"""Jobs that scale, from tables to figures; expectations by hand from the tables here."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.scenarios import pool_scenario
+
+from jobcast.domain.errors import ConfigError, TraceError
+from jobcast.domain.goodput import Phase
+from jobcast.domain.hardware import Cluster, NodeGroup, flat_cluster, numbered
+from jobcast.domain.jobs import Pool
+from jobcast.models.goodput import Limits, Throughput
+from jobcast.pipelines.experiments.goodput_runs import metric_change_pct, scaling_figures
+from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, rigid_jobs
+from jobcast.pipelines.experiments.scaling_jobs import Application, read_scaling
+from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.simulation import simulate
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
+from jobcast.simulator.laws.goodput import ScalableWork, Stretch
+from jobcast.simulator.log import RunLog, flat_spans
+from jobcast.simulator.metrics import figures
+from jobcast.traces.goodput_tables import NoiseCurve
+from jobcast.traces.table import Trace
+
+STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
+CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
+PHASES = (Phase(1000.0, (10.0, 20.0), (10, 20)),)
+APP = Application(
+    "a", Throughput(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), Limits(10, 40, 1, 40), ScalableWork(0.0, 1, PHASES)
+)
+"""A step takes a second whatever it holds: a batch size is the samples a second."""
+
+
+def curve(*metric):
+    count = len(metric)
+    return NoiseCurve(
+        *np.array([range(1, count + 1), np.linspace(100 / count, 100, count), metric, [1] * count, [1] * count])
+    )
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """`net` scales perfectly up to 8 GPUs of a node or two, and has noise enough for its largest batch."""
+    steps = [f"net,{-(-gpus // 4)},{gpus},{size},{0.01 * size},0.001" for gpus in (1, 2, 4, 8) for size in (8, 16, 32)]
+    curves = [
+        f"net,{size},{epoch},{100 * epoch},1,{0.5 + 0.1 * epoch - size / 1000},1,1000"
+        for size in (16, 64)
+        for epoch in (1, 2, 3)
+    ]
+    (tmp_path / "steps.csv").write_text(STEPS + "\n".join(steps) + "\n")
+    (tmp_path / "curves.csv").write_text(CURVES + "\n".join(curves) + "\n")
+    return {"step_times": str(tmp_path / "steps.csv"), "training_curves": str(tmp_path / "curves.csv")}
+
+
+def trace_of(**columns):
+    frame = pl.DataFrame(
+        {"job_id": ["0", "1", "2"], "pool": "p", "submit_time": [0, 5, 9], "duration": 60.0, "gpus": [1, 2, 1]}
+        | {"model": "net"}
+        | columns
+    )
+    return Trace.from_frame(frame, name="t")
+
+
+def scenario_of(trace, settings, gpus=8):
+    return rigid_jobs(cut_scenario(trace, flat_cluster(gpus)), scaling=read_scaling(settings))
+
+
+def test_jobs_run_alone_as_long_as_their_samples_take(tables):
+    # 300 steps of 16 samples at 100 samples a second a GPU
+    scenario = scenario_of(trace_of(batch_size=[16, 16, 64], epochs=[3, 3, 1]), tables)
+    long, wide, short = (outcome.duration_s for outcome in scenario.workload.outcomes)
+    assert long == pytest.approx(48.0, rel=0.02)
+    assert wide == pytest.approx(long / 2, rel=0.02)
+    assert short == pytest.approx(long / 3, rel=0.02)
+    assert [app.limits.initial for app in scenario.facts.scaling.applications] == [16, 16, 64]
+    assert "alone on the GPUs asked for" in scenario.notes[-1]
+
+
+def test_jobs_scale_to_the_cluster_or_to_what_they_ask_for(tables):
+    reach = [len(work.phases[0].goodput) for work in scenario_of(trace_of(), tables, 4).facts.scaling.works]
+    assert reach == [4, 4, 4]
+    kept = scenario_of(trace_of(), tables | {"scale_to": "asked"}, 4)
+    assert [len(work.phases[0].goodput) for work in kept.facts.scaling.works] == [1, 2, 1]
+
+
+def test_pollux_runs_a_scene_and_reports_what_it_did(tables, tmp_path):
+    made = simulate(scenario_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    assert made.own["rounds"] == 2.0
+    assert made.own["batch_growth_max"] <= 4.0
+    assert made.log.end_s == pytest.approx([6.1, 66.1, 66.1], abs=12.0)
+    assert figures(made.log)["jobs"] == 3
+    again = simulate(scenario_of(trace_of(), tables), "pollux", None, home=tmp_path, settings={"restart_s": "0"})
+    assert again.own == made.own
+
+
+def test_any_policy_runs_the_same_jobs(tables, tmp_path):
+    scenario = scenario_of(trace_of(), tables)
+    rigid = simulate(scenario, "fcfs", None, home=tmp_path)
+    assert rigid.log.end_s == pytest.approx(rigid.log.submit_s + rigid.log.duration_s)
+    assert rigid.log.duration_s.tolist() == [outcome.duration_s for outcome in scenario.workload.outcomes]
+
+
+def test_figures_by_hand():
+    # 50 s at 10 and 25 s at 20 samples a second; the second half of the work took two GPUs
+    ran = (Stretch(0.0, 50.0, 1, 10, 500.0), Stretch(60.0, 85.0, 2, 20, 400.0))
+    none = np.zeros(1)
+    log = RunLog(
+        policy="pollux",
+        pools=(Pool("all", 2),),
+        submit_s=none,
+        start_s=none,
+        end_s=np.array([85.0]),
+        duration_s=np.array([100.0]),
+        gpus=np.array([1]),
+        pool=none.astype(np.int64),
+        preemptions=np.array([1]),
+        dedicated=none.astype(np.bool_),
+        spans=flat_spans(np.array([0, 0]), np.array([0.0, 50.0]), np.array([50.0, 85.0]), np.array([1, 2])),
+        events=3,
+    )
+    curves = {"a": {10: curve(0.5, 0.8), 40: curve(0.5, 0.7)}}
+    found = scaling_figures([APP], curves, log, [ran])
+    assert found["gpu_time_asked_to_held"] == pytest.approx(100 / 120)
+    assert found["batch_growth_mean"] == pytest.approx((50 * 1 + 25 * 2) / 75)
+    assert found["batch_growth_max"] == 2.0
+    assert found["efficiency_mean"] == pytest.approx(900 / 1000)
+    # 500 of 900 end at 0.8, 400 halfway between 0.8 and 0.7
+    assert found["metric_change_mean_pct"] == pytest.approx(-100 * 0.05 * 4 / 9 / 0.8)
+    assert figures(log)["utilization"] == pytest.approx(120 / 170)
+
+
+def test_where_less_is_better_a_rise_is_a_loss():
+    ran = [Stretch(0.0, 1.0, 1, 40, 10.0)]
+    assert metric_change_pct({10: curve(90.0, 20.0), 40: curve(90.0, 22.0)}, APP, ran) == pytest.approx(-10.0)
+    assert metric_change_pct({10: curve(20.0, 90.0), 40: curve(20.0, 99.0)}, APP, ran) == pytest.approx(10.0)
+    assert np.isnan(metric_change_pct({10: curve(1.0, 0.0), 40: curve(1.0, 0.5)}, APP, ran))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"model": ["net", "gpt", "net"]}, "job 1: model gpt is not in .*steps.csv, which has net; correct"),
+        ({"model": [None, "net", "net"]}, "job 0: names no model; correct"),
+        ({"batch_size": [16, 17, 16]}, "job 1: batch size 17 of net is not in .*curves.csv, which has 16, 64;"),
+        ({"epochs": [3, 3, 4]}, "job 2: 4 epochs of net, 3 were measured in .*curves.csv;"),
+        ({"gpus": [1, 16, 1]}, "job 1: asks for 16 GPUs, net can use 8 at its largest batch size;"),
+    ],
+)
+def test_jobs_that_were_not_measured_are_named(tables, columns, message):
+    with pytest.raises(TraceError, match=message):
+        scenario_of(trace_of(**columns), tables, 16)
+
+
+def test_what_is_missing_is_named(tables, tmp_path):
+    scenario = scenario_of(trace_of(), tables)
+    with pytest.raises(ConfigError, match="how jobs scale is not known; add --set step_times=FILE"):
+        simulate(replace(scenario, facts=WholeFacts()), "pollux", None, home=tmp_path)
+    uneven = Cluster(tuple(NodeGroup("", gpus, (), numbered(1)) for gpus in (4, 8)))
+    with pytest.raises(ConfigError, match="need nodes of one size"):
+        rigid_jobs(cut_scenario(trace_of(), uneven), scaling=scenario.facts.scaling.tables)
+    trace = trace_of(pool=["p", "q", "p"])
+    pools = pool_scenario(trace, [Pool("p", 4), Pool("q", 4)], scaling=scenario.facts.scaling.tables)
+    with pytest.raises(ConfigError, match="shares one cluster out, got 2 pools; pass --gpus N"):
+        simulate(pools, "pollux", None, home=tmp_path)
+    nameless = replace(trace_of(), jobs=trace_of().jobs.drop("model"))
+    with pytest.raises(TraceError, match="need the column model"):
+        scenario_of(nameless, tables)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"training_curves": None}, "setting step_times: tells nothing without training_curves"),
+        ({"step_times": None, "training_curves": None, "scale_to": "asked"}, "setting scale_to: tells nothing without"),
+        ({"throughputs": "t.csv"}, "settings step_times and throughputs exclude each other"),
+        ({"scale_to": "sky"}, "setting scale_to must be cluster or asked, got sky"),
+    ],
+)
+def test_settings_that_do_not_go_together(tables, given, message):
+    settings = {name: value for name, value in (tables | given).items() if value is not None}
+    with pytest.raises(ConfigError, match=message):
+        read_scaling(settings)
+
+
+def test_tables_are_no_settings_of_policies(tables):
+    assert read_scaling({}) is None
+    split = split_settings(find_policy("pollux"), tables | {"p": "-2", "scale_to": "asked"})
+    assert split.plain("own") == {"p": "-2"}
+    assert split.files.scale_to == "asked"
+
+
+def test_the_command_line(shell, csv, tables):
+    header = "job_id,pool,submit_time,duration,gpus,model"
+    trace = csv("0,p,0,60,1,net", "1,p,5,60,2,net", "2,p,9,60,1,net", header=header)
+    pairs = [part for name, value in tables.items() for part in ("--set", f"{name}={value}")]
+    words = ("simulate", "--trace", trace, "--gpus", "8", *pairs, "--policy")
+    told = shell.json(*words, "pollux")
+    assert (told["policy"], told["baseline"], told["forecasts"]) == ("pollux", None, "oracle")
+    assert {"worst_ftf", "rounds", "mean_jct_s", "batch_growth_mean", "metric_change_mean_pct"} <= set(told)
+    assert shell.json(*words, "pollux", "--baseline", "srpt", "--forecasts", "oracle")["speedup_mean"] > 0
+    assert shell.json(*words, "las", "--baseline", "pollux")["speedup_mean"] > 0

@@ -1,0 +1,178 @@
+"""Registered predictors that are not there, or answer what cannot be: what a simulation does, and tells."""
+
+import csv
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from jobcast.domain.bad_answers import EPOCHS, BadAnswers
+from jobcast.domain.errors import RegistryError
+from jobcast.pipelines.experiments import rounds, sources
+from jobcast.pipelines.experiments.energy import epoch_time_forecasts as forecasting
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.sources import Registered, registered, trust
+from jobcast.pipelines.experiments.tasks import accuracy_forecasts as accuracy
+from jobcast.traces.cluster_file import write_cluster
+from jobcast.traces.generators import generate, generate_nodes, generate_profiles, generate_tasks
+from jobcast.traces.learning_curves import write_job_curves
+from jobcast.traces.profiles import write_profiles
+from jobcast.traces.tasks import write_tasks
+
+REGISTRY = parse_forecasts("registry")
+TIMES = ("wall_s", "cpu_s", "decision_ms_mean", "decision_ms_max", "solve_s_total")
+TOLD = ("forecasts", "configuration", "models", "bad_forecasts", "degraded")
+TRAINING = "job_id,pool,submit_time,duration,gpus,model,batch_size,epochs,adaptation"
+RATES = "gpu_type,model,batch_size,gpus,steps_per_second"
+
+
+class Broken:
+    """A model of anything, which answers nothing."""
+
+    plan_, models_ = "middle-wide", ()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Small workloads of tasks and of energy."""
+    at = tmp_path_factory.mktemp("kinds")
+    settings = {"jobs": 12, "gpus": 8, "widths": "1,2", "epochs": "5,10", "longest_h": 2, "load": 0.05}
+    generate("mlfs", 3, settings)[0].jobs.write_parquet(at / "tasks_jobs.parquet")
+    tasks, curves = generate_tasks("mlfs", 3, settings)
+    write_tasks(tasks, at / "tasks.parquet")
+    write_job_curves(curves, at / "curves.parquet")
+    few = {"nodes": 2, "jobs": 8, "epochs": "5,20"}
+    generate("andreas", 3, few)[0].jobs.write_parquet(at / "energy_jobs.parquet")
+    write_profiles(generate_profiles("andreas", few), at / "profiles.csv")
+    write_cluster(generate_nodes("andreas", few), at / "cluster.yaml")
+    return at
+
+
+@pytest.fixture
+def words(files, csv):
+    """The command that simulates a policy which asks for regimes, curves or epochs, and the module that asks."""
+    trace = csv("01,a,0,1000,1,LM,10,6,gns", "02,a,10,1000,1,LM,10,2,static", header=TRAINING)
+    rates = csv(f"v100,LM,10,1,{59_675 / 600!r}", f"v100,LM,20,1,{59_675 / 800!r}", name="rates.csv", header=RATES)
+    tables = (f"--set=tasks={files / 'tasks.parquet'}", f"--set=curves={files / 'curves.parquet'}", "--set=round_s=600")
+    energy = ("--cluster", files / "cluster.yaml", f"--set=profiles={files / 'profiles.csv'}", "--baseline", "none")
+    return {
+        "regimes": (rounds, ("--trace", trace, "--gpus", "1", f"--set=throughputs={rates}", "--policy", "srpt")),
+        "curves": (accuracy, ("--trace", files / "tasks_jobs.parquet", "--gpus", "8", *tables, "--policy", "mlf_c")),
+        "epochs": (forecasting, ("--trace", files / "energy_jobs.parquet", *energy, "--policy", "edf")),
+    }
+
+
+CAUTIOUS = {"regimes": "restatement", "curves": "conservative", "epochs": "conservative"}
+
+
+def figures(shell, *words):
+    answer = shell.works("simulate", *words, "--out", "done.csv", "--json", "told.json")
+    with open("told.json", encoding="utf-8") as file:
+        told = json.load(file)
+    with open("done.csv", encoding="utf-8") as file:
+        return told, [row[:8] for row in csv.reader(file)], answer.err  # further columns tell what was forecast
+
+
+def comparable(told):
+    return {name: value for name, value in told.items() if name not in (*TIMES, *TOLD)}
+
+
+@pytest.mark.parametrize("kind", CAUTIOUS)
+def test_a_registered_model_that_answers_nothing_is_as_good_as_caution_and_that_is_told(
+    shell, words, monkeypatch, kind
+):
+    asks, line = words[kind]
+    version = SimpleNamespace(version=7, trace_sha256="other", train_until_s=0.0, train_from_s=0.0, name=kind)
+    monkeypatch.setattr(asks, "registered", lambda *asked: Registered(version, Broken()))
+    told, jobs, err = figures(shell, *line, "--forecasts", "registry")
+    cautious, same, _ = figures(shell, *line, "--forecasts", CAUTIOUS[kind])
+    assert jobs == same
+    assert comparable(told) == comparable(cautious)
+    bad = told["bad_forecasts"][kind]
+    assert bad["checked"] == bad["bad"] > 0
+    assert list(bad["reasons"]) == ["raised"]
+    assert "AttributeError" in bad["first"]
+    assert list(told["models"].values()) == [7]
+    assert "degraded" not in told
+    assert f"bad forecasts, {kind}: {bad['bad']:,} of {bad['checked']:,} answers were bad" in err
+    assert "bad_forecasts" not in cautious
+
+
+@pytest.mark.parametrize("kind", CAUTIOUS)
+def test_without_a_model_a_simulation_refuses_or_degrades(shell, words, tmp_path, kind):
+    _, line = words[kind]
+    assert "pass --degrade to go on with conservative answers" in shell.refuses(
+        "simulate", *line, "--forecasts", "registry"
+    )
+    told, jobs, err = figures(shell, *line, "--forecasts", "registry", "--degrade")
+    cautious, same, _ = figures(shell, *line, "--forecasts", CAUTIOUS[kind])
+    assert jobs == same
+    assert comparable(told) == comparable(cautious)
+    assert told["bad_forecasts"][kind]["reasons"] == {"degraded": 1}
+    assert told["degraded"] == [told["bad_forecasts"][kind]["first"]]
+    assert "no model" in told["degraded"][0]
+    assert "degraded: no model" in err
+    assert told["models"] == {}
+
+
+@pytest.mark.parametrize(("policy", "rule"), [("mlf_rl", "mlf_h"), ("device_rl", "mlf_h"), ("mlfs", "mlfs")])
+def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, words, policy, rule):
+    line = [*words["curves"][1][:-1]]
+    told, jobs, _ = figures(shell, *line, policy, "--forecasts", "oracle", "--degrade")
+    plain, same, _ = figures(shell, *line, rule, "--forecasts", "oracle")
+    assert jobs == same
+    assert told["mean_jct_s"] == plain["mean_jct_s"]
+    if policy != "mlfs":  # which runs without until a better policy has been learned
+        assert told["bad_forecasts"]["decisions"]["reasons"] == {"degraded": 1}
+
+
+def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
+    line = [*words["curves"][1][:-1]]
+    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
+    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
+    assert jobs == same
+    assert told["mean_jct_s"] == plain["mean_jct_s"]
+
+
+def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
+    told = BadAnswers()
+    with pytest.raises(RegistryError, match="--degrade"):
+        registered("epoch-time", REGISTRY, store.home, told, EPOCHS, degrade=False)
+    with pytest.raises(RegistryError, match=r"first$"):
+        registered("epoch-time", REGISTRY, store.home, told, EPOCHS)
+    assert told.figures() == {}
+
+    def damaged(home, name, number):
+        raise KeyError("tags")
+
+    monkeypatch.setattr(sources, "loaded_version", damaged)
+    with pytest.raises(KeyError):
+        registered("new-load", REGISTRY, store.home, told, EPOCHS, degrade=False)
+    assert registered("new-load", REGISTRY, store.home, told, EPOCHS, degrade=True) is None
+    assert trust(told, {})["degraded"] == ["KeyError: 'tags'"]
+    shutil.rmtree(store.home)
+    assert registered("new-load", REGISTRY, store.home, told, EPOCHS, degrade=True) is None
+    assert told.figures()[EPOCHS]["reasons"] == {"degraded": 2}
+
+
+def test_what_is_there_is_loaded(store):
+    found = registered("new-load", REGISTRY, store.home, BadAnswers(), EPOCHS)
+    assert (found.version.version, found.model.name) == (1, "new-load")
+
+
+def test_trust_is_told_where_a_model_was_asked():
+    assert trust(BadAnswers(), {}) == {}
+    assert trust(BadAnswers(), {"regime": 3}) == {"bad_forecasts": {}}
+
+
+def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
+    def told(*asked):
+        return SimpleNamespace(
+            final_mean=np.array([0.5, 0.5]), final_low=np.array([0.4, 0.6]), final_high=np.array([0.7, 0.9])
+        )
+
+    mean, spread = accuracy.by_model(SimpleNamespace(forecast_arrays=told))(*[np.zeros(2, dtype=np.int64)] * 4)
+    assert mean.tolist() == [0.5, 0.5]
+    assert spread.tolist() == [pytest.approx(0.2 / accuracy.UPPER_Z), -1.0]

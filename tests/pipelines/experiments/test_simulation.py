@@ -1,0 +1,59 @@
+import math
+
+import pytest
+from tests.scenarios import pool_scenario
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
+from jobcast.traces.readers import read_trace
+
+ORACLE = parse_forecasts("oracle")
+
+
+@pytest.fixture
+def small(csv):
+    trace = read_trace(csv("1,a,0,100,2", "2,a,10,50,2", "3,a,86410,10,1"))
+    return pool_scenario(trace, [Pool("a", 2)])
+
+
+def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
+    calls = []
+    run = simulate(small, "sia", ORACLE, home=tmp_path, progress=lambda done, total: calls.append((done, total)))
+    assert run.cpu_s >= 0
+    assert run.wall_s > 0
+    assert (dict(run.models), run.overlap) == ({}, False)
+    assert calls[-1] == (3, 3)
+    assert run.log.end_s.tolist() == [100.0, 150.0, 86420.0]
+
+
+def test_settings_reach_the_policy_and_unknown_ones_are_refused(small, tmp_path):
+    with pytest.raises(ConfigError, match="policy sia: setting pace: not known"):
+        simulate(small, "sia", ORACLE, home=tmp_path, settings={"pace": "1"})
+    with pytest.raises(ConfigError, match="policy sia: setting tick_s must be a positive number of seconds, got -1"):
+        simulate(small, "sia", ORACLE, home=tmp_path, settings={"tick_s": "-1"})
+    with pytest.raises(ConfigError, match="unknown policy lottery"):
+        simulate(small, "lottery", ORACLE, home=tmp_path)
+
+
+def test_a_policy_without_forecasts_opens_no_registry(small, tmp_path):
+    run = simulate(small, "fcfs", parse_forecasts("registry"), home=tmp_path / "nosuch")
+    assert figures(run, None, policy="fcfs")["forecasts"] is None
+
+
+def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
+    run = simulate(small, "fcfs", ORACLE, home=tmp_path)
+    told = figures(run, run, policy="fcfs", warmup_until_s=1e9)
+    assert told["jobs"] == 0
+    unknown = {"mean_jct_s", "p50_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s", "utilization", "speedup_mean"}
+    assert {key for key, value in told.items() if value is None} >= unknown
+    assert not any(isinstance(value, float) and not math.isfinite(value) for value in told.values())
+    assert "mean_jct_s" not in figures_table(told)
+
+
+def test_a_warm_up_must_leave_a_job(small):
+    assert warmup_end(small, 0.0) is None
+    assert warmup_end(small, 1.0) == 86400.0
+    with pytest.raises(ConfigError, match=r"--warmup 2: leaves no job .* the last one is submitted 1 days after"):
+        warmup_end(small, 2.0)

@@ -1,0 +1,147 @@
+"""How WillJobsArrive is trained, on a small trace."""
+
+import csv
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.models.algorithms import AverageSettings
+from jobcast.models.classifiers import BoosterSettings
+from jobcast.models.will_jobs_arrive import WillJobsArrive
+from jobcast.pipelines.lifecycle.recipes import Trained, TrainingData, TrainSettings, arrivals, recipe_of
+from jobcast.traces.table import Source, Trace
+
+DAY_S = 86400.0
+FROM_S = 17_000 * DAY_S
+UNTIL_S = FROM_S + 6 * DAY_S
+SETTINGS = TrainSettings(horizons_min=(15.0, 120.0), min_train_jobs=20)
+
+
+def trace_of(arrivals):
+    submit_s = np.sort(np.concatenate(list(arrivals.values())))
+    pools = [pool for pool, times in arrivals.items() for _ in times]
+    pools = np.array(pools)[np.argsort(np.concatenate(list(arrivals.values())), kind="stable")]
+    jobs = pl.DataFrame(
+        {
+            "job_id": [f"{row:05d}" for row in range(len(submit_s))],
+            "pool": pools,
+            "submit_time": pl.Series((submit_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC")),
+            "duration": np.full(len(submit_s), 600.0),
+            "gpus": np.ones(len(submit_s), np.int64),
+        }
+    )
+    return Trace(jobs, "small", Source("small.csv", "5" * 64, len(jobs)), (), {})
+
+
+def office(seed=0, days=6, count=900):
+    times = FROM_S + np.random.default_rng(seed).uniform(0, days * DAY_S, count)
+    return times[(times % DAY_S > 8 * 3600) & (times % DAY_S < 18 * 3600)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    bot = FROM_S + np.arange(600.0, 6 * DAY_S, 1500.0)
+    return TrainingData.of(trace_of({"bot": bot, "office": office()}), FROM_S, UNTIL_S, 20)
+
+
+def trained(data, algorithm=None, **changes) -> Trained:
+    name, recipe = recipe_of(WillJobsArrive.name, algorithm)
+    settings = TrainSettings(horizons_min=(15.0, 120.0), min_train_jobs=20, **changes)
+    return recipe(data, name, settings, None)
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture(scope="module")
+def chosen(data):
+    return trained(data)
+
+
+def test_auto_is_the_default_and_takes_the_least_loss_out_of_fold(chosen):
+    rows = rows_of(chosen.tables["selection.csv"])
+    overall = {row["algorithm"]: float(row["relative_log_loss"]) for row in rows if row["horizon"] == "all"}
+    assert set(overall) == {"lightgbm", "xgboost", "logistic", "extra-trees", "average"}
+    assert chosen.algorithm == min(overall, key=overall.get) == chosen.predictor.algorithm
+    assert {row["horizon"] for row in rows} == {"15min", "120min", "all"}
+    assert "horizons_without_folds" not in chosen.parameters
+    assert chosen.parameters["bot_pools"] == "bot"
+
+
+def test_auto_saves_what_training_the_winner_saves(chosen, data, tmp_path):
+    chosen.predictor.save(tmp_path / "auto")
+    trained(data, chosen.algorithm).predictor.save(tmp_path / "named")
+    auto, named = ({p.name: p.read_bytes() for p in (tmp_path / k).iterdir()} for k in ("auto", "named"))
+    assert auto == named
+
+
+def test_the_twin_is_scored_on_the_end_of_the_training_time(chosen):
+    assert set(chosen.validation["horizons"]) == {"15min", "120min"}
+    assert chosen.validation["horizons"]["15min"]["n"] == pytest.approx(2 * 0.2 * 6 * 288, abs=8)
+    assert chosen.curves.importance["15min"]
+
+
+def test_the_end_of_the_training_time_does_not_decide_on_the_twin(data):
+    """Other jobs in the last fifth: the twin's thresholds stay what they were."""
+    until_s = data.validation_from_s
+    bot = FROM_S + np.arange(600.0, 6 * DAY_S, 1500.0)
+    early = office()[office() < until_s]
+    other = TrainingData.of(
+        trace_of({"bot": bot, "office": np.concatenate((early, until_s + np.arange(1.0, DAY_S, 60.0)))}),
+        FROM_S,
+        UNTIL_S,
+        20,
+    )
+    first, second = (trained(one).validation["horizons"] for one in (data, other))
+    for horizon in first:
+        assert first[horizon]["threshold"] == second[horizon]["threshold"]
+        assert first[horizon]["gate"]["threshold"] == second[horizon]["gate"]["threshold"]
+        assert first[horizon]["base_rate"] != second[horizon]["base_rate"]
+
+
+def test_tuning_tells_its_trials(data):
+    told = trained(data, "logistic", tune=3)
+    trials = rows_of(told.tables["tuning.csv"])
+    assert [row["trial"] for row in trials] == ["0", "1", "2"]
+    assert told.series["tuning/value"] == tuple(float(row["value"]) for row in trials)
+    assert told.parameters["tune"] == 3
+    assert told.predictor.settings.inverse_l2 == told.parameters["inverse_l2"]
+    best = min((row for row in trials if row["state"] == "complete"), key=lambda row: float(row["value"]))
+    assert float(best["inverse_l2"]) == told.parameters["inverse_l2"]
+    assert "selection.csv" not in told.tables
+
+
+def test_time_too_short_for_the_folds_of_a_horizon_is_said():
+    data = TrainingData.of(
+        trace_of({"office": np.append(office(days=1, count=400), FROM_S)}), FROM_S, FROM_S + DAY_S, 20
+    )
+    name, recipe = recipe_of(WillJobsArrive.name, None)
+    told = recipe(data, name, TrainSettings(horizons_min=(15.0, 720.0), min_train_jobs=20), None)
+    assert told.parameters["horizons_without_folds"] == "720"
+    assert told.validation == {}
+    assert told.predictor.thresholds_gate_[1] == 0.0
+
+
+def test_progress_ends_where_it_said(data):
+    said = []
+    name, recipe = recipe_of(WillJobsArrive.name, None)
+    recipe(data, name, SETTINGS, lambda *done: said.append(done))
+    assert said[-1] == (8, 8)  # four algorithms, two horizons
+
+
+@pytest.mark.parametrize(
+    ("tuned", "more"), [({}, 0), ({"average": AverageSettings(lightgbm=BoosterSettings(trees=7))}, 1)]
+)
+def test_progress_ends_at_its_total_whichever_algorithm_was_tuned(data, monkeypatch, tuned, more):
+    """A tuned average learns anew beside the others: one more to count."""
+    seen = []
+    steps = (arrivals.LEARNT_ALONE + more) * len(SETTINGS.horizons_min)
+    monkeypatch.setattr(arrivals, "select", lambda *given: [given[5]() for _ in range(steps)])
+    corpus = SimpleNamespace(horizons_min=SETTINGS.horizons_min)
+    counted = arrivals._Plan(corpus, data, SETTINGS, lambda done, total: seen.append((done, total)), WillJobsArrive)
+    counted.selection(tuned)
+    assert seen[-1] == (steps, steps)

@@ -1,0 +1,68 @@
+"""JobDuration's recipe: what is chosen, told and kept beside the run."""
+
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jobcast.models.job_duration import ALGORITHMS
+from jobcast.pipelines.lifecycle.recipes import TrainingData, TrainSettings
+from jobcast.pipelines.lifecycle.recipes.durations import train_durations
+from jobcast.traces.table import Trace
+
+DAY_S = 86400.0
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    n = 500
+    submit = np.sort(rng.uniform(0, 20 * DAY_S, n)).round()
+    pool = rng.choice(["a", "b"], n)
+    duration = (np.where(pool == "a", 200.0, 2500.0) * rng.lognormal(0, 0.6, n)).round() + 1
+    frame = pl.DataFrame({"submit_time": submit, "duration": duration, "pool": pool}).with_columns(
+        gpus=pl.lit(1), job_id=pl.int_range(pl.len()).cast(pl.String).str.zfill(4)
+    )
+    return TrainingData.of(Trace.from_frame(frame, name="two pools"), None, None, 100)
+
+
+def test_auto_takes_the_blend_where_there_are_folds_and_tells_the_table(data):
+    trained = train_durations(data, "auto", TrainSettings(), None)
+    table = pl.read_csv(io.StringIO(trained.tables["selection.csv"]), schema_overrides={"fold": pl.String})
+    overall = table.filter(pl.col("fold") == "all")
+    assert set(overall["algorithm"]) == set(ALGORITHMS)
+    assert trained.algorithm == trained.predictor.algorithm == "blended"
+    assert {"accuracy", "log_loss", "choose", "baselines"} <= set(trained.validation)
+    assert trained.predictor.trained_until_s_ == data.until_s
+
+
+def test_a_search_leaves_its_trials_and_sets_the_booster(data):
+    trained = train_durations(data, "lightgbm", TrainSettings(tune=3), None)
+    trials = pl.read_csv(io.StringIO(trained.tables["tuning.csv"]))
+    assert trials["trial"].to_list() == [0, 1, 2]
+    assert trained.series["tuning/value"] == pytest.approx(trials["value"].to_list())
+    best = trials.filter(pl.col("state") == "complete").sort("value")
+    assert trained.parameters["trees"] == best["trees"][0]
+    assert "selection.csv" not in trained.tables
+
+
+def test_a_rule_is_not_tuned(data):
+    trained = train_durations(data, "last-n", TrainSettings(tune=3), None)
+    assert (dict(trained.tables), trained.algorithm) == ({}, "last-n")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_equal_trainings_are_equal_bytes(data, algorithm, tmp_path):
+    for name in ("one", "two"):
+        train_durations(data, algorithm, TrainSettings(seed=3), None).predictor.save(tmp_path / name)
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_jobs_that_all_ended_too_late_to_validate_are_trained_on(data):
+    short = TrainingData.of(data.trace.between(None, 2 * DAY_S), None, None, 5)
+    trained = train_durations(short, "auto", TrainSettings(), None)
+    assert trained.predictor.rows_ > 0

@@ -1,0 +1,196 @@
+"""completion-time, job-size and goodput: trained, asked, scored, watched, compared, and believed by policies."""
+
+import numpy as np
+import pytest
+
+from jobcast.domain.hardware import flat_cluster
+from jobcast.models.goodput import Throughput
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
+from jobcast.pipelines.experiments.experiment import Experiment
+from jobcast.pipelines.experiments.forecast_specs import ORACLE
+from jobcast.pipelines.experiments.policy_runs import Ask, run
+from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.traces.readers import read_trace
+from tests.pipelines.conftest import Shell
+
+HEADER = "job_id,pool,submit_time,duration,gpus,min_gpus,user,model"
+UNTIL, SECOND = "1970-01-02T12:00:00Z", "1970-01-02T00:00:00Z"
+STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time"
+NOISE = "app,batch_size,epoch,progress,metric,grad_sqr,grad_var"
+
+
+def write_stream(path):
+    """Three hundred jobs, one every 600 s; those of user long take about 2,000 s, all others about 100 s."""
+    rng = np.random.default_rng(0)
+    sizes = np.where(np.arange(300) % 4 == 0, 2000.0, 100.0) * rng.uniform(0.8, 1.25, 300)
+    rows = [
+        f"{i},vc,{600 * i},{size:.1f},{1 + i % 2},0,{'long' if i % 4 == 0 else 'short'},a"
+        for i, size in enumerate(sizes)
+    ]
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+
+
+def write_steps(path, noise):
+    """Step times and gradient noise of one application, by a throughput that is known."""
+    known = Throughput(0.02, 0.001, 0.1, 0.004, 0.03, 0.002, 2.0)
+    rows = [(-(-gpus // 4), gpus, size) for gpus in (1, 2, 3, 4, 8) for size in (16, 32, 64)]
+    told = [(*row, float(known.step_s(*row))) for row in rows]
+    path.write_text("\n".join([STEPS, *(f"net,{n},{g},{b},{s},{s / 10}" for n, g, b, s in told)]) + "\n")
+    curve = [f"net,{size},{epoch},{100 * epoch},0.5,1.0,{epoch}" for size in (16, 64) for epoch in (1, 2, 3)]
+    noise.write_text("\n".join([NOISE, *curve]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A home with two versions of each of the three, and the files that they learnt from."""
+    root = tmp_path_factory.mktemp("sizes")
+    write_stream(root / "jobs.csv")
+    write_steps(root / "steps.csv", root / "noise.csv")
+    jobs = [f"{i},vc,{60 * i},60,{1 + i % 2},net" for i in range(6)]
+    (root / "scaling.csv").write_text("job_id,pool,submit_time,duration,gpus,model\n" + "\n".join(jobs) + "\n")
+    few = (root / "steps.csv").read_text().splitlines()
+    (root / "few.csv").write_text("\n".join(line for line in few if ",8," not in line) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        shell = Shell(root / "home", root, patch, Quiet())
+        for until in (UNTIL, SECOND):
+            for name in ("completion-time", "job-size"):
+                shell.works("train", name, "--trace", root / "jobs.csv", "--until", until)
+        for steps in ("few.csv", "steps.csv"):
+            shell.works("train", "goodput", "--trace", root / steps)
+    return root
+
+
+class Quiet:
+    """In place of pytest's own, which modules cannot have."""
+
+    def readouterr(self):
+        return "", ""
+
+
+@pytest.fixture
+def words(trained, shell_at):
+    shell_at.home = trained / "home"
+    return shell_at
+
+
+@pytest.fixture
+def shell_at(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path / "home", tmp_path, monkeypatch, capsys)
+
+
+def test_they_are_registered_and_served(trained, words):
+    registry = open_registry(words.home)
+    assert {(one.name, one.version) for one in registry.list()} == {
+        (name, number) for name in ("completion-time", "job-size", "goodput") for number in (1, 2)
+    }
+    shown = words.json("models", "show", "job-size")
+    assert shown["metrics"]["validation/skill"] > 0.5
+    again = words.json("train", "job-size", "--trace", trained / "jobs.csv", "--until", UNTIL, "--seed", 7)
+    assert (again["version"], again["new"]) == (1, False)
+
+
+def test_sizes_are_forecast_by_who_submits(trained, words):
+    told = words.json("evaluate", "job-size", "--trace", trained / "jobs.csv", "--from", UNTIL)
+    assert told["within_2x"] == 1.0
+    assert told["skill"] > 0.5
+    jobs = words.json("predict", "job-size", "--trace", trained / "jobs.csv", "--at", "172900")["jobs"]
+    (long,) = jobs.values()
+    assert 1000.0 < long["low_s"] < long["size_s"] < long["high_s"]
+
+
+def test_policies_go_by_forecast_sizes(trained, words):
+    place = ("--trace", trained / "jobs.csv", "--from", UNTIL, "--gpus", 1)
+    pinned = words.json("simulate", *place, "--policy", "srsf", "--forecasts", "registry:job-size=1")
+    assert pinned["models"] == {"job-size": 1}
+    told = words.json(
+        "backtest", *place, "--policies", "srsf,elastic_fifo", "--forecasts", "registry:job-size=1,registry:job-size=2"
+    )
+    rows = [(row["policy"], row["versions"]) for row in told["rows"]]
+    assert rows == [("srsf", {"job-size": 1}), ("srsf", {"job-size": 2}), ("elastic_fifo", {})]
+    assert words.json("simulate", *place, "--policy", "srsf")["models"] == {}
+    line = words.refuses("simulate", *place, "--policy", "srsf", "--forecasts", "random")
+    assert "elastic policies go by declared sizes (oracle) or by those of a version of job-size" in line
+
+
+def test_versions_of_sizes_are_compared_and_watched(trained, words):
+    promoted = words.json(
+        "models", "promote", "job-size:2", "--trace", trained / "jobs.csv", "--gpus", 1, "--from", UNTIL, "--force"
+    )
+    assert promoted["figures"]["figure"] == "mae_log10"
+    assert promoted["backtests"]["srsf"]["candidate"]["jobs"] > 0
+    words.works("models", "rollback", "job-size")
+    for name in ("job-size", "completion-time"):
+        weeks = words.json("drift", name, "--trace", trained / "jobs.csv")["weeks"]
+        assert weeks[0]["blocks"]["jobs"]["coverage_90"] > 0.5
+
+
+def test_completions_by_a_version(trained, words):
+    place = ("--trace", trained / "jobs.csv", "--gpus", 1, "--policy", "srsf", "--futures", 20)
+    told = words.json("evaluate", "completion-time", *place, "--every-job", 4)
+    assert (told["predictor"], told["version"], told["overlap_allowed"]) == ("completion-time", 1, False)
+    assert told["coverage_90_pct"] > 50.0
+    line = words.refuses("evaluate", "completion-time", *place, "--from", SECOND)
+    assert "was trained on data until" in line
+    asked = ("--at", "172900", "--job", "288")
+    one = words.json("predict", "completion-time:2", *place, *asked)
+    assert one["version"] == 2
+    assert one["answers"][0]["p5_h"] < one["answers"][0]["p95_h"]
+    assert words.json("predict", "jct:2", *place, *asked)["answers"] == one["answers"]
+    alone = words.json("predict", "completion-time", "--trace", trained / "jobs.csv", "--at", "172900")
+    assert list(alone["jobs"]) == ["288"]
+    figures = words.json("evaluate", "completion-time", "--trace", trained / "jobs.csv", "--from", UNTIL)
+    assert figures["coverage_90"] > 0.7
+
+
+def test_simulations_have_intervals_where_a_version_is_pinned(trained, words):
+    place = ("--trace", trained / "jobs.csv", "--gpus", 2, "--from", UNTIL, "--policy")
+    pins = ("--baseline", "none", "--predict", "--forecasts", "registry:completion-time=1")
+    assert "no model '" in words.refuses("simulate", *place, "ssf", *pins)
+    assert "jobs declare their work" in words.refuses("simulate", *place, "srsf", *pins)
+    trace, model = read_trace(trained / "jobs.csv"), open_registry(words.home).resolve("completion-time", 1)
+    model = open_registry(words.home).load(model)
+    experiment = Experiment(trace=trace, cluster=flat_cluster(2), from_s=129600.0)
+    draws = RunTimeDraws(earlier_jobs(experiment.scenario("pools")), 20, 0, model)
+    watch = AtSubmission(draws=draws, tracker=model.tracker())
+    log = run(experiment, Ask(policy="fcfs", home=words.home, spec=ORACLE, watching=(watch,))).log
+    low_s, high_s = log.columns["predicted_jct_low_s"], log.columns["predicted_jct_high_s"]
+    assert (low_s < high_s).all()
+    assert ((low_s <= log.jct_s) & (log.jct_s <= high_s)).mean() > 0.7
+
+
+def test_a_trace_without_a_past_has_the_versions(trained, words):
+    """Where nothing has ended before the first job, a version's own jobs are drawn from."""
+    place = ("--trace", trained / "jobs.csv", "--gpus", 1, "--policy", "srsf", "--futures", 20)
+    asked = ("--at", "10", "--job", "0")
+    told = words.json("predict", "completion-time", *place, *asked)
+    assert told["overlap"] is True
+    assert told["answers"][0]["p50_h"] > 0
+
+
+def test_completions_have_no_gate_yet(trained, words):
+    line = words.refuses("models", "promote", "completion-time:2", "--trace", trained / "jobs.csv", "--gpus", 1)
+    assert line.startswith("completion-time has no gate: ")
+    assert "promote without --trace" in line
+    words.works("models", "promote", "completion-time:2")
+    words.works("models", "rollback", "completion-time")
+
+
+def test_goodput_by_a_version(trained, words):
+    told = words.json("evaluate", "goodput:2", "--trace", trained / "steps.csv")
+    assert told["mape"] < told["rule_mape"]
+    steps = words.json("predict", "goodput", "--trace", trained / "few.csv")["steps"]
+    assert {step["gpus"] for step in steps} == {1.0, 2.0, 3.0, 4.0}
+    assert all(step["low_s"] <= step["step_s"] <= step["high_s"] for step in steps)
+    tables = (f"--set=step_times={trained / 'steps.csv'}", f"--set=training_curves={trained / 'noise.csv'}")
+    place = ("--trace", trained / "scaling.csv", "--gpus", 4, "--policy", "pollux", *tables)
+    pinned = words.json("simulate", *place, "--forecasts", "registry:goodput=1")
+    assert (pinned["models"], pinned["forecasts"]) == ({"goodput": 1}, "registry:goodput=1")
+    plain = words.json("simulate", *place)
+    assert (plain["models"], plain["forecasts"]) == ({}, "oracle")
+    assert "goodput is as measured" in words.refuses("simulate", *place, "--forecasts", "random")
+    gate = words.json("models", "promote", "goodput:2", "--trace", trained / "steps.csv", "--force")
+    assert gate["figures"]["figure"] == "mape"
+    words.works("models", "rollback", "goodput")

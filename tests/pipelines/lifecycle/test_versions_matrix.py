@@ -1,0 +1,314 @@
+"""Versions of every predictor that a policy asks, trained on a trace's first days, worth what on its later ones."""
+
+import json
+
+import pytest
+
+from jobcast.pipelines.experiments.backtest_results import read_results
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.policy_runs import lacking_source, pinned
+from jobcast.pipelines.report.backtest_tables import matrix_table, summaries
+from jobcast.schedulers.registry import POLICIES, find_policy
+from tests.enriching import enriched_once
+
+pytestmark = pytest.mark.xdist_group("matrix")  # what they share is made once
+HEADER = "job_id,pool,user,submit_time,duration,gpus"
+HOUR_S = 3600
+JOBS = 48
+ROWS = [
+    f"j{at:02d},{'ab'[at % 2]},u{at % 3},{3 * HOUR_S * at},{(2, 5, 9)[at % 3] * 2000 + 7 * at},{(1, 2)[at % 2]}"
+    for at in range(JOBS)
+]
+"""Six days of eight jobs each."""
+NODES = "nodes: [{count: 1, gpus: 2, gpu_type: v100}, {count: 1, gpus: 2, gpu_type: t4}]\npools: {a: 2, b: 2}\n"
+ROW = {"future": False, "scope": "pool", "preempts": False, "window": 0, "seed": 0, "versions": {}}
+DAY = "1970-01-0{}"
+TRAINED = {"regime": (3, 4), "accuracy-curve": (3, 4), "epoch-time": (2, 4)}
+"""Predictor -> the days before which its versions were trained."""
+POLICIES_OF = {"regime": ("srpt", "ossp"), "accuracy-curve": ("mlf_c", "mlfs"), "epoch-time": ("edf", "andreas")}
+SHORT = [f"{name}=2" for name in ("iterations", "runs", "shown", "compared")]
+SHORT += ["workloads=1", "checks=1", "imitation_steps=20", "gpus=4"]
+LEARNED = tuple(word for setting in SHORT for word in ("--set", setting))
+FEW = ("--min-jobs", 5)
+OTHERS = {
+    "job-duration": ("--algorithm", "last-n", *FEW),
+    "will-jobs-arrive": ("--algorithm", "logistic", *FEW),
+    "new-load": ("--algorithm", "sliding-max", *FEW),
+    "mlf-policy": LEARNED,
+    "device-rl": LEARNED,
+}
+"""More predictors, with what makes their training short."""
+ASKING = {"job-duration": ("ssf", "sjf", "gssf"), "mlf-policy": ("mlf_rl",), "device-rl": ("device_rl",)}
+PINS = "registry:regime=1,accuracy-curve=1,epoch-time=1,registry:regime=2,accuracy-curve=2,epoch-time=2"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("versions")
+
+
+@pytest.fixture
+def shell(shell, folder):
+    """With a registry of its own, which the module shares."""
+    shell.home = folder / "home"
+    return shell
+
+
+@pytest.fixture
+def enriched(shell, folder):
+    """An enriched trace and its nodes."""
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,due,limits", "--set", "gpu_types=v100,t4")
+    return enriched_once(shell, folder, "\n".join([HEADER, *ROWS]) + "\n", NODES, *facts)
+
+
+@pytest.fixture
+def trained(shell, folder, enriched):
+    """Two versions of each, from the trace and the tables beside it alone."""
+    done = folder / "trained"
+    if not done.exists():
+        for name, days in TRAINED.items():
+            for day in days:
+                shell.works("train", name, *enriched[:2], "--until", DAY.format(day))
+        done.touch()
+    return enriched
+
+
+@pytest.fixture
+def others(shell, folder, trained):
+    """Two versions of the other predictors too."""
+    done = folder / "others"
+    if not done.exists():
+        for name, words in OTHERS.items():
+            for day in (3, 4):
+                shell.works("train", name, *trained[:2], "--until", DAY.format(day), *words)
+        done.touch()
+    return trained
+
+
+@pytest.fixture
+def matrix(shell, folder, trained):
+    told = folder / "matrix.json"
+    if not told.exists():
+        named = ",".join(["fcfs", *(one for policies in POLICIES_OF.values() for one in policies)])
+        words = ("--policies", named, "--forecasts", PINS, "--from", DAY.format(4), "--jobs", 1)
+        shell.works("backtest", *trained, *words, "--out", folder / "out", "--json", told)
+    return json.loads(told.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", POLICIES_OF)
+def test_each_policy_has_a_row_a_version_named_by_what_it_asks_alone(matrix, predictor):
+    for policy in POLICIES_OF[predictor]:
+        rows = [row for row in matrix["rows"] if row["policy"] == policy]
+        assert [row["forecasts"] for row in rows] == [f"registry:{predictor}={version}" for version in (1, 2)]
+        assert [row["versions"] for row in rows] == [{predictor: 1}, {predictor: 2}]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", POLICIES_OF)
+def test_versions_of_a_policy_are_paired_and_both_with_the_baseline_of_its_law(matrix, predictor):
+    for policy in POLICIES_OF[predictor]:
+        first, second = (f"{policy} registry:{predictor}={version}" for version in (1, 2))
+        against = {gain["label"]: set() for gain in matrix["gains"]}
+        for gain in matrix["gains"]:
+            against[gain["label"]].add(gain["against"])
+            if gain["label"] in (first, second):
+                assert 0.0 < gain["low"] <= gain["ratio"] <= gain["high"]
+                assert gain["days"] == 3
+        assert second in against[first]
+        (base,) = against[second]
+        assert base in against[first]
+
+
+@pytest.mark.slow
+def test_who_asks_nothing_has_one_row_and_nothing_is_skipped(matrix):
+    assert [row["label"] for row in matrix["rows"] if row["policy"] == "fcfs"] == ["fcfs"]
+    assert matrix["skipped"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", ASKING)
+def test_versions_of_durations_and_of_learned_schedulers_are_rows_too(shell, others, predictor):
+    pins = ",".join(f"registry:{predictor}={version}" for version in (1, 2))
+    words = ("--policies", ",".join(ASKING[predictor]), "--forecasts", pins, "--from", DAY.format(4), "--jobs", 1)
+    told = shell.json("backtest", *others, *words)
+    assert told["skipped"] == []
+    for policy in ASKING[predictor]:
+        rows = [row for row in told["rows"] if row["policy"] == policy]
+        assert [row["versions"][predictor] for row in rows] == [1, 2]
+    assert {gain["label"] for gain in told["gains"]} >= {row["label"] for row in told["rows"] if row["forecasts"]}
+
+
+JUDGED = {
+    "job-duration": {"sia", "ssf"},
+    "regime": {"shockwave"},
+    "accuracy-curve": {"mlfs"},
+    "epoch-time": {"andreas"},
+    "mlf-policy": {"mlf_rl"},
+    "device-rl": {"device_rl"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", JUDGED)
+def test_each_predictor_is_gated_by_the_policies_that_ask_for_it(shell, others, predictor):
+    words = ("models", "promote", f"{predictor}:2", *others, "--from", DAY.format(4))
+    told = json.loads(shell("--quiet", *words, "--json", "-").out)
+    assert set(told["backtests"]) == JUDGED[predictor]
+    for policy, backtest in told["backtests"].items():
+        assert backtest["policy"] == policy
+        assert backtest["gains"]["ratio"] > 0
+        for side in ("candidate", "champion"):
+            assert set(backtest["bounds"]) <= set(backtest[side])
+    block = next(iter(told["figures"]["blocks"].values()))
+    assert block["candidate"]["n"] == block["champion"]["n"] > 0
+    assert told["figures"]["difference"] is not None
+    assert (told["promoted"], told["compared"]) == (not told["reasons"], True)
+    shell("models", "promote", f"{predictor}:1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", JUDGED)
+def test_each_predictor_is_watched_for_drift(shell, folder, others, predictor):
+    page = folder / f"{predictor}.html"
+    told = shell.json("drift", f"{predictor}:2", *others, "--from", DAY.format(4), "--html", page)
+    (week,) = told["weeks"]
+    assert told["verdict"] == week["verdict"] in ("steady", "watch", "drifted")
+    assert week["jobs"] > 0
+    assert all(block["n"] > 0 for block in week["blocks"].values())
+    assert f"Drift of {predictor} version 2" in page.read_text()
+
+
+RUNNING_S, NONE_RUNS_S = 26 * 3 * HOUR_S + 1000, 25 * 3 * HOUR_S - 1000
+"""Job 26 runs for five hours from its submission on; job 24 ends long before job 25 comes."""
+
+
+@pytest.mark.slow
+def test_regimes_of_running_jobs_are_told_at_an_instant(shell, folder, trained):
+    words = ("predict", "regime:1", "--trace", trained[1], "--at")
+    told = {at: shell.json(*words, at)["jobs"] for at in (RUNNING_S, NONE_RUNS_S)}
+    assert told[RUNNING_S]
+    assert told[NONE_RUNS_S] == {}
+    for job in told[RUNNING_S].values():
+        assert 0 <= job["epochs_done"] < job["epochs"]
+        assert job["regimes"][0]["batch_size"] == job["batch_size"]
+        assert sum(one["epochs"] for one in job["regimes"]) == pytest.approx(job["epochs"] - job["epochs_done"])
+        assert all(0 <= one["low"] <= one["epochs"] <= one["high"] for one in job["regimes"])
+        assert 0 < job["remaining_low_s"] <= job["remaining_s"] <= job["remaining_high_s"]
+    assert "left (" in shell.works(*words, RUNNING_S).out
+
+
+@pytest.mark.slow
+def test_results_and_report_hold_the_matrix(folder, matrix):
+    assert read_results(folder / "out")["gains"] == matrix["gains"]
+    page = (folder / "out" / "report.html").read_text()
+    table = page[page.index("Versions and sources by policy") :].partition("</table>")[0]
+    for predictor, policies in POLICIES_OF.items():
+        assert all(f"registry:{predictor}={version}" in table for version in (1, 2))
+        assert all(policy in table for policy in policies)
+
+
+@pytest.mark.slow
+def test_a_version_that_saw_the_window_costs_its_own_row_alone(shell, trained):
+    words = ("--policies", "fcfs,srpt,mlf_c,edf", "--forecasts", PINS, "--from", DAY.format(3), "--jobs", 1)
+    told = shell.json("backtest", *trained, *words)
+    assert [row["label"] for row in told["rows"] if row["policy"] in ("srpt", "mlf_c", "edf")] == [
+        "srpt registry:regime=1", "mlf_c registry:accuracy-curve=1", "edf registry:epoch-time=1"
+    ]  # fmt: skip
+    assert [one["policy"] for one in told["skipped"]] == ["srpt", "mlf_c", "edf"]
+    for one in told["skipped"]:
+        assert "version 2 was trained on data until 1970-01-04" in one["lacks"]
+        assert "--allow-overlap" in one["lacks"]
+
+
+def test_a_policy_without_a_version_is_skipped_with_what_to_type(shell, enriched, tmp_path):
+    shell.home = tmp_path / "empty"
+    words = ("--policies", "fcfs,sia,mlf_rl,sia_vc", "--forecasts", "registry", "--from", DAY.format(4), "--jobs", 1)
+    told = shell.json("backtest", *enriched, *words)
+    lacks = {one["policy"]: one["lacks"] for one in told["skipped"]}
+    assert "jobcast train will-jobs-arrive" in lacks["sia"]
+    assert "jobcast train accuracy-curve" in lacks["mlf_rl"]
+    assert lacks["sia_vc"] == "asks every job's future, which registry does not tell; add oracle to --forecasts"
+
+
+def test_who_asks_nothing_needs_no_version(shell, enriched):
+    told = shell.json("backtest", *enriched, "--policies", "las,mlf_h", "--forecasts", "registry", "--jobs", 1)
+    assert {row["label"]: row["versions"] for row in told["rows"]} == {
+        "fcfs": {},
+        "gandiva": {},
+        "las": {},
+        "mlf_h": {},
+    }
+    assert told["skipped"] == []
+
+
+def test_tables_of_jobs_are_named_by_set_where_none_lie_beside(shell, folder, enriched):
+    plain = ("--trace", folder / "plain.csv", "--until", DAY.format(3))
+    assert "--until: does not go with the predictor epoch-time (profiles have no" in shell.refuses(
+        "train", "epoch-time", *plain
+    )
+    assert "curves have no calendar" in shell.refuses("train", "accuracy-curve", *plain)
+    assert "--set curve: only curves=FILE" in shell.refuses("train", "accuracy-curve", *plain, "--set", "curve=x")
+
+
+def test_the_matrix_holds_policies_with_several_versions_against_the_baseline_of_their_law():
+    def row(policy, forecasts, law="runtime"):
+        label = f"{policy} {forecasts}" if forecasts else policy
+        figures = {"mean_jct_s": 1.0}
+        return {"label": label, "policy": policy, "forecasts": forecasts, "law": law, "figures": figures} | ROW
+
+    one, two = "registry:regime=1", "registry:regime=2"
+    known = summaries([row("fcfs", None), row("srpt", one), row("srpt", two), row("ossp", one), row("edf", two)])
+    gains = [
+        gain("srpt " + one, "fcfs", 2.0),
+        gain("srpt " + two, "fcfs", 3.0),
+        gain("srpt " + one, "srpt " + two, 0.7),
+        gain("ossp " + one, "fcfs", 4.0),
+    ]
+    table = matrix_table(known, gains)
+    assert tuple(table.head) == ("policy", one, two)
+    assert [tuple(row) for row in table.rows] == [("srpt", "2.00 (1.00 to 3.00)", "3.00 (2.00 to 4.00)")]
+    assert matrix_table(known, gains[:1]) is None
+
+
+def gain(label, against, ratio):
+    return {"label": label, "against": against, "ratio": ratio, "low": ratio - 1.0, "high": ratio + 1.0}
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if find_policy(name).asks])
+def test_what_is_lacking_names_a_source_that_answers(policy):
+    rule, spec = find_policy(policy), parse_forecasts("registry:new-load=1")
+    assert lacking_source(rule, [spec]).startswith(f"asks {rule.asks[0]}")
+    assert "add " in lacking_source(rule, [spec])
+    assert pinned(spec, rule).label in ("registry", "registry:new-load=1")
+
+
+MESSY = """JobID|JobName|User|Partition|Submit|Start|End|State|AllocTRES|ReqTRES|NodeList|ElapsedRaw
+100|train|alice|gpu|2024-03-04T08:00:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,node=1|gres/gpu=2|gpu01|3600
+100.batch|batch|||2024-03-04T08:01:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|cpu=8,gres/gpu=2||gpu01|3600
+100.extern|extern|||2024-03-04T08:01:00|2024-03-04T08:01:00|2024-03-04T09:01:00|COMPLETED|cpu=8,gres/gpu=2||gpu01|3600
+101|eval|v2|bob|gpu,preempt|2024-03-04T08:10:00|2024-03-04T08:10:30|2024-03-04T08:40:30|FAILED|billing=4,gres/gpu:a100=1,gres/gpu=1|gres/gpu=1|gpu[01-02]|1800
+102|train|alice|gpu|2024-03-04T08:20:00|None|2024-03-04T08:25:00|CANCELLED by 1004||gres/gpu=1|None assigned|0
+103|train||gpu|2024-03-04T08:30:00|2024-03-04T09:00:00|2024-03-04T10:00:00|CANCELLED by 1004|gres/gpu=1|gres/gpu=1|gpu02|3600
+104_1|sweep|chen|gpu|2024-03-05T08:40:00|2024-03-05T09:00:00|2024-03-05T09:30:00|COMPLETED|gres/gpu=1|gres/gpu=1|gpu02|1800
+104_2|sweep|chen|gpu|2024-03-05T08:40:00|2024-03-05T09:05:00|2024-03-05T09:40:00|TIMEOUT|gres/gpu=1|gres/gpu=1|gpu02|2100
+104_[3-9%2]|sweep|chen|gpu|2024-03-05T08:40:00|Unknown|Unknown|PENDING||gres/gpu=1|None assigned|0
+105|long|dora|gpu|2024-03-05T09:00:00|2024-03-05T09:10:00|2024-03-05T09:20:00|NODE_FAIL|gres/gpu=2|gres/gpu=2|gpu01|600
+105|long|dora|gpu|2024-03-05T09:00:00|2024-03-05T09:30:00|2024-03-05T11:30:00|COMPLETED|gres/gpu=2|gres/gpu=2|gpu01|7200
+106|long|dora|gpu|2024-03-05T10:00:00|2024-03-05T10:10:00|Unknown|RUNNING|gres/gpu=1|gres/gpu=1|gpu02|9000
+"""  # noqa: E501
+"""What accounting holds: steps, an array, a requeue, cancelled, running and pending jobs, no user, | in a name."""
+
+
+def test_a_messy_dump_meets_policies_of_every_kind_with_no_file_by_hand_but_the_cluster(shell, tmp_path):
+    (tmp_path / "sacct.txt").write_text(MESSY)
+    (tmp_path / "nodes.yaml").write_text("nodes: [{count: 2, gpus: 2, gpu_type: v100}]\n")
+    shell.works("trace", "convert", "sacct", tmp_path / "sacct.txt", "--out", tmp_path / "jobs.parquet")
+    facts = ("--facts", "speedups,training,goodput,tasks,epochs,limits,due")
+    shell.works("trace", "enrich", tmp_path / "jobs.parquet", *facts, "--out", tmp_path / "enriched")
+    where = ("--trace", tmp_path / "enriched" / "jobs.parquet", "--cluster", tmp_path / "nodes.yaml", "--jobs", 1)
+    named = "fcfs,sia,srpt,srsf,tiresias,edf,pollux"
+    told = shell.json("backtest", *where, "--policies", named, "--forecasts", "oracle")
+    assert told["skipped"] == []
+    assert {row["policy"] for row in told["rows"]} >= set(named.split(","))
+    assert {row["figures"]["jobs"] for row in told["rows"]} == {7}

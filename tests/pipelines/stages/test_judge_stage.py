@@ -1,0 +1,115 @@
+"""Stages enrich, learn, judge: a predictor of enriched traces from the trace to a champion, and from files to one."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import polars as pl
+import pytest
+import yaml
+
+from jobcast.domain.errors import ConfigError
+from jobcast.domain.jobs import Pool
+from jobcast.models.registry import open_registry
+from jobcast.pipelines.experiments.backtest import NOT_REPEATABLE
+from jobcast.pipelines.stages import learn
+from jobcast.pipelines.stages.config import Params
+from jobcast.pipelines.stages.enrich import lessons, nodes_of, small_pools
+from jobcast.pipelines.stages.plan import STAGES, find_stage
+from jobcast.traces.enrich.columns import EnrichConfig
+from jobcast.traces.generators import generate
+from tests.pipelines.conftest import PARAMS
+
+FEW = {"train_jobs": 60, "test_jobs": 20, "settings": {"gpu_types": "v100,t4", "epochs": "5,20"}}
+
+
+@pytest.fixture(scope="module")
+def campus():
+    return generate("campus", 0, {"weeks": 1, "pools": 3, "jobs": 1200, "widest": 8})[0]
+
+
+def test_the_smallest_pools_are_taken_of_those_whose_jobs_differ_in_width(campus):
+    names = sorted(campus.pools)
+    alike = replace(
+        campus,
+        jobs=campus.jobs.with_columns(gpus=pl.when(pl.col("pool") == names[0]).then(1).otherwise(pl.col("gpus"))),
+    )
+    pools = [Pool(names[0], 2), Pool(names[1], 9), Pool(names[2], 4)]
+    assert [pool.name for pool in small_pools(campus, pools, 1)] == [names[0]]
+    assert [pool.name for pool in small_pools(alike, pools, 1)] == [names[2]]
+    assert [pool.name for pool in small_pools(alike, pools, 2)] == names[1:]
+    assert [pool.name for pool in small_pools(alike, pools, 9)] == names
+
+
+def test_lessons_are_the_last_jobs_but_of_two_days_at_least(campus):
+    until_s, two_days_s = float(campus.submit_s[-1]) + 1.0, 2 * 86400.0
+    late = campus.between(until_s - two_days_s, None).jobs["job_id"].to_list()
+    assert len(late) > 20
+    few = lessons(campus, until_s, 20)["job_id"].to_list()
+    assert (len(few), few[0], few[-1]) == (20, late[0], late[-1])
+    assert lessons(campus, until_s, len(late) + 5).equals(campus.jobs.tail(len(late) + 5))
+
+
+def test_nodes_hold_the_quotas_half_of_them_of_each_type():
+    told = nodes_of([Pool("a", 8), Pool("b", 9)], EnrichConfig(gpu_types="t4,v100,k80"))
+    assert told == {
+        "nodes": [{"count": 3, "gpus": 4, "gpu_type": "v100"}, {"count": 3, "gpus": 4, "gpu_type": "t4"}],
+        "pools": {"a": 8, "b": 9},
+    }
+
+
+def test_what_cannot_be_trained_here_is_told_unless_it_is_left_out(monkeypatch):
+    monkeypatch.setattr(learn, "find_spec", lambda package: None)
+    params = Params()
+    assert learn.lacks(params, "mlf-policy") == (
+        "mlf-policy needs the extra rl: pip install 'jobcast[rl]'; or leave it out: `algorithms: []`"
+    )
+    assert learn.lacks(params, "epoch-time") == ""
+    without = params.learned("mlf-policy").model_copy(update={"algorithms": ()})
+    schedule = params.schedule.model_copy(update={"mlf_policy": without})
+    assert learn.lacks(params.model_copy(update={"schedule": schedule}), "mlf-policy") == ""
+    assert [stage.name for stage in STAGES if stage.lacks(params, "mlf-policy")] == ["learn", "judge", "schedule"]
+    with pytest.raises(ConfigError, match="needs the extra rl"):
+        find_stage("schedule", "mlf-policy").work(context_of(params), "mlf-policy")
+
+
+def context_of(params):
+    from pathlib import Path
+
+    from jobcast.pipelines.report.console import Console
+    from jobcast.pipelines.stages.context import Context
+
+    return Context(params, Path("nowhere"), Path("nowhere"), Console(quiet=True))
+
+
+@pytest.mark.slow
+def test_from_the_trace_to_a_champion_and_from_the_files_to_one(shell, run, tmp_path):
+    shell.home, out = tmp_path / "home", tmp_path / "home/data"
+    params = tmp_path / "params.yaml"
+    params.write_text(yaml.safe_dump({**PARAMS, "enrich": FEW, "learn": {"epoch_time": {"algorithms": ["steps"]}}}))
+    shutil.copytree(run.out, out, ignore=shutil.ignore_patterns("enriched", "models", "cards", "judged", "receipts"))
+    words = ("--params", params, "--out", out)
+    shell.works("stage", "enrich", *words)
+    shell.works("stage", "learn", "epoch-time", *words)
+    said = shell.works("stage", "judge", "epoch-time", *words).err
+    verdict = json.loads((out / "processed/judged/epoch-time/verdict.json").read_text())
+    registry = open_registry(shell.home)
+    version = registry.resolve("epoch-time", 1)
+    assert ("champion" in version.aliases) == verdict["passed"]
+    assert "judge: epoch-time " in said
+    block = verdict["figures"]["steps"]["jobs"]
+    assert block["n"] > 0
+    told = json.loads((out / "processed/judged/epoch-time/results.json").read_text())
+    asked = {f"{policy} registry (steps)" for policy in ("energy_fifo", "andreas")}
+    assert {row["label"] for row in told["rows"]} == {"fcfs", "andreas oracle", *asked}
+    assert not {*NOT_REPEATABLE} & {figure for row in told["rows"] for figure in row["figures"]}
+    assert told["baselines"] == {"runtime": "fcfs", "epochs": "energy_fifo registry (steps)"}
+    headlines = json.loads((out / "processed/metrics/epoch-time.json").read_text())
+    assert headlines["mape"] == block["mape"]
+    shutil.rmtree(out / "processed/receipts")
+    shell.home = tmp_path / "clone"
+    shutil.copytree(out, shell.home / "data")
+    restored = shell.json("models", "restore")
+    assert restored["restored"] == ["epoch-time:1"]
+    assert restored["champions"] == (["epoch-time:1"] if verdict["passed"] else [])
+    assert open_registry(shell.home).resolve("epoch-time", 1).content_sha256 == version.content_sha256
