@@ -1,9 +1,15 @@
+import subprocess
+import sys
 import time
 import warnings
 
+import pytest
 from joblib import delayed
 
 from jobcast.pipelines.experiments.executors import results
+from jobcast.traces.generators import generate
+from jobcast.traces.pools import write_pools
+from jobcast.traces.table_files import write_trace
 
 
 def slept(seconds):
@@ -25,3 +31,21 @@ def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left()
 def test_results_are_of_all_tasks():
     tasks = [delayed(slept)(seconds) for seconds in (0.02, 0.0, 0.01)]
     assert sorted(results(tasks, jobs=2, engine_name="local")) == [0.0, 0.01, 0.02]
+
+
+@pytest.mark.slow
+def test_a_backtest_on_ray_gives_what_local_processes_give(tmp_path):
+    """Ray begins a cluster of its own on this machine; tables are the same, byte for byte."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'jobcast[ray]'")
+    trace, pools = generate("sia", 3, {"days": "1", "queues": "3"})
+    write_trace(trace, tmp_path / "trace.parquet")
+    write_pools(pools, tmp_path / "pools.csv")
+    for name in ("local", "ray"):
+        words = ["backtest", "--trace", tmp_path / "trace.parquet", "--pools", tmp_path / "pools.csv", "--jobs", "2"]
+        words += ["--policies", "fcfs,mmfs,hived", "--forecasts", "oracle", "--engine", name, "--out", tmp_path / name]
+        done = subprocess.run([sys.executable, "-m", "jobcast", *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    files = sorted(path.name for path in (tmp_path / "local").rglob("*") if path.suffix in {".csv", ".parquet"})
+    assert files
+    for name in files:
+        assert (tmp_path / "local" / name).read_bytes() == (tmp_path / "ray" / name).read_bytes(), name
