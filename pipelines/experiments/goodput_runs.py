@@ -11,9 +11,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
-from jobcast.pipelines.experiments.registered_facts import Believed, believed
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.scaling_jobs import CURVES, STEP_TIMES, Application, application
+from jobcast.pipelines.experiments.sources import Believed, believed
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule

@@ -16,8 +16,7 @@ from jobcast.domain.questions import Question
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
-from jobcast.pipelines.experiments.elastic.simulation import placing_notes, simulate_elastic
-from jobcast.pipelines.experiments.elastic.size_forecasts import believed_sizes, with_sizes
+from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times
 from jobcast.pipelines.experiments.energy.simulation import simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment

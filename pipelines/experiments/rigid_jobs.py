@@ -13,6 +13,8 @@ from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTable
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario
 from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
 from jobcast.pipelines.report.job_table import listed
+from jobcast.schedulers.settings import Settings
+from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.table import Trace
 from jobcast.traces.think_times import find_successors
@@ -142,3 +144,23 @@ def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Work
         f"of thought; {found.timers} users keep to a timer"
     )
     return replace(workload, successions=found.successions), told
+
+
+PREEMPTIBLE_SHARE, RESUME_S = "preemptible_share", "resume_s"
+
+
+def scenario_workload(workload: Workload, own: Settings, seed: int) -> Workload:
+    """The workload as a policy's settings have it.
+
+    `preemptible_share` draws the jobs that may be stopped, each by (seed, job id), in place of what the trace says;
+    `resume_s` is lost by a job that goes on.
+    """
+    given = own.given()
+    share = given.get(PREEMPTIBLE_SHARE)
+    if share is not None:
+        jobs = [
+            replace(job, preemptible=uniform(draw_key(seed, "preemptible", job.job_id)) < share)
+            for job in workload.jobs
+        ]
+        workload = replace(workload, jobs=jobs)
+    return replace(workload, resume_s=given[RESUME_S]) if RESUME_S in given else workload

@@ -17,7 +17,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import bin_labels
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.experiments.forecast_recording import Recording
-from jobcast.pipelines.experiments.preemption import RESUME_S
+from jobcast.pipelines.experiments.rigid_jobs import RESUME_S
 from jobcast.pipelines.experiments.settings import loaded
 from jobcast.pipelines.report.files import read_json, sha256_of, to_json
 from jobcast.schedulers.registry import find_policy

@@ -18,15 +18,12 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.closed_loop import check_closed
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.experiments.forecast_specs import PARTS, ForecastSpec
-from jobcast.pipelines.experiments.gavel_mechanism import replay_gavel
 from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
 from jobcast.pipelines.experiments.locality import check_locality
-from jobcast.pipelines.experiments.preemption import scenario_workload
-from jobcast.pipelines.experiments.registered_facts import Believed
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from jobcast.pipelines.experiments.rounds import Work, round_workload, work_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
+from jobcast.pipelines.experiments.rounds import Work, replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
-from jobcast.pipelines.experiments.sources import Chosen, Sources
+from jobcast.pipelines.experiments.sources import Believed, Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step

@@ -1,15 +1,68 @@
 """Futures of a run: sizes and arrivals drawn from what is forecast, played forward by the engine itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
+from jobcast.domain.elastic_kernels import EPSILON
 from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
-from jobcast.pipelines.experiments.elastic.conditioned_sampling import agreeing_sizes
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
+
+SWEEPS = 60
+"""Times that the rule is asked at most; the sizes that it contradicts least are kept."""
+Redraw = Callable[[Ints], Floats]
+
+
+def agreeing_sizes(run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: Floats, redraw: Redraw) -> Floats:
+    """Sizes under which the rule serves those jobs that hold GPUs, and no others, as far as `SWEEPS` allow.
+
+    Under a rule that does not look at sizes, such as FIFO, they stay as they are.
+
+    Parameters
+    ----------
+    run : stopped at an instant; left as it is
+    jobs : the active jobs alone, numbered from 0
+    active : (n_active,) their ids in the run
+    sizes : (n_active,) a first draw, seconds on one GPU
+    redraw : draws sizes for some of them, given as positions in `active`
+    """
+    held = run.state.gpus[active].sum(axis=1) > EPSILON
+    best, fewest = sizes, len(sizes) + 1
+    for _ in range(SWEEPS):
+        wrong = np.flatnonzero(_served(run, jobs, active, sizes) != held)
+        if len(wrong) < fewest:
+            best, fewest = sizes, len(wrong)
+        if not len(wrong):
+            break
+        sizes = sizes.copy()
+        sizes[wrong] = redraw(wrong)
+    return best
+
+
+def _served(
+    run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: Floats
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whom the rule would serve now if these were the sizes, (n_active,)."""
+    state, count = run.state, len(active)
+    gpus = np.zeros((count, len(run.cluster.capacity)))
+    view = ElasticView(
+        now_s=float(state.clock[CLOCK.now]),
+        capacity=run.cluster.capacity,
+        active=np.arange(count),
+        count=count,
+        jobs=jobs._replace(size_s=sizes),
+        left_s=np.maximum(sizes - state.done_s[active], OVERDUE_S),
+        most=state.most[active],
+        held_gpu_s=state.gpu_s[active],
+        contention=state.contention[active],
+    )
+    run.policy.rule(view, run.policy.numbers, gpus)
+    return np.asarray(gpus.sum(axis=1) > EPSILON)
+
 
 ARRIVALS_AT_FIRST = 200
 """Arrivals drawn for a future at first; four times as many when they run out before the job ends."""

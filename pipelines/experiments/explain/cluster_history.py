@@ -1,15 +1,49 @@
 """The cluster at any instant of a finished run: who held GPUs, who was pending, what was idle."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.simulator.log import Bools, Floats, Ints
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+
+CAPACITY_TOLERANCE = 1e-9
+
+
+def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) -> Floats:
+    """Starts of one pool's jobs on its quota alone, the head blocking the rest; infinite from one too wide on.
+
+    Parameters
+    ----------
+    submit_s, gpus, duration_s : (n_jobs,) in order of submission
+    quota : GPUs of the pool
+
+    Examples
+    --------
+    >>> fcfs_starts_s(np.array([0.0, 0.0, 1.0]), np.array([2, 3, 1]), np.array([5.0, 5.0, 5.0]), 4).tolist()
+    [0.0, 5.0, 5.0]
+    """
+    starts_s: Floats = np.full(len(submit_s), np.inf)
+    ends: list[tuple[float, int]] = []
+    free, now_s = float(quota), -np.inf
+    for index, (at_s, width, run_s) in enumerate(
+        zip(submit_s.tolist(), gpus.tolist(), duration_s.tolist(), strict=True)
+    ):
+        now_s = max(now_s, at_s)
+        while ends and (ends[0][0] <= now_s or width > free + CAPACITY_TOLERANCE):
+            end_s, released = heappop(ends)
+            now_s, free = max(now_s, end_s), free + released
+        if width > free + CAPACITY_TOLERANCE:
+            break
+        starts_s[index] = now_s
+        free -= width
+        heappush(ends, (now_s + run_s, width))
+    return starts_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,3 +197,68 @@ class ClusterPast:
             rows = rows & table.dedicated[table.held_job]
         jobs = table.held_job[rows]
         return level(table.held_from_s[rows], table.held_until_s[rows], table.gpus[jobs])
+
+
+class Sharing(StrEnum):
+    """How a policy lends GPUs."""
+
+    PRIVATE = "private"
+    """Each pool runs on its quota alone."""
+    WINDOWS = "windows"
+    """Spare GPUs go to jobs that end in a window, less what is reserved for their owners."""
+    SPARE = "spare"
+    """Spare GPUs go to anybody; quotas come first."""
+    CLOCK = "clock"
+    """Whatever leaves all jobs their virtual starts."""
+    SHARED = "shared"
+    """GPUs are one pile; quotas say at most whose turn it is."""
+    UNKNOWN = "unknown"
+    """Quotas are not known."""
+
+
+ONE_PILE = (Sharing.SHARED, Sharing.CLOCK)
+"""Where a pool's quota bounds nobody: all that its jobs wait for are idle GPUs."""
+BY_POLICY = {
+    "fcfs": Sharing.PRIVATE,
+    "ssf": Sharing.PRIVATE,
+    "sjf": Sharing.PRIVATE,
+    "sia": Sharing.WINDOWS,
+    "sia_risk": Sharing.WINDOWS,
+    "sia_preempt": Sharing.WINDOWS,
+    "sia_vc": Sharing.CLOCK,
+    "hived": Sharing.SPARE,
+    "gssf": Sharing.SHARED,
+    "mmfs": Sharing.SHARED,
+    "themis_np": Sharing.SHARED,
+}
+"""Of policies that are not listed here the log tells it: see `sharing_of`."""
+
+SERVICE, DURATION = "service", "duration"
+SHORTEST = {"ssf": SERVICE, "gssf": SERVICE, "sjf": DURATION}
+"""Policies that serve the shortest job first, and what it is measured by; others serve a pool in submission order."""
+WHOLE_CLUSTER = ("gssf",)
+"""Policies that order the jobs of all pools in one queue."""
+
+
+def sharing_of(past: ClusterPast, windows: bool) -> Sharing:
+    """How the policy of a run lends GPUs; `windows`: whether it asked for forecasts of duration bins."""
+    table = past.table
+    if table.quotas is None:
+        return Sharing.UNKNOWN
+    if table.policy in BY_POLICY:
+        return BY_POLICY[table.policy]
+    if (~table.dedicated).any():
+        return Sharing.WINDOWS if windows else Sharing.SPARE
+    return Sharing.SHARED if past.shares() else Sharing.PRIVATE
+
+
+def ahead_of(table: RunTable, job: int) -> Ints:
+    """Jobs that the policy would serve before a job, pending or not, in that order: by submission, or shorter ones."""
+    measure = SHORTEST.get(table.policy or "")
+    alike = np.ones(len(table), dtype=np.bool_) if table.policy in WHOLE_CLUSTER else table.pool == table.pool[job]
+    places = np.arange(len(table))
+    if measure is None:
+        return np.flatnonzero(alike & (places < job))
+    keys = table.duration_s * (table.gpus if measure == SERVICE else 1)
+    before = np.flatnonzero(alike & ((keys < keys[job]) | ((keys == keys[job]) & (places < job))))
+    return before[np.argsort(keys[before], kind="stable")]

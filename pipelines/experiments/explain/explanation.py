@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.bad_answers import bad_lines
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
+from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
-from jobcast.pipelines.experiments.explain.loans import Loans
-from jobcast.pipelines.experiments.explain.phrases import MOST, Mentions, finite
-from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
+from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Loans, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.pipelines.experiments.explain.sharing_rules import WHOLE_CLUSTER, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.waits import Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
 from jobcast.simulator.log import Floats, Ints

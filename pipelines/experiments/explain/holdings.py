@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.law import GOODPUT, SPEEDUP
-from jobcast.pipelines.experiments.explain.phrases import MOST, Told, finite, gpus_of, instant, length
+from jobcast.pipelines.experiments.explain.phrases import Told, finite, gpus_of, instant, length
+from jobcast.pipelines.experiments.explain.reservations import MOST
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
 from jobcast.pipelines.report.formatting import counted, forecasts_in_words, number

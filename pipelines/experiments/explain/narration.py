@@ -2,6 +2,7 @@
 
 from math import inf
 
+from jobcast.pipelines.experiments.explain.cluster_history import ONE_PILE, Sharing
 from jobcast.pipelines.experiments.explain.holdings import tell_forecast, tell_held, tell_waiting
 from jobcast.pipelines.experiments.explain.phrases import (
     Told,
@@ -15,7 +16,6 @@ from jobcast.pipelines.experiments.explain.phrases import (
     said_of,
     whose,
 )
-from jobcast.pipelines.experiments.explain.sharing_rules import ONE_PILE, Sharing
 from jobcast.pipelines.experiments.explain.waits import (
     AHEAD,
     CLOCK,

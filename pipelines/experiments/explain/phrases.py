@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.reservations import Answers
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, listed
 from jobcast.simulator.log import Floats, Ints
-
-MOST = 10
-"""Jobs and pools that a list names; the rest is counted."""
 
 
 class Mentions:

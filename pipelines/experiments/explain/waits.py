@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, level
-from jobcast.pipelines.experiments.explain.phrases import MOST, Mentions
-from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
-from jobcast.pipelines.experiments.explain.sharing_rules import Sharing, ahead_of
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing, ahead_of, level
+from jobcast.pipelines.experiments.explain.phrases import Mentions
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
 from jobcast.simulator.log import Floats
 
 # Why not on its pool's quota:

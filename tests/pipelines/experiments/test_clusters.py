@@ -1,6 +1,5 @@
 """The cluster of a simulation: however it was named, every engine gets it."""
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -103,14 +102,6 @@ def test_gpus_known_by_number_are_on_servers_of_four():
     assert task_cluster(quotas).capacity.tolist() == [[2, 16, 122, 625]]
 
 
-def test_compiled_code_can_take_the_arrays(named):
-    place = named(NODES)
-    energy = energy_cluster(place)[0]
-    for values in (*task_cluster(place), energy.kind_of, energy.kind_gpus, energy.power_w, *energy.tariff):
-        assert values.flags.c_contiguous
-        assert values.dtype in (np.dtype(np.float64), np.dtype(np.int64))
-
-
 def test_groups_that_are_alike_are_one_kind():
     fast, slow = (0.0, 420.0, 670.0), (0.0, 240.0)
     groups = (
@@ -124,12 +115,6 @@ def test_groups_that_are_alike_are_one_kind():
     assert_array_equal(cluster.power_w, [[0, 420, 670], [0, 240, 240]])
     assert gpu_types == ("v100", "t4")
     assert [cluster.tariff.at(hour * 3600.0) for hour in (0, 8, 9, 24)] == [0.1, 0.1, 0.2, 0.1]
-
-
-def test_prices_of_the_command_line():
-    dear = Cluster(pue=1.5, tariff=((0.0, 0.1), (8.0, 0.2)))
-    assert (dear.priced(0.3, None).tariff, dear.priced(0.3, None).pue) == (((0.0, 0.3),), 1.5)
-    assert (dear.priced(None, 1.1).tariff, dear.priced(None, 1.1).pue) == (dear.tariff, 1.1)
 
 
 @pytest.mark.parametrize(

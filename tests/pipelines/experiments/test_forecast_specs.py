@@ -1,7 +1,7 @@
 import pytest
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts, split_forecasts
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec, parse_forecasts
 
 
 @pytest.mark.parametrize(
@@ -83,40 +83,9 @@ def test_what_is_no_source_is_told_with_what_was_written(text, message):
     assert str(error.value).startswith(f"--forecasts {text}: ")
 
 
-def test_a_list_keeps_the_pins_of_one_source_together():
-    specs = split_forecasts("registry:new-load=2,job-duration=1, oracle,noisy:0.5,registry:challenger")
-    assert [spec.label for spec in specs] == [
-        "registry:new-load=2,job-duration=1",
-        "oracle",
-        "noisy:0.5",
-        "registry:challenger",
-    ]
-    with pytest.raises(ConfigError, match="nothing named"):
-        split_forecasts(" , ")
-
-
-def test_a_list_keeps_the_parts_of_one_source_together():
-    specs = split_forecasts(
-        "oracle,mixed:arrivals=random,durations=noisy:0.5, mixed:loads=registry,registry:new-load=2"
-    )
-    assert [spec.label for spec in specs] == [
-        "oracle",
-        "mixed:arrivals=random,durations=noisy:0.5",
-        "mixed:loads=registry",
-        "registry:new-load=2",
-    ]
-
-
 def test_parts_that_are_not_written_are_the_oracles():
     spec = parse_forecasts("mixed:loads=registry")
     assert [spec.part(name).kind for name in ("arrivals", "loads", "durations")] == ["oracle", "registry", "oracle"]
     assert (spec.draws, spec.asks_registry) == (False, True)
     spec = parse_forecasts("mixed:durations=random")
     assert (spec.draws, spec.asks_registry) == (True, False)
-
-
-def test_only_drawn_forecasts_depend_on_the_seed():
-    assert [spec.kind for spec in split_forecasts("oracle,conservative,random,noisy:0,registry") if spec.draws] == [
-        "random",
-        "noisy",
-    ]

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError, TraceError
 from jobcast.domain.goodput import Phase
@@ -17,13 +16,12 @@ from jobcast.pipelines.experiments.rigid_jobs import WholeFacts, rigid_jobs
 from jobcast.pipelines.experiments.scaling_jobs import Application, read_scaling
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.simulation import simulate
-from jobcast.schedulers.policies import split_settings
-from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.laws.goodput import ScalableWork, Stretch
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.metrics import figures
 from jobcast.traces.goodput_tables import NoiseCurve
 from jobcast.traces.table import Trace
+from tests.scenarios import pool_scenario
 
 STEPS = "app,num_nodes,num_replicas,local_bsz,step_time,sync_time\n"
 CURVES = "app,batch_size,epoch,progress,iteration,metric,grad_sqr,grad_var\n"
@@ -183,13 +181,6 @@ def test_settings_that_do_not_go_together(tables, given, message):
     settings = {name: value for name, value in (tables | given).items() if value is not None}
     with pytest.raises(ConfigError, match=message):
         read_scaling(settings)
-
-
-def test_tables_are_no_settings_of_policies(tables):
-    assert read_scaling({}) is None
-    split = split_settings(find_policy("pollux"), tables | {"p": "-2", "scale_to": "asked"})
-    assert split.plain("own") == {"p": "-2"}
-    assert split.files.scale_to == "asked"
 
 
 def test_the_command_line(shell, csv, tables):

@@ -1,29 +1,19 @@
 from dataclasses import replace
 
 import pytest
-from tests.scenarios import pool_scenario
 
-from jobcast.domain.errors import ConfigError, TraceError
-from jobcast.domain.hardware import NodeGroup, PoolsTable, Quota, numbered
-from jobcast.domain.jobs import Outcome, Pool
-from jobcast.pipelines.experiments.locality import asks_for_locality, on_servers
+from jobcast.domain.hardware import NodeGroup, numbered
+from jobcast.pipelines.experiments.locality import on_servers
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
-from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenarios import pool_scenario
 
 
 @pytest.fixture(scope="module")
 def scenario():
     trace, pools = generate("sia", 0, {"variant": "base"})
     return pool_scenario(trace, pools, limit=60)
-
-
-def test_locality_is_asked_for_by_a_setting():
-    assert asks_for_locality({"locality": "true", "tick_s": "60"})
-    assert not asks_for_locality({"tick_s": "60"})
-    with pytest.raises(ConfigError, match="setting locality must be true or false, got perhaps"):
-        asks_for_locality({"locality": "perhaps"})
 
 
 def test_servers_of_eight_unless_a_cluster_file_tells(scenario):
@@ -36,31 +26,6 @@ def test_servers_of_eight_unless_a_cluster_file_tells(scenario):
     assert note == "locality: 3 servers of 16 GPUs"
     log = replay(ready, make_policy("fcfs", cells=cells))
     assert len(log) == 60
-
-
-def test_a_job_that_fits_no_cell_is_refused(scenario):
-    wide = max(scenario.workload.jobs, key=lambda job: job.gpus)
-    assert wide.gpus == 8
-    given = PoolsTable(tuple(Quota(pool.name, pool.quota, cells=(4, 4)) for pool in scenario.workload.pools))
-    with pytest.raises(TraceError, match=r"its 8 GPUs need 8 together, its pool \S+ has 4\+4"):
-        on_servers(scenario.workload, replace(scenario.place, quotas=given))
-
-
-def test_odd_quotas_are_cells(scenario):
-    jobs = [job for job in scenario.workload.jobs if job.gpus == 1]
-    workload = Workload(jobs, [Outcome(1.0)] * len(jobs), [Pool(pool.name, 7) for pool in scenario.workload.pools])
-    ready, cells, _ = on_servers(workload, scenario.place)
-    assert ready.servers == (8,) * 4
-    assert set(cells.values()) == {(4, 2, 1)}
-
-
-def test_policies_and_baselines_without_locality_are_refused_before_anything_is_read(shell):
-    asked = ("--trace", "none.csv", "--set", "locality=true")
-    line = shell.refuses("simulate", *asked, "--policy", "fcfs", "--baseline", "las")
-    assert line.startswith("--baseline: policy las knows no locality; choose from fcfs, ssf, sjf, ")
-    assert line.endswith(", or none")
-    line = shell.refuses("simulate", *asked, "--policy", "sia_vc", "--forecasts", "oracle")
-    assert "sia_vc knows no locality (it plans GPUs ahead by number, and cells may be in pieces then)" in line
 
 
 def test_settings_of_cells_are_refused_where_nothing_is_placed_in_them(shell, csv):

@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from tests.scenarios import pool_scenario
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.preemption import scenario_workload
+from jobcast.pipelines.experiments.rigid_jobs import scenario_workload
 from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.generators import generate
+from tests.scenarios import pool_scenario
 
 COUNT = 2000
 
@@ -35,13 +34,6 @@ def of(made, seed=0, **settings):
 
 def own(policy, settings):
     return split_settings(find_policy(policy), settings).own
-
-
-def test_shares_of_none_and_all(made):
-    assert stoppable(of(made, preemptible_share="0")) == set()
-    assert len(stoppable(of(made, preemptible_share="1"))) == COUNT
-    # a quarter of 2,000: 500, the standard deviation is 19
-    assert 420 < len(stoppable(of(made, preemptible_share="0.25"))) < 580
 
 
 def test_a_job_is_drawn_by_its_id_and_the_seed_alone(made):
@@ -70,21 +62,6 @@ def test_what_the_trace_says_holds_where_no_share_is_set(made):
     assert told.resume_s == 60.0
     assert stoppable(told) == stoppable(made)
     assert of(made) is made
-
-
-def test_policies_that_know_no_scenario_leave_it_alone(made):
-    assert scenario_workload(made, own("fcfs", {}), 0) is made
-    with pytest.raises(ConfigError, match="policy fcfs: setting resume_s: not known"):
-        own("fcfs", {"resume_s": "9"})
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [({"preemptible_share": "1.5"}, "preemptible_share"), ({"resume_s": "-1"}, "resume_s")],
-)
-def test_values_that_cannot_be_read_are_refused(made, settings, told):
-    with pytest.raises(ConfigError, match=f"policy sia_preempt: setting {told} must be "):
-        of(made, **settings)
 
 
 def test_a_simulation_replays_the_scenario(tmp_path):

@@ -128,14 +128,6 @@ def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, wo
         assert told["bad_forecasts"]["decisions"]["reasons"] == {"degraded": 1}
 
 
-def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
-    line = [*words["curves"][1][:-1]]
-    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
-    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
-    assert jobs == same
-    assert told["mean_jct_s"] == plain["mean_jct_s"]
-
-
 def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     told = BadAnswers()
     with pytest.raises(RegistryError, match="--degrade"):
@@ -155,11 +147,6 @@ def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     shutil.rmtree(store.home)
     assert registered("new-load", REGISTRY, store.home, told, EPOCHS, degrade=True) is None
     assert told.figures()[EPOCHS]["reasons"] == {"degraded": 2}
-
-
-def test_what_is_there_is_loaded(store):
-    found = registered("new-load", REGISTRY, store.home, BadAnswers(), EPOCHS)
-    assert (found.version.version, found.model.name) == (1, "new-load")
 
 
 def test_trust_is_told_where_a_model_was_asked():

@@ -62,13 +62,6 @@ def test_a_policy_that_asks_nothing_leaves_no_answers_and_no_bins(shell, two_poo
     assert (record.told["policy"], record.answers, record.quotas) == ("fcfs", None, {"a": 2, "b": 2})
 
 
-def test_figures_are_the_same_with_a_record_and_without(shell, two_pools):
-    plain = shell.json(*two_pools, "sia", "--forecasts", "random")
-    recorded = shell.json(*two_pools, "sia", "--forecasts", "random", "--out", "log.parquet")
-    timed = {"wall_s", "cpu_s"}
-    assert {key: plain[key] for key in plain.keys() - timed} == {key: recorded[key] for key in recorded.keys() - timed}
-
-
 def test_switches_are_kept(shell, two_pools, csv):
     switches = csv("a,60,,off", name="switches.csv", header="pool,horizon_min,from,sharing")
     shell.works(*two_pools, "sia", "--set", f"switches={switches}", "--out", "log.csv")
@@ -196,15 +189,3 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         ("j2", 4.0, 5.0),
         ("j1", 9.0, 12.0),
     ]
-
-
-def test_explain_says_that_jobs_sat_on_servers(shell, two_pools):
-    shell.works(*two_pools, "sia", "--set", "locality=true", "--out", "log.csv")
-    assert "a run on servers" in shell.works("explain", "--out", "log.csv", "--job", "b2").err
-    shell.works(*two_pools, "sia", "--out", "log.csv")
-    assert "servers" not in shell.works("explain", "--out", "log.csv", "--job", "b2").err
-
-
-def test_what_going_on_after_a_stop_costs_is_kept(shell, two_pools):
-    shell.works(*two_pools, "sia_preempt", "--set", "resume_s=300", "--out", "log.csv")
-    assert json.loads(Path("log.csv.run/run.json").read_text())["resume_s"] == 300

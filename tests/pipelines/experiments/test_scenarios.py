@@ -1,7 +1,6 @@
 import json
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import pools_cluster
@@ -12,6 +11,7 @@ from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
 from jobcast.pipelines.experiments.scenarios import cut_scenario
 from jobcast.pipelines.experiments.sources import earlier_jobs
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 
 @pytest.fixture
@@ -33,13 +33,6 @@ def test_a_window_begins_at_from_and_ends_before_until(trace):
     assert [job.seq for job in scenario.workload.jobs] == [0, 1, 2]
     assert (scenario.from_s, scenario.until_s) == (1.0, 4.0)
     assert scenario.earlier.jobs["job_id"].to_list() == ["1"]
-
-
-def test_without_a_window_all_jobs_are_replayed_and_none_is_earlier(trace):
-    scenario = pool_scenario(trace, AB)
-    assert ids(scenario) == ["1", "2", "3", "4", "5"]
-    assert (scenario.from_s, scenario.until_s) == (0.0, 5.0)
-    assert len(scenario.earlier) == 0
 
 
 def test_a_limit_takes_the_first_jobs_of_the_window(trace):
@@ -119,11 +112,3 @@ def test_provenance_names_the_inputs(trace):
     assert told["notes"] == ["quotas: by hand"]
     assert (told["cluster"], told["gpus"], told["gpu_types"], told["nodes"]) == ("by hand", 6, {"": 6}, 0)
     assert json.loads(json.dumps(told)) == told
-
-
-def test_earlier_jobs_are_of_the_pool_that_a_flat_cluster_has(trace):
-    scenario = rigid_jobs(cut_scenario(trace, pools_cluster(AB).shared, from_s=2.0))
-    assert [job.pool for job in earlier_jobs(scenario).jobs] == ["all", "all"]
-    assert scenario.place.origin == "6 GPUs in all, made by hand; quotas are ignored"
-    told = rigid_jobs(cut_scenario(trace, pools_cluster(AB), from_s=2.0))
-    assert [job.pool for job in earlier_jobs(told).jobs] == ["a", "b"]

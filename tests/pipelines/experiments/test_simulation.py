@@ -1,13 +1,13 @@
 import math
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 ORACLE = parse_forecasts("oracle")
 
@@ -26,15 +26,6 @@ def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
     assert (dict(run.models), run.overlap) == ({}, False)
     assert calls[-1] == (3, 3)
     assert run.log.end_s.tolist() == [100.0, 150.0, 86420.0]
-
-
-def test_settings_reach_the_policy_and_unknown_ones_are_refused(small, tmp_path):
-    with pytest.raises(ConfigError, match="policy sia: setting pace: not known"):
-        simulate(small, "sia", ORACLE, home=tmp_path, settings={"pace": "1"})
-    with pytest.raises(ConfigError, match="policy sia: setting tick_s must be a positive number of seconds, got -1"):
-        simulate(small, "sia", ORACLE, home=tmp_path, settings={"tick_s": "-1"})
-    with pytest.raises(ConfigError, match="unknown policy lottery"):
-        simulate(small, "lottery", ORACLE, home=tmp_path)
 
 
 def test_a_policy_without_forecasts_opens_no_registry(small, tmp_path):

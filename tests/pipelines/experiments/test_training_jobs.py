@@ -2,7 +2,6 @@
 
 import polars as pl
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Outcome, Pool
@@ -12,6 +11,7 @@ from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.workload import Workload
 from jobcast.traces.table import Trace
+from tests.scenarios import pool_scenario
 
 RATES = "gpu_type,model,batch_size,gpus,steps_per_second\nv100,Toy,10,1,2\nv100,Toy,20,1,2\nk80,Toy,10,1,1\n"
 POOLS = [Pool("p", 4)]
@@ -72,12 +72,6 @@ def test_a_scene_tells_what_was_left_as_it_stood(trace, settings):
     first = pool_scenario(trace, POOLS, limit=1, tables=read_tables(settings))
     assert any(note.startswith("1 courses in ") for note in first.notes)
     assert first.workload.outcomes[0].duration_s == 32.5
-
-
-def test_the_type_of_gpu_sets_the_pace(trace, settings):
-    only = {name: value for name, value in settings.items() if name != "regimes"}
-    scenario = pool_scenario(trace, POOLS, tables=read_tables({**only, "gpu_type": "k80"}))
-    assert [outcome.duration_s for outcome in scenario.workload.outcomes] == [100.0, 7.0, 20.0]
 
 
 def test_tables_need_throughputs(settings):

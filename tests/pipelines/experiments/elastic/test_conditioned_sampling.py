@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.elastic import ElasticJobs
 from jobcast.models.completion.job_completions import ArrivalModel
-from jobcast.pipelines.experiments.elastic.conditioned_sampling import agreeing_sizes
-from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, play_futures
+from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, agreeing_sizes, play_futures
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
 

@@ -1,9 +1,6 @@
 """Clusters and scenarios of energy: kinds of nodes, what a trace may leave out, what is refused."""
 
-from dataclasses import replace
-
 import numpy as np
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -84,29 +81,6 @@ def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
     assert [job.weight for job in scenario.workload.jobs] == [3.0, 1.0]
 
 
-def test_a_window_and_a_limit(nodes, jobs, profiles):
-    trace = jobs(*(f"j{at},p,{at},10,1,m,7,32" for at in range(9)))
-    table = profiles("m,32,t4,1,20")
-    cut = cut_scenario(trace, nodes, from_s=2.0, until_s=7.0, limit=3)
-    assert energy_jobs(cut, profiles=table).job_ids == ("j2", "j3", "j4")
-    with pytest.raises(TraceError, match="no job was submitted in"):
-        cut_scenario(trace, nodes, from_s=20.0)
-
-
-@pytest.mark.parametrize(
-    ("row", "columns", "line"),
-    [
-        ("a,p,0,10,1,m", "job_id,pool,submit_time,duration,gpus,model", "column epochs missing"),
-        ("a,p,0,10,1,7", "job_id,pool,submit_time,duration,gpus,epochs", "column model missing"),
-        ("a,p,0,10,1,,7", "job_id,pool,submit_time,duration,gpus,model,epochs", "job a names no model"),
-    ],
-)
-def test_a_trace_without_what_is_needed_is_refused(nodes, jobs, profiles, row, columns, line):
-    with pytest.raises(TraceError) as refused:
-        energy_jobs(cut_scenario(jobs(row, columns=columns), nodes), profiles=profiles("m,,t4,1,20"))
-    assert line in str(refused.value)
-
-
 def test_a_job_that_can_run_nowhere_is_named(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,0,10,1,m,7,64", "c,p,0,10,1,m,7,64")
     table = profiles("m,32,t4,1,20", "m,64,k80,1,20", "m,64,t4,4,9")
@@ -143,11 +117,3 @@ def test_provenance_names_what_went_in(nodes, jobs, profiles):
     assert (told["nodes"], told["gpus"], told["pue"]) == (4, 7, 1.5)
     assert told["tariff"] == {"0.0": 0.1, "30600.0": 0.2}
     assert len(told["profiles"]["sha256"]) == len(told["trace"]["sha256"]) == 64
-
-
-def test_batch_sizes_may_be_missing_for_some(nodes, jobs, profiles):
-    trace = jobs("a,p,0,10,1,m,7,32", "b,p,1,10,1,m,7,")
-    assert trace.jobs["batch_size"].null_count() == 1
-    trace = replace(trace, jobs=trace.jobs.with_columns(pl.col("batch_size")))
-    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
-    assert_array_equal(scenario.facts.times.epoch_s[:, 1, 0], [10, 20])

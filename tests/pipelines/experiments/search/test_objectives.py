@@ -5,7 +5,7 @@ import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.search.evaluation import needs_forecasts, parse_objectives, values_of
+from jobcast.pipelines.experiments.search.evaluation import parse_objectives, values_of
 from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
 
 
@@ -35,19 +35,6 @@ def test_values_by_hand():
     log = log_of([100.0, 300.0], [100.0, 200.0])
     objectives = parse_objectives("jct:mean,jct:p50,error:avg,error:p100.0,unfairness:p90".replace("p100.0", "p99"))
     assert values_of(log, objectives) == pytest.approx([200.0, 200.0, 25.0, 49.5, 180.0])
-
-
-def test_the_same_metric_with_other_measures():
-    assert [one.label for one in parse_objectives("error:mean, error:p99.5 ,error:p50")] == [
-        "error:mean",
-        "error:p99.5",
-        "error:p50",
-    ]
-
-
-def test_forecasts_are_made_only_for_errors():
-    assert needs_forecasts(parse_objectives("jct:mean,error:p99"))
-    assert not needs_forecasts(parse_objectives("jct:mean,unfairness:mean"))
 
 
 @pytest.mark.parametrize(

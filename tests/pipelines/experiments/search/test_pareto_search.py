@@ -101,11 +101,6 @@ def test_another_seed_or_workload_is_another_run():
     assert run_hash(cases.small_workload(), world, cases.small_request(algorithm="nsga2")) in hashes
 
 
-def test_two_at_a_time_find_the_same(found):
-    parallel = search_front(cases.small_workload(), cases.small_world(), cases.small_request(), jobs=2)
-    assert rows_of(parallel.front) == rows_of(found.front)
-
-
 def test_too_little_history_leaves_the_default():
     found = search_front(cases.small_workload(count=49), cases.small_world(), cases.small_request())
     assert [(row.config, row.test) for row in found.front.rows] == [(WfqConfig(), None)]

@@ -43,12 +43,6 @@ def test_a_seed_is_a_search(name):
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_single_objective(name):
-    found = walked(name, objectives=1)
-    assert found[-1][:, 3].min() <= np.median(found[0][:, 3])
-
-
 def test_unknown_algorithms():
     with pytest.raises(ConfigError, match="--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"):
         proposer("annealing", 3, 2, 0, START, 12)
