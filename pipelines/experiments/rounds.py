@@ -37,6 +37,7 @@ class Declared:
     """
 
     def __init__(self, workload: Workload, rule: RegimeForecasts) -> None:
+        # Only what jobs declare is asked of the oracle: run times of jobs without epochs.
         self._oracle, self._rule = Oracle(workload), rule
 
     def advance(self, now_s: float) -> None:
@@ -87,6 +88,7 @@ def work_forecasts(
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
     if spec.kind == "oracle":
         return Work(Oracle(scenario.workload))
+    # Nobody reports epochs: what is left follows from run times, which usual sources tell.
     if not has_training(scenario):
         chosen = sources.make(spec, (DURATIONS,))
         return Work(chosen.source, chosen)
@@ -112,6 +114,7 @@ def _registered(
     if asked is None:
         return Work(Declared(scenario.workload, Restatement()), told=told)
     version = asked.version
+    # Training traces may count from their own start: the hash tells one from another.
     overlap = refuse_overlap(version, scenario.from_s, scenario.until_s, allow_overlap, scenario.earlier.source.sha256)
     rule = GuardedRegimes(asked.model, told)
     return Work(Declared(scenario.workload, rule), Chosen(models={REGIME: version.version}, overlap=overlap), told)
@@ -122,8 +125,10 @@ def round_workload(scenario: RigidScenario, mechanism: RoundMechanism) -> Worklo
 
     Jobs lie on the nodes of the cluster file, but under the published mechanism, where that makes no difference.
     """
+    # To Gavel's published rounds nodes make no difference.
     servers = () if mechanism.mechanism == "gavel" else node_sizes(scenario)
     workload = replace(scenario.workload, restart_s=mechanism.restart_s, servers=servers)
+    # Who says which jobs may be stopped means it.
     if "preemptible" in scenario.trace.jobs.columns:
         return workload
     return replace(workload, jobs=[replace(job, preemptible=True) for job in workload.jobs])
@@ -151,6 +156,7 @@ def replay_gavel(
     Raises ConfigError when the scenario's jobs are not counted in steps.
     """
     rates = step_rates(scenario, workload)
+    # Rules that give out shares do not ask while they choose.
     asked = rule if source is None or not hasattr(rule, "choose") else _Moving(cast(RoundPolicy, rule), source)
     log = gavel_rounds(
         workload,
@@ -193,8 +199,11 @@ def step_rates(scenario: RigidScenario, workload: Workload) -> list[StepRates]:
             raise ConfigError(f"--set mechanism=gavel: job {job.job_id} is no training job; drop it from the trace")
         steps, nominal_s, scale = told[job.job_id]
         samples = training.tables.samples[job.training.model]
+        # A last, smaller batch is a step too.
         whole = job.training.epochs * ceil(samples / job.training.batch_size)
         known = training.tables.throughputs.rates[job.training.model, job.gpus]
+        # A bound duration stretches all of a job's steps alike.
         steps_s = {size: rate / scale for size, rate in known.items()}
+        # The trace's own count goes before what follows from epochs.
         rates.append(StepRates(int(steps or whole), samples, steps_s, nominal_s))
     return rates

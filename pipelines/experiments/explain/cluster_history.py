@@ -35,9 +35,11 @@ def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) 
         zip(submit_s.tolist(), gpus.tolist(), duration_s.tolist(), strict=True)
     ):
         now_s = max(now_s, at_s)
+        # Let all go that has ended by now, then wait for ends until the head fits.
         while ends and (ends[0][0] <= now_s or width > free + CAPACITY_TOLERANCE):
             end_s, released = heappop(ends)
             now_s, free = max(now_s, end_s), free + released
+        # Wider than the whole quota: it and all behind it wait for ever.
         if width > free + CAPACITY_TOLERANCE:
             break
         starts_s[index] = now_s
@@ -63,6 +65,7 @@ class Level:
 
     def at(self, instants_s: Any) -> Floats:
         """GPUs at each instant, of the shape of `instants_s`."""
+        # Right: what happens at the instant itself counts.
         came = self.up[np.searchsorted(self.up_s, instants_s, side="right")]
         went = self.down[np.searchsorted(self.down_s, instants_s, side="right")]
         return np.asarray(came - went, dtype=np.float64)
@@ -170,6 +173,7 @@ class ClusterPast:
     def _snapped(self, instants_s: Floats) -> Floats:
         """Instants with those that all but fall on an event moved there: tables round, and sums of times drift."""
         events_s = self.events_s
+        # Each instant lies between two events; the nearer one is tried.
         after = np.clip(np.searchsorted(events_s, instants_s), 1, len(events_s) - 1) if len(events_s) > 1 else 0
         low, high = events_s[np.maximum(after - 1, 0)], events_s[after]
         nearest = np.where(np.abs(instants_s - low) < np.abs(high - instants_s), low, high)
@@ -245,8 +249,10 @@ def sharing_of(past: ClusterPast, windows: bool) -> Sharing:
     table = past.table
     if table.quotas is None:
         return Sharing.UNKNOWN
+    # By name where it is known: a log need not show what a policy would do.
     if table.policy in BY_POLICY:
         return BY_POLICY[table.policy]
+    # Only policies that mark spare starts leave such jobs.
     if (~table.dedicated).any():
         return Sharing.WINDOWS if windows else Sharing.SPARE
     return Sharing.SHARED if past.shares() else Sharing.PRIVATE
@@ -259,6 +265,8 @@ def ahead_of(table: RunTable, job: int) -> Ints:
     places = np.arange(len(table))
     if measure is None:
         return np.flatnonzero(alike & (places < job))
+    # Service is GPU time, in which SSF ranks.
     keys = table.duration_s * (table.gpus if measure == SERVICE else 1)
     before = np.flatnonzero(alike & ((keys < keys[job]) | ((keys == keys[job]) & (places < job))))
+    # Stable: equal ones in order of submission.
     return before[np.argsort(keys[before], kind="stable")]

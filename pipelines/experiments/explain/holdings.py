@@ -109,10 +109,12 @@ class Holdings:
         table = self._table
         mine = np.flatnonzero(table.held_job == job)
         from_s, until_s = table.held_from_s[mine], table.held_until_s[mine]
+        # Spans overlap where a job sits on several nodes: between two instants nothing changes.
         instants = np.unique(np.concatenate([from_s, until_s]))
         found: list[dict[str, Any]] = []
         for begin_s, end_s in zip(instants[:-1].tolist(), instants[1:].tolist(), strict=True):
             rows = mine[(from_s <= begin_s) & (until_s >= end_s)]
+            # Fractions of GPUs are sums of floats: rounding lets equal stretches join.
             gpus = round(float(table.held_gpus[rows].sum()), 6)
             nodes = sorted({int(node) for node in table.held_node[rows] if node >= 0})
             if gpus <= LEAST_GPUS:
@@ -134,8 +136,11 @@ class Holdings:
         if seconds <= 0.0:
             return None
         table = self._table
+        # Begin and end of each wait in turn.
         edges = np.column_stack([begin_s, end_s]).ravel()
+        # Time waited so far at each edge: only every other stretch is a wait.
         waited = np.concatenate([[0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))])
+        # How much of each span falls into the waits, all spans at once.
         inside = np.interp(table.held_until_s, edges, waited) - np.interp(table.held_from_s, edges, waited)
         gpus = np.bincount(table.held_job, inside * table.held_gpus, minlength=len(table)) / seconds
         return {
@@ -148,6 +153,7 @@ class Holdings:
         """Begins and ends of the times between submission and end in which the job held nothing."""
         table = self._table
         end_s = float(table.end_s[job])
+        # It never ended: its wait lasts as long as anybody held GPUs.
         if not np.isfinite(end_s):
             end_s = float(table.held_until_s.max(initial=table.submit_s[job]))
         edges = [float(table.submit_s[job])]

@@ -45,6 +45,7 @@ class Mentions:
 
     def overstayed_s(self, job: int) -> float:
         """Seconds by which a job ran longer than its forecast bin allows."""
+        # The last bin has no end that a job could outlive.
         end_s = self._answers.bin_end_s(None if self._table.bins is None else self._table.bins[job])
         return 0.0 if end_s is None else max(0.0, float(self._table.duration_s[job]) - end_s)
 
@@ -149,6 +150,7 @@ def said_of(owner: Told) -> str:
 
 def bin_words(job: Told) -> str:
     """The duration bin that was forecast of a job, or that stands in place of a bad answer."""
+    # A conservative answer must not pass for a forecast.
     if job.get("bin_replaced"):
         return f"forecast {job['duration_bin']}, which stands in place of a bad answer ({job['bin_replaced']})"
     return f"forecast {job['duration_bin']}"

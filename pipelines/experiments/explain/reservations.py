@@ -47,6 +47,7 @@ class Answers:
         self.horizons_min: tuple[float, ...] = tuple(told or DEFAULT_HORIZONS_MIN)
         settings = {} if record is None else (record.told.get("configuration") or {}).get("settings") or {}
         self.slack = float(settings.get("slack", 0.0))
+        # The setting may be text or a list, by how the run was started.
         used = [float(text) for text in NUMBERS.findall(str(settings.get("windows_min", "")))]
         self.windows_min = tuple(horizon for horizon in self.horizons_min if not used or horizon in used)
         self._labels = bin_labels(self.horizons_min)
@@ -98,6 +99,7 @@ class Answers:
             gpus = np.where(np.isnan(arrives), np.nan, np.where(arrives > 0, gpus, 0.0))
         elif (QUANTILE, pool, horizon_min) in self._rows:
             gpus = self._last((QUANTILE, pool, horizon_min), at_s)
+        # Switched off counts as everybody coming: nothing is lent.
         off = self._off(pool, horizon_min, at_s)
         return np.where(off, np.inf, gpus)
 
@@ -156,6 +158,7 @@ class Answers:
         for (question, pool, horizon_min, level), part in sorted(groups.items(), key=lambda item: str(item[0])):
             if question == QUANTILE:
                 known = self._levels.get((pool, horizon_min))
+                # Of several levels the one nearest to what is usually asked.
                 if known is not None and abs(known - SHOWN_LEVEL) <= abs(level - SHOWN_LEVEL):
                     continue
                 self._levels[pool, horizon_min] = level
@@ -179,11 +182,13 @@ class Reservations:
         """GPUs of a pool's unused quota kept for it; for pending jobs alone without a horizon."""
         at_s = np.atleast_1d(np.asarray(instants_s, dtype=np.float64))
         unused = np.maximum(self._past.unused(pool, at_s), 0.0)
+        # SIA, Figure 8: pending jobs first, then slack, then who is forecast.
         wanted = self._past.pending(pool, at_s) + self._answers.slack * self._past.quota(pool)
         if horizon_min is not None:
             wanted = wanted + np.nan_to_num(
                 self._answers.future_gpus(self._past.table.pools[pool], horizon_min, at_s), nan=0.0, posinf=np.inf
             )
+        # No more than the pool owns and does not use.
         return np.minimum(wanted, unused)
 
     def usable(self, horizon_min: float, instants_s: Any) -> Floats:
@@ -218,6 +223,7 @@ class Reservations:
         table = self._past.table
         name = table.pools[pool]
         told_s = self._answers.told_s(name, horizon_min, at_s)
+        # An answer of the instant itself was asked for, whatever was pending.
         needed = not alone or told_s == at_s
         forecast = float(self._answers.future_gpus(name, horizon_min, at_s)[0])
         unused = max(float(self._past.unused(pool, at_s)), 0.0)
@@ -281,6 +287,7 @@ class Loans:
         at_s = float(table.start_s[job])
         left = [float(self._reservations.usable(horizon_min, at_s)[0]) for horizon_min in windows]
         fitting = [horizon_min for horizon_min, gpus in zip(windows, left, strict=True) if gpus >= 0]
+        # Rounding may leave none with room: then the one that had most.
         return fitting[0] if fitting else windows[int(np.argmax(left))]
 
     def to_job(self, job: int, pool: int) -> dict[str, Any]:

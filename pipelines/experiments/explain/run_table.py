@@ -108,6 +108,7 @@ class RunTable:
             return self.job_ids.index(job_id)
         except ValueError:
             pass
+        # A slip of the pen is likelier than another log.
         near = difflib.get_close_matches(job_id, self.job_ids, NEAR, cutoff=0.5) or self.job_ids[:NEAR]
         raise ConfigError(
             f"--job {job_id}: no such job among the {len(self):,} of {self.path}; near: {', '.join(near)}"
@@ -175,6 +176,7 @@ def _raw(path: Path) -> pl.DataFrame:
     if is_parquet(file.data):
         return read_parquet(file, "simulate again with --out")
     try:
+        # All as text: ids that look like numbers keep their zeros.
         return pl.read_csv(io.BytesIO(file.data), infer_schema=False)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         why = reason(error)
@@ -243,9 +245,11 @@ def _held(rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: 
         held = flat_spans(job, start_s[job], end_s[job], rows["gpus"].to_numpy()[job])
     else:
         place = np.empty(len(rows), dtype=np.int64)
+        # Rows were sorted: spans refer to them by their old place.
         place[rows["row"].to_numpy()] = np.arange(len(rows))
         seq, begin_s, until_s, gpus, node = (record.spans[name].to_numpy() for name in SPAN_COLUMNS)
         held = Spans(place[seq], on_grid(begin_s), on_grid(until_s), gpus, node)
+    # By beginning, then by job: lexsort takes its main key last.
     order = np.lexsort((held.job, held.from_s))
     return Spans(*(getattr(held, each.name)[order] for each in fields(held)))
 

@@ -47,6 +47,7 @@ def parse_change(text: str) -> Change:
     Change(words='gpus=4,pool=q2', gpus=4, pool='q2')
     """
     found = dict(part.partition("=")[::2] for part in text.split(","))
+    # Where no width is asked any that passes the check will do.
     gpus = found.get("gpus", "1")
     if (
         not found
@@ -65,6 +66,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     Raises ConfigError for a run that cannot be replayed, or a change that makes no difference to its policy.
     """
     changes = [Change(AS_IT_WAS), *map(parse_change, asked)]
+    # The run as it was: what the record does not tell cannot be repeated.
     again, rule = _again(table), find_policy(str(table.policy))
     trace = _trace(table, again)
     job = table.find(job_id)
@@ -81,6 +83,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     told = []
     for change in changes:
         changed = _changed(trace, job_id, change, rule)
+        # Later submissions are not known when the job comes.
         experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
         found = _forecast(experiment, ask, rule, job_id, at_s)
         told.append(

@@ -192,22 +192,6 @@ def test_the_order_of_what_is_asked_for_changes_no_gain(sources, policies):
     assert all(one == "sia registry" for one, other in pairs if "sia registry" in (one, other))
 
 
-def test_the_command_compares_with_any_row_whatever_the_order(shell, run):
-    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--jobs", 1)
-    told = [
-        shell.json(*words, "--policies", policies, "--forecasts", forecasts, "--against", "mmfs")["gains"]
-        for policies, forecasts in (("mmfs,sia", "oracle,registry"), ("sia,mmfs", "registry,oracle"))
-    ]
-    one, other = ({(gain["label"], gain["against"]): gain["ratio"] for gain in gains} for gains in told)
-    assert one == other
-    assert set(one) == {
-        ("mmfs", "fcfs"), ("sia oracle", "fcfs"), ("sia registry", "fcfs"), ("sia oracle", "mmfs"),
-        ("sia registry", "mmfs"), ("sia registry", "sia oracle"),
-    }  # fmt: skip
-    line = shell.refuses(*words, "--policies", "mmfs,sia", "--forecasts", "oracle", "--against", "pcs")
-    assert line == "--against pcs: no such row; name a policy of --policies, or one of: fcfs; mmfs; sia oracle"
-
-
 def test_results_are_files_that_are_the_same_each_time(scenarios, tmp_path):
     names = [pool.name for pool in scenarios[0].scenario(POOLS).workload.pools]
     for folder in ("a", "b"):

@@ -42,14 +42,6 @@ def test_run_times_are_those_of_the_source(shell, queue):
     assert found == pytest.approx([long_s, 2 * long_s - 10.0, 3 * long_s - 20.0, long_s])
 
 
-def test_a_job_that_outlives_its_forecast_may_end_any_time(shell, csv):
-    trace = csv("a,p,0,200000,1", "b,p,150000,10,1", name="long.csv")
-    longest_s = bin_durations_s()[-1]
-    assert longest_s < 150_000.0
-    found = predicted(shell, "--trace", trace, "--gpus", "1", "--policy", "fcfs", "--forecasts", "conservative")
-    assert found[1] == pytest.approx(longest_s, abs=2.0)
-
-
 @pytest.mark.parametrize(("job", "start_s", "hours"), [("b", 100.0, 125.0), ("c", 150.0, 155.0)])
 def test_predict_jct_under_quotas(shell, queue, job, start_s, hours):
     words = ("predict", "jct", *queue, "--at", "25", "--policy", "fcfs", "--sizes", "declared", "--job", job)
@@ -132,15 +124,3 @@ def test_a_trace_that_changed_is_refused(shell, queue):
         file.write("e,p,30,5,1\n")
     line = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
     assert "has changed since; simulate again" in line
-
-
-def test_what_if_an_elastic_job_could_use_fewer_gpus(shell, csv):
-    trace = csv(
-        "a,p,0,400,4,1", "b,p,10,400,4,1", name="elastic.csv", header="job_id,pool,submit_time,duration,gpus,min_gpus"
-    )
-    words = ("--trace", trace, "--gpus", "4", "--policy", "elastic_fifo")
-    shell.works("simulate", *words, "--out", "log.csv")
-    asked = ("explain", "--out", "log.csv", "--job", "b", "--what-if")
-    told = shell.json(*asked, "gpus=2")["what_if"]
-    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told] == [(4, 100.0, 200.0), (2, 100.0, 300.0)]
-    assert "under elastic_fifo all jobs share all GPUs" in shell.refuses(*asked, "pool=q")

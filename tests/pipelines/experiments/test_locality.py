@@ -28,17 +28,6 @@ def test_servers_of_eight_unless_a_cluster_file_tells(scenario):
     assert len(log) == 60
 
 
-def test_settings_of_cells_are_refused_where_nothing_is_placed_in_them(shell, csv):
-    trace = csv("a1,a,0,60,1", "a2,a,0,60,1")
-    line = shell.refuses("simulate", "--trace", trace, "--policy", "sia", "--set", "apart=none")
-    assert line.startswith(
-        "policy sia: setting apart: not known; known: adapt, order, slack, switches, tick_s, windows_min"
-    )
-    asked = ("--trace", trace, "--set", "locality=true")
-    line = shell.refuses("simulate", *asked, "--policy", "mmfs", "--set", "apart=none")
-    assert line == "policy mmfs with locality: setting apart: not known; known: strict"
-
-
 @pytest.fixture
 def apart(csv):
     """Two cells of 4 of a server of 8 each; a's jobs of 2 leave no 4 together while one runs."""

@@ -149,11 +149,6 @@ def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     assert told.figures()[EPOCHS]["reasons"] == {"degraded": 2}
 
 
-def test_trust_is_told_where_a_model_was_asked():
-    assert trust(BadAnswers(), {}) == {}
-    assert trust(BadAnswers(), {"regime": 3}) == {"bad_forecasts": {}}
-
-
 def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
     def told(*asked):
         return SimpleNamespace(

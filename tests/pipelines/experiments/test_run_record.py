@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments import run_record
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.run_record import pool_record_of, read_run_record, record_folder, write_run_record
-from jobcast.pipelines.report.job_table import listed, write_job_table
+from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
 
@@ -51,15 +51,6 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     spans = pl.read_parquet("log.csv.run/spans.parquet")
     assert spans.columns == ["seq", "start_s", "end_s", "gpus", "node"]
     assert spans["gpus"].to_list() == [2.0, 1.0, 2.0, 1.0]  # by their ends: a1, b2, b1, b3
-
-
-def test_a_policy_that_asks_nothing_leaves_no_answers_and_no_bins(shell, two_pools):
-    for policy in ("sia", "fcfs"):
-        shell.works(*two_pools, policy, "--out", "log.csv")
-    assert sorted(path.name for path in Path("log.csv.run").iterdir()) == ["run.json", "spans.parquet"]
-    assert "duration_bin" not in pl.read_csv("log.csv").columns
-    record = read_run_record(Path("log.csv"))
-    assert (record.told["policy"], record.answers, record.quotas) == ("fcfs", None, {"a": 2, "b": 2})
 
 
 def test_switches_are_kept(shell, two_pools, csv):
@@ -180,7 +171,7 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         trace_submit_s=np.array([0.0, 1.0]),
     )  # fmt: skip
     path = tmp_path / "log.csv"
-    write_job_table(log, listed(workload), path)
+    write_table(job_table(log, listed(workload)), path)
     write_run_record(path, pool_record_of(log, workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
     held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)

@@ -89,13 +89,6 @@ def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_droppe
         pool_scenario(trace, [Pool("c", 4)], only_pools=True)
 
 
-def test_what_the_reader_dropped_is_told_too(csv):
-    flat = csv("2017-10-02 00:00:00,5,1,a", "2017-10-02 00:00:01,,1,a", header="timestamp,duration,num_gpus,cluster")
-    scenario = pool_scenario(read_trace(flat), [Pool("a", 1)], drop_wide=True)
-    assert scenario.dropped == {"duration missing or <= 0": 1, "wider than their pool": 0}
-    assert scenario.notes == ("submit_time: times without an offset read as UTC", "quotas: made by hand")
-
-
 def test_a_flat_cluster_ignores_pools(trace):
     place = cluster_of(trace, gpus=4)
     scenario = rigid_jobs(cut_scenario(trace, place))

@@ -28,11 +28,6 @@ def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
     assert run.log.end_s.tolist() == [100.0, 150.0, 86420.0]
 
 
-def test_a_policy_without_forecasts_opens_no_registry(small, tmp_path):
-    run = simulate(small, "fcfs", parse_forecasts("registry"), home=tmp_path / "nosuch")
-    assert figures(run, None, policy="fcfs")["forecasts"] is None
-
-
 def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
     run = simulate(small, "fcfs", ORACLE, home=tmp_path)
     told = figures(run, run, policy="fcfs", warmup_until_s=1e9)

@@ -46,13 +46,6 @@ def test_draws_are_those_of_the_seed(scenario, tmp_path):
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_the_load_before_the_window_is_known_to_what_draws(scenario, tmp_path):
-    source = Sources(scenario, home=tmp_path).make(parse_forecasts("random")).source
-    source.advance(scenario.from_s)
-    busiest = max(scenario.workload.pools, key=lambda pool: scenario.earlier.jobs["pool"].to_list().count(pool.name))
-    assert source.new_load(busiest.name, 12 * 3600.0) > 0
-
-
 def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scenario, monkeypatch):
     """Each predictor has been asked before the replay begins: what it compiles is no part of the policy's own time."""
     asked = []
@@ -165,13 +158,3 @@ def test_traces_without_a_calendar_are_apart_unless_they_are_one():
     version.train_from_s, version.train_until_s = 1.7e9, 1.7e9 + 100
     with pytest.raises(OverlapError, match="regime version 1"):
         refuse_overlap(version, 1.7e9, None, allowed=False, trace_sha256="b")
-
-
-def test_overlap_is_training_that_ends_after_the_window_begins():
-    version = SimpleNamespace(name="new-load", version=3, train_until_s=100.0)
-    assert refuse_overlap(version, 100.0, None, allowed=False) is False
-    assert refuse_overlap(version, 99.0, 200.0, allowed=True) is True
-    with pytest.raises(OverlapError, match="to the end; choose another version or a later --from"):
-        refuse_overlap(version, 99.0, float("inf"), allowed=False)
-    with pytest.raises(OverlapError, match="new-load version 3"):
-        refuse_overlap(version, 10.0, 50.0, allowed=False)  # trained on what came after the window, too

@@ -46,16 +46,13 @@ def test_a_switch_that_no_forecast_can_obey_is_refused():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "columns pool, horizon_min, from, sharing missing, found none"),
         ("pool,from,sharing\n", "column horizon_min missing, found pool, from, sharing"),
         (f"{HEADER}\na,60,,maybe\n", "row 2, column sharing: must be on or off, got 'maybe'"),
         (f"{HEADER}\na,-5,,on\n", "row 2, column horizon_min: must be minutes > 0, got '-5'"),
-        (f"{HEADER}\na,nan,,on\n", "row 2, column horizon_min: must be minutes > 0, got 'nan'"),
         (f"{HEADER}\na,60,yesterday,on\n", "row 2, column from: 'yesterday' is no instant"),
         (f"{HEADER}\n ,60,,on\n", "row 2, column pool: must not be empty"),
         (f"{HEADER}\na,60,,on\na,60,,off\n", "row 3: this pool, horizon and instant is given twice"),
         (f"{HEADER}\na,60,,on,1\n", "row 2: more fields than the header has"),
-        (f"{HEADER}\na\n", "row 2, column sharing: must be on or off, got ''"),
         ("\xff\xfe", "not readable as CSV"),
     ],
 )

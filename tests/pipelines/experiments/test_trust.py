@@ -209,20 +209,6 @@ def _page(shell, out, window):
     return (out / "report.html").read_text()
 
 
-def test_a_backtest_degrades_too(shell, run, tmp_path):
-    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, *BACKTEST)
-    shell.home = tmp_path / "nowhere"
-    without = json.loads(shell.works(*words, "--json", "-").out)
-    assert [row["label"] for row in without["rows"]] == ["fcfs", "sia conservative"]
-    assert "--degrade" in without["skipped"][0]["lacks"]
-    assert "--degrade" in shell.refuses(*words, "--policies", "sia", "--forecasts", "registry")
-    answer = shell.works(*words, "--degrade", "--json", "-")
-    registry, conservative = (row["figures"] for row in json.loads(answer.out)["rows"] if row["policy"] == "sia")
-    assert registry["degraded"]
-    assert registry["mean_jct_s"] == conservative["mean_jct_s"]
-    assert "sia registry: degraded: no model" in answer.err
-
-
 THEIRS = '''
 from jobcast.simulator.forecast_sources import Conservative, Oracle
 

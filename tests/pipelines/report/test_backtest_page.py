@@ -363,17 +363,6 @@ def test_versions_are_told_apart_only_where_their_interval_does():
     ]
 
 
-def test_seeds_are_put_together():
-    rows = [
-        row_like("sia", "random", {"slowed_pct": 1.0, "speedup_gmean": s, "slowdown_max_min": s}, seed=seed)
-        for seed, s in enumerate((1.0, 2.0, 4.0))
-    ]
-    (summary,) = summaries(rows)
-    assert (summary.runs, summary.forecasts) == (3, "random")
-    known = {key: value for key, value in summary.figures.items() if value is not None}
-    assert known == {"slowed_pct": 1.0, "speedup_gmean": pytest.approx(2.0), "slowdown_max_min": 4.0}
-
-
 def test_the_main_table_by_hand():
     figures = {
         "speedup_gmean": 11.234, "slowed_pct": 0.1834, "slowdown_total_min": 5027.4, "slowdown_max_min": 163.0,

@@ -9,38 +9,16 @@ import pytest
 FIGURES = (
     "makespan_s",
     "mean_jct_s",
-    "p50_jct_s",
-    "p99_jct_s",
-    "mean_wait_s",
     "utilization",
-    "events",
-    "wall_s",
-    "cpu_s",
     "energy_kwh",
     "energy_eur",
     "tardiness_eur",
     "total_eur",
     "late_pct",
-    "preemptions",
-    "migrations",
-    "decision_ms_mean",
-    "decision_ms_max",
 )
 COLUMNS = [
-    "job_id",
-    "pool",
-    "submit_time",
-    "start_time",
-    "end_time",
-    "gpus",
-    "duration",
-    "preemptions",
-    "migrations",
-    "energy_kwh",
-    "energy_eur",
-    "tardiness_s",
-    "tardiness_eur",
-    "deadline",
+    *("job_id", "pool", "submit_time", "start_time", "end_time", "gpus", "duration", "preemptions"),
+    *("migrations", "energy_kwh", "energy_eur", "tardiness_s", "tardiness_eur", "deadline"),
 ]
 FEW = ("--set", "max_iterations=30")
 PRICE, PUE = 0.172, 1.33
@@ -139,12 +117,6 @@ def test_the_mechanism_can_be_set(shell, words):
     assert slow["jobs"] == 24
 
 
-def test_fifo_without_profiles_is_the_elastic_one(shell, words):
-    files = [word for word in words("elastic_fifo") if "profiles" not in str(word)]
-    assert "total_eur" not in shell.json(*files)
-    assert "total_eur" in shell.json(*words("fifo"))
-
-
 def test_from_generate_to_simulate(shell, tmp_path):
     out = ("--out", "a.parquet", "--profiles-out", "p.sqlite", "--cluster-out", "c.yaml")
     shell.works("trace", "generate", "armida", *out)
@@ -156,34 +128,15 @@ def test_from_generate_to_simulate(shell, tmp_path):
     assert {row["node"] for row in rows_of(tmp_path / "s.csv")} <= {"armida-05", "armida-06", "armida-07"}
 
 
-def test_openbs_list_of_nodes_is_a_cluster(shell, tmp_path):
-    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\na,1,1,2,T4\nb,1,1,0,\nc,1,1,8,G2\n")
-    out = ("--out", "a.parquet", "--profiles-out", "p.csv", "--set", "cluster=nodes.csv")
-    shell.works("trace", "generate", "andreas", *out)
-    files = ("--trace", "a.parquet", "--cluster", "nodes.csv", "--set", "profiles=p.csv")
-    answer = shell.works("simulate", *files, "--policy", "edf", "--forecasts", "oracle", "--json", "-")
-    assert "2 nodes, 1 without GPUs left out" in answer.err
-    assert "2 T4, 8 G2 GPUs on 2 nodes" in answer.err
-
-
 @pytest.mark.parametrize(
     ("more", "line"),
     [
         (("--set", "perod_s=3"), "setting perod_s: not known; did you mean period_s"),
-        (("--set", "period_s=0"), "setting period_s must be a positive number"),
-        (("--set", "snapshot_epochs=0.5"), "setting snapshot_epochs must be a whole number >= 1"),
-        (("--set", "restart_s=-1"), "setting restart_s must be a number of seconds from 0"),
-        (("--set", "pue=0.5"), "setting pue must be a number >= 1"),
-        (("--set", "price_eur_kwh=x"), "setting price_eur_kwh must be a number >= 0"),
         (("--set", "segments=s.txt"), "--set segments=s.txt: end the name in .csv or .parquet"),
         (("--set", "segments=no/such/../s.csv", "--out", "no/such/../s.csv"), "is --out too"),
-        (("--set", "segments="), "names nothing"),
         (("--set", "known=p.csv"), "--set known: points that --forecasts registry goes by, not oracle"),
         (("--forecasts", "random"), "--forecasts random: forecasts no seconds an epoch; choose oracle, registry"),
-        (("--forecasts", "bayes"), "--forecasts bayes: forecasts no seconds an epoch"),
-        (("--forecasts", "noisy:2"), "noisy takes a probability"),
         (("--forecasts", "registry"), "epoch-time"),
-        (("--from", "2030-01-01"), "no job was submitted in"),
     ],
 )
 def test_mistakes_are_one_line(shell, words, more, line):

@@ -52,9 +52,9 @@ def test_forecasts_go_by_three_points_a_model_and_type(scenario, registered, tmp
     assert told.models == {"epoch-time": 7}
     assert told.told.figures() == {}
     assert "from 24 points of" in told.notes[0]  # four models on two types
-    assert_array_equal(np.isfinite(told.epoch_s), np.isfinite(true))
+    assert_array_equal(np.isfinite(told.answers), np.isfinite(true))
     runs = np.isfinite(true)
-    errors = np.abs(told.epoch_s[runs] / true[runs] - 1.0)
+    errors = np.abs(told.answers[runs] / true[runs] - 1.0)
     assert 0.0 < errors.mean() < 0.5
     assert (errors < 1e-12).any()
 
@@ -65,7 +65,7 @@ def test_points_that_are_named_are_believed_as_they_are(scenario, registered, tm
     write_profiles(frame, tmp_path / "known.csv")
     told = believed(scenario, tmp_path, known=tmp_path / "known.csv")
     runs = np.isfinite(scenario.facts.times.epoch_s)
-    assert_allclose(told.epoch_s[runs], 3.0 * scenario.facts.times.epoch_s[runs])
+    assert_allclose(told.answers[runs], 3.0 * scenario.facts.times.epoch_s[runs])
 
 
 def test_a_model_without_a_point_is_named(scenario, registered, tmp_path):

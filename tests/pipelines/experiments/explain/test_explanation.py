@@ -92,19 +92,6 @@ def test_some_jobs_are_slowed_by_random_forecasts_and_none_by_exact_ones(runs):
     assert slowed["random"] > 3
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "ssf", "gssf", "mmfs"])
-def test_other_policies_are_explained_all_the_same(runs, policy):
-    workload = any_workload(runs, 1)
-    table = read_run_table(runs.log(workload, policy, ending="parquet"))
-    for job_id in table.job_ids:
-        told = explain(table, job_id)
-        assert all(
-            stretch["quota_reason"] in ("quota_full", "quota_lent", "behind_others") for stretch in told["waits"]
-        )
-        assert tell(told)
-        assert json.loads(json.dumps(told, allow_nan=False))["run"]["policy"] == policy
-
-
 @pytest.mark.parametrize(
     ("policy", "rule", "sharing"),
     [

@@ -11,7 +11,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli.search import command
 from jobcast.pipelines.experiments.search.front import read_front
-from jobcast.schedulers.elastic.config import WfqConfig, read_config
+from jobcast.schedulers.elastic.config import read_config
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
@@ -74,13 +74,6 @@ def test_plots_name_every_configuration(front):
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "SRSF (Tiresias)" in page
-
-
-def test_a_short_trace_gives_the_default(ask, trace, tmp_path):
-    out = tmp_path / "few.parquet"
-    ask("pcs", "--trace", trace(49), *WORDS, "--out", out)
-    assert json.loads(ask("apply", out, "--pick", 0)) == WfqConfig().to_json()
-    assert "default" in out.with_suffix(".html").read_text() or len(read_front(out).rows) == 1
 
 
 def test_a_check_says_what_changed_and_searches_anew(ask, front, trace, tmp_path):
