@@ -304,7 +304,7 @@ def _weight(cell: Cell) -> int:
 def _replay(
     number: int, experiment: Experiment, cell: Cell, trust: Mapping[str, Any]
 ) -> tuple[int, Simulated | JobcastError]:
-    """`trust`: where models lie, and which may be used; see `running.Ask`. What a policy lacks comes back."""
+    """`trust`: where models lie, and which may be used; see `policy_runs.Ask`. What a policy lacks comes back."""
     ask = Ask(policy=cell.policy, spec=cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
     try:
         return number, replace(run(experiment, ask), replaced=())  # nobody explains a backtest

@@ -175,29 +175,29 @@ class AtSubmission(Watcher):
 
     def watch(self, run: Simulation) -> None:
         """Forecast who has come."""
-        come = self._come(run)
-        if not come:
+        arrived = self._arrived(run)
+        if not arrived:
             return
         try:
-            found = completions(run, come, believed_now(run))
+            found = completions(run, arrived, believed_now(run))
         # A copy may come to what no run would: run times that contradict what was already seen.
         except DecisionError as error:  # in a world that may be believed wrongly: counted, and told with the first
             self.failed.append(str(error))
             return
         self.end_s.update((seq, one.end_s) for seq, one in found.items())
-        for seq in come:
+        for seq in arrived:
             futures = () if self.draws is None else self.draws(run, seq)
             self.futures_s[seq] = [completions(run, [seq], one)[seq].end_s for one in futures]
 
-    def _come(self, run: Simulation) -> list[int]:
+    def _arrived(self, run: Simulation) -> list[int]:
         """Who has come since and is asked about; jobs are numbered as they come."""
-        come, count = [], len(run.workload.jobs)
+        arrived, count = [], len(run.workload.jobs)
         # Numbers go by arrival, so that whoever has not come yet ends the search.
         while self._next < count and (self._next in run.cluster.active or not isnan(run.end_s(self._next))):
             if self._next in run.cluster.active and (self.chosen is None or self._next in self.chosen):
-                come.append(self._next)
+                arrived.append(self._next)
             self._next += 1
-        return come
+        return arrived
 
     def told(self, run: Simulation) -> Mapping[str, Any]:
         """The forecasts by job."""

@@ -108,7 +108,7 @@ def metric_change_pct(curves: Curves, app: Application, ran: Sequence[Stretch]) 
 
 
 def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: Any) -> Believed[Sequence[ScalableWork]]:
-    """(n_jobs,) works with goodputs as a registered model has them; see `believed.believed`.
+    """(n_jobs,) works with goodputs as a registered model has them; see `sources.believed`.
 
     It knows how fast steps are; batch sizes, and the noise that says how much a step is worth, are the jobs' own.
     """

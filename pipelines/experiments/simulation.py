@@ -134,7 +134,7 @@ def simulate(
         return _by_rounds(scenario, policy, work, split, wrap, progress, world, watching)
     scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else sources.none()
+    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else Chosen()
     # Only what the policy itself asks is recorded, not what its meters do.
     source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
     # A policy that asks nothing must not be able to peek.
@@ -145,7 +145,8 @@ def simulate(
     play = replay if world is None else world.replay
     with plugin_named(policy):
         log, took = timed(lambda: play(scenario.workload, rule, source, chosen.history, progress, meters=watching))
-    own: Mapping[str, float] = getattr(rule, "figures", dict)()  # which are whole only now: a policy counts while it decides
+    # Asked for only now: a policy counts while it decides.
+    own: Mapping[str, float] = getattr(rule, "figures", dict)()
     return Simulated(log, **took, **_rests_on(chosen), own=own)
 
 

@@ -155,10 +155,6 @@ class Sources:
     allow_overlap: bool = False
     degrade: bool | None = None
 
-    def none(self) -> Chosen:
-        """For policies that ask nothing."""
-        return Chosen()
-
     def make(self, spec: ForecastSpec, parts: Collection[str] = PARTS) -> Chosen:
         """The source of a spec.
 

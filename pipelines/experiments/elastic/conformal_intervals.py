@@ -74,7 +74,7 @@ def forecast_run(
     sizes : how those count; None: as did best before the run
     progress : called with (jobs forecast, all)
     """
-    sizes = None if declared else sizes or fit_sizes(earlier)
+    sizes = None if declared else sizes or fit_sizes_at(run, earlier)
     drawn = []
     for number, job in enumerate(jobs):
         # Up to its submission and no further: later jobs are not known by then.
@@ -96,7 +96,10 @@ def forecast_run(
 
 
 def fit_sizes_at(run: ElasticReplay, earlier: Earlier) -> SizeForecaster:
-    """The same from all that is known at the instant that a run has come to. Raises ValueError when none has ended."""
+    """Settings of the forecaster of sizes, from jobs that ended by the instant that a run has come to.
+
+    Raises ValueError when none has.
+    """
     now_s, arrived = float(run.state.clock[CLOCK.now]), int(run.state.count[COUNT.arrived])
     # Of this run and of what came before it.
     ended, gone = ~np.isnan(run.state.end_s[:arrived]), earlier.end_s <= now_s
@@ -104,12 +107,6 @@ def fit_sizes_at(run: ElasticReplay, earlier: Earlier) -> SizeForecaster:
     return SizeForecaster().fit(
         size_s, np.concatenate([earlier.past.most[gone], run.jobs.most[:arrived][ended]]).astype(np.int64)
     )
-
-
-def fit_sizes(earlier: Earlier) -> SizeForecaster:
-    """Settings of the forecaster of sizes, from jobs that ended before the run. Raises ValueError when none has."""
-    known = earlier.end_s <= 0.0
-    return SizeForecaster().fit(earlier.past.size_s[known], earlier.past.most[known].astype(np.int64))
 
 
 def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None) -> Forecasters:

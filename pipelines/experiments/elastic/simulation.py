@@ -60,7 +60,7 @@ UNTOLD_S = 3600.0
 
 
 def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Believed[Floats]:
-    """(n_jobs,) seconds on one GPU, at the jobs' submissions; see `believed.believed`.
+    """(n_jobs,) seconds on one GPU, at the jobs' submissions; see `sources.believed`.
 
     Work is forecast where g GPUs are g times as fast, and counted as the scenario's table of speedups has it.
     """

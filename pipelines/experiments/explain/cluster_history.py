@@ -104,7 +104,7 @@ class ClusterPast:
     def events_s(self) -> Floats:
         """Instants at which a job was submitted, started, stopped or ended, ascending."""
         table = self.table
-        instants: Floats = np.unique(np.concatenate([table.submit_s, table.held_from_s, table.held_until_s]))
+        instants: Floats = np.unique(np.concatenate([table.submit_s, table.held.from_s, table.held.until_s]))
         finite: Floats = instants[np.isfinite(instants)]
         return finite
 
@@ -141,20 +141,20 @@ class ClusterPast:
     def held_within(self, from_s: float, until_s: float) -> Ints:
         """Jobs that hold GPUs at any time in [from_s, until_s], ends that fall on from_s not counted."""
         table = self.table
-        rows = (table.held_from_s <= until_s) & (table.held_until_s > from_s)
-        return np.unique(table.held_job[rows])
+        rows = (table.held.from_s <= until_s) & (table.held.until_s > from_s)
+        return np.unique(table.held.job[rows])
 
     def gpu_seconds(self, from_s: float, until_s: float) -> Floats:
         """(n_jobs,) GPU-seconds that each job holds in [from_s, until_s)."""
         table = self.table
-        begin, end = np.maximum(table.held_from_s, from_s), np.minimum(table.held_until_s, until_s)
-        seconds = np.bincount(table.held_job, weights=np.clip(end - begin, 0.0, None), minlength=len(table))
+        begin, end = np.maximum(table.held.from_s, from_s), np.minimum(table.held.until_s, until_s)
+        seconds = np.bincount(table.held.job, weights=np.clip(end - begin, 0.0, None), minlength=len(table))
         return np.asarray(seconds * table.gpus, dtype=np.float64)
 
     def spans_of(self, job: int) -> list[tuple[float, float]]:
         """Stretches in which a job held its GPUs."""
-        rows = self.table.held_job == job
-        return list(zip(self.table.held_from_s[rows].tolist(), self.table.held_until_s[rows].tolist(), strict=True))
+        rows = self.table.held.job == job
+        return list(zip(self.table.held.from_s[rows].tolist(), self.table.held.until_s[rows].tolist(), strict=True))
 
     def members(self, pool: int) -> Ints:
         """Jobs of a pool in order of submission."""
@@ -182,7 +182,7 @@ class ClusterPast:
     def shares(self) -> bool:
         """Whether any pool ever held more than its quota, or any job ran on spare GPUs."""
         return bool((~self.table.dedicated).any()) or any(
-            bool((self.allocated(pool, self.table.held_from_s) > self.quota(pool)).any())
+            bool((self.allocated(pool, self.table.held.from_s) > self.quota(pool)).any())
             for pool in range(len(self.table.pools))
         )
 
@@ -196,11 +196,11 @@ class ClusterPast:
         if kind == "active":
             mine = table.pool == pool
             return level(table.submit_s[mine], table.end_s[mine], table.gpus[mine])
-        rows: Bools = np.ones(len(table.held_job), dtype=np.bool_) if pool < 0 else table.pool[table.held_job] == pool
+        rows: Bools = np.ones(len(table.held.job), dtype=np.bool_) if pool < 0 else table.pool[table.held.job] == pool
         if kind == "dedicated":
-            rows = rows & table.dedicated[table.held_job]
-        jobs = table.held_job[rows]
-        return level(table.held_from_s[rows], table.held_until_s[rows], table.gpus[jobs])
+            rows = rows & table.dedicated[table.held.job]
+        jobs = table.held.job[rows]
+        return level(table.held.from_s[rows], table.held.until_s[rows], table.gpus[jobs])
 
 
 class Sharing(StrEnum):

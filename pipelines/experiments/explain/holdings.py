@@ -107,16 +107,16 @@ class Holdings:
     def stretches(self, job: int) -> list[dict[str, Any]]:
         """When the job held how many GPUs of which nodes, without the times in which it held none."""
         table = self._table
-        mine = np.flatnonzero(table.held_job == job)
-        from_s, until_s = table.held_from_s[mine], table.held_until_s[mine]
+        mine = np.flatnonzero(table.held.job == job)
+        from_s, until_s = table.held.from_s[mine], table.held.until_s[mine]
         # Spans overlap where a job sits on several nodes: between two instants nothing changes.
         instants = np.unique(np.concatenate([from_s, until_s]))
         found: list[dict[str, Any]] = []
         for begin_s, end_s in zip(instants[:-1].tolist(), instants[1:].tolist(), strict=True):
             rows = mine[(from_s <= begin_s) & (until_s >= end_s)]
             # Fractions of GPUs are sums of floats: rounding lets equal stretches join.
-            gpus = round(float(table.held_gpus[rows].sum()), 6)
-            nodes = sorted({int(node) for node in table.held_node[rows] if node >= 0})
+            gpus = round(float(table.held.gpus[rows].sum()), 6)
+            nodes = sorted({int(node) for node in table.held.node[rows] if node >= 0})
             if gpus <= LEAST_GPUS:
                 continue
             last = found[-1] if found else None
@@ -141,8 +141,8 @@ class Holdings:
         # Time waited so far at each edge: only every other stretch is a wait.
         waited = np.concatenate([[0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))])
         # How much of each span falls into the waits, all spans at once.
-        inside = np.interp(table.held_until_s, edges, waited) - np.interp(table.held_from_s, edges, waited)
-        gpus = np.bincount(table.held_job, inside * table.held_gpus, minlength=len(table)) / seconds
+        inside = np.interp(table.held.until_s, edges, waited) - np.interp(table.held.from_s, edges, waited)
+        gpus = np.bincount(table.held.job, inside * table.held.gpus, minlength=len(table)) / seconds
         return {
             "seconds": seconds,
             "gpus_held": float(gpus.sum()),
@@ -155,7 +155,7 @@ class Holdings:
         end_s = float(table.end_s[job])
         # It never ended: its wait lasts as long as anybody held GPUs.
         if not np.isfinite(end_s):
-            end_s = float(table.held_until_s.max(initial=table.submit_s[job]))
+            end_s = float(table.held.until_s.max(initial=table.submit_s[job]))
         edges = [float(table.submit_s[job])]
         for stretch in held:
             edges += [stretch["from_s"], stretch["until_s"]]

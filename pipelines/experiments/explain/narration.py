@@ -1,4 +1,4 @@
-"""Why a job waited, was helped or was slowed, in sentences; made of what `explaining.explain` found."""
+"""Why a job waited, was helped or was slowed, in sentences; made of what `explanation.explain` found."""
 
 from math import inf
 
@@ -62,8 +62,7 @@ def _summary(told: Told) -> list[str]:
     lines = [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])} for {length(job['duration_s'])}{label}; "
         f"{policy}{source}",
-        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
-        f"ended {instant(summary['ended_s'])}",
+        _when(summary),
     ]
     if summary["started_s"] is None:
         return lines
@@ -86,10 +85,14 @@ def _plain_summary(told: Told) -> list[str]:
     stops = f", stopped or narrowed {counted(job['preemptions'], 'time')}" if job["preemptions"] else ""
     return [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])}; {policy}",
-        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
-        f"ended {instant(summary['ended_s'])}",
+        _when(summary),
         f"  waited {length(summary['wait_s'])} for its first GPUs, done after {length(summary['jct_s'])}{stops}",
     ]
+
+
+def _when(summary: Told) -> str:
+    submitted, started, ended = (instant(summary[f"{name}_s"]) for name in ("submitted", "started", "ended"))
+    return f"  submitted {submitted}, started {started}, ended {ended}"
 
 
 def _source(run: Told) -> str:

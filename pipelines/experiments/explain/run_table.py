@@ -43,8 +43,7 @@ class RunTable:
     dedicated : (n_jobs,) whether it ran against its pool's quota
     preemptions : (n_jobs,) how often it was stopped
     bins : (n_jobs,) labels of the duration bins that the policy was told, None where it asked none
-    held_job, held_from_s, held_until_s : (n_held,) stretches in which a job held GPUs, by their beginning
-    held_gpus, held_node : (n_held,) how many, and of which node, -1 where GPUs are known by number alone
+    held : stretches in which jobs held GPUs, by their beginning; nodes are -1 where GPUs are known by number alone
     quotas : (n_pools,) GPUs, None where they are not known
     by_pools : whether whole jobs were started from pools' quotas
     rows : the table itself, in the same order
@@ -64,11 +63,7 @@ class RunTable:
     dedicated: Bools
     preemptions: Ints
     bins: list[str | None] | None
-    held_job: Ints
-    held_from_s: Floats
-    held_until_s: Floats
-    held_gpus: Floats
-    held_node: Ints
+    held: Spans
     quotas: Ints | None
     by_pools: bool
     rows: pl.DataFrame
@@ -138,7 +133,6 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record and by_pools else set())))
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
     stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
-    held = _held(rows, record, start_s, end_s)
     quotas = _quotas(names, rows, record, pools) if by_pools else None
     return RunTable(
         path=path,
@@ -153,11 +147,7 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         dedicated=_flags(rows),
         preemptions=stopped,
         bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
-        held_job=held.job,
-        held_from_s=held.from_s,
-        held_until_s=held.until_s,
-        held_gpus=held.gpus,
-        held_node=held.node,
+        held=_held(rows, record, start_s, end_s),
         quotas=quotas,
         by_pools=by_pools,
         rows=rows,

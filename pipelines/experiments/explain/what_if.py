@@ -70,7 +70,8 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     again, rule = _again(table), find_policy(str(table.policy))
     trace = _trace(table, again)
     job = table.find(job_id)
-    place = cluster_of(trace, **_cluster(again), from_s=again["from_s"])
+    files: dict[str, Any] = {name: None if again[name] is None else Path(again[name]) for name in ("pools", "cluster")}
+    place = cluster_of(trace, **files, gpus=again["gpus"], from_s=again["from_s"])
     _check(rule, changes, [pool.name for pool in place.pools])
     costs, settings = law_apart(again["settings"], again["law"])
     facts, decide = settings_apart(settings, rule)
@@ -129,11 +130,6 @@ def _trace(table: RunTable, again: Mapping[str, Any]) -> Trace:
     if table.record is not None and trace.source.sha256 != table.record.told["inputs"]["trace"]["sha256"]:
         raise ConfigError(f"--what-if: the trace {path} has changed since; simulate again")
     return trace
-
-
-def _cluster(again: Mapping[str, Any]) -> dict[str, Any]:
-    paths = {name: None if again[name] is None else Path(again[name]) for name in ("pools", "cluster")}
-    return {**paths, "gpus": again["gpus"]}
 
 
 def _check(rule: PolicySpec, changes: Sequence[Change], pools: Sequence[str]) -> None:

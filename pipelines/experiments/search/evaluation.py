@@ -277,7 +277,7 @@ class Evaluator:
     samples : by a name that stays the same, such as train-0
     journal : of this run
     jobs : simulations at a time
-    engine_name : key of `engines.ENGINES`
+    engine_name : key of `executors.ENGINES`
     """
 
     def __init__(

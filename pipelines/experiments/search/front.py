@@ -151,11 +151,7 @@ def front_table(front: Front) -> str:
     """The front for a terminal: what may be chosen, then the policies shown beside it."""
     head = ["pick", *(one.label for one in front.objectives), *("T", "W", "zeta_min", "queues")]
     lines = [head]
-    for row in front.rows:
-        if row.pareto:
-            values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
-            told = [figure_text(row.parameters.get(name)) for name in ("T", "W", "zeta_min")]
-            lines.append([str(row.pick), *values, *told, str(len(row.config.rates))])
+    lines += [_cells(front, row, PARAMETERS[:3]) for row in front.rows if row.pareto]
     for name, shown in front.references.items():
         lines.append([name, *(figure_text(one) for one in shown), "", "", "", ""])
     # Numbers line up on the right, as wide as the widest.
@@ -163,6 +159,13 @@ def front_table(front: Front) -> str:
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:
+    """A configuration's number, values on test samples, parameters and number of queues, as text."""
+    values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
+    told = [figure_text(row.parameters.get(name)) for name in parameters]
+    return [str(row.pick), *values, *told, str(len(row.config.rates))]
 
 
 def figure_text(value: Any) -> str:
@@ -338,15 +341,10 @@ def front_page(front: Front, plots: dict[str, str]) -> str:
 
 
 def _table(front: Front) -> Table:
-    parameters = ("T", "W", "zeta_min", "delta")
-    head = ("pick", *(one.title for one in front.objectives), *parameters, "queues", "beaten")
-    rows = []
-    for row in front.rows:
-        values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
-        told = [figure_text(row.parameters.get(name)) for name in parameters]
-        rows.append((str(row.pick), *values, *told, str(len(row.config.rates)), "" if row.pareto else "yes"))
+    head = ("pick", *(one.title for one in front.objectives), *PARAMETERS, "queues", "beaten")
+    rows = [[*_cells(front, row, PARAMETERS), "" if row.pareto else "yes"] for row in front.rows]
     for name, shown in front.references.items():
-        rows.append((name, *(figure_text(one) for one in shown), *([""] * (len(parameters) + 2))))
+        rows.append([name, *(figure_text(one) for one in shown), *([""] * (len(PARAMETERS) + 2))])
     note = "T, W, zeta_min: PCS, section 3.3. Beaten: another one is no worse in any objective and better in one."
     return Table("Test samples, mean", head, rows, note=note)
 

@@ -39,7 +39,7 @@ class SearchRequest:
     Attributes
     ----------
     objectives : at least one
-    algorithm : of `proposing.ALGORITHMS`
+    algorithm : of `proposers.ALGORITHMS`
     evaluations : simulations of training samples at most; a configuration takes one a sample
     samples, test_samples : random samples to search on, and fresh ones to judge on
     sampling : how they are drawn

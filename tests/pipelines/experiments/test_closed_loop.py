@@ -137,3 +137,8 @@ def test_who_needs_every_single_job_cannot_be_replayed_in_a_closed_loop(shell, s
     assert line.startswith(f"--closed-loop: {policy} needs every single job's future, which nobody knows")
     line = shell.refuses("simulate", *small, "--policy", "fcfs", "--baseline", policy, "--closed-loop")
     assert line.startswith(f"--baseline {policy}: --closed-loop: {policy} needs")
+
+
+def test_a_shorter_longest_think_time_leaves_jobs_where_the_trace_has_them(shell, small):
+    figures = shell.json("simulate", *small, "--policy", "fcfs", "--closed-loop", "--max-think", "95")
+    assert (figures["following_jobs"], figures["mean_think_s"]) == (1, pytest.approx(90.0))

@@ -124,3 +124,28 @@ def test_a_trace_that_changed_is_refused(shell, queue):
         file.write("e,p,30,5,1\n")
     line = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
     assert "has changed since; simulate again" in line
+
+
+def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
+    trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
+    shell.works(
+        "simulate", "--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--out", "l.csv"
+    )
+    told = shell.json("explain", "--out", "l.csv", "--job", "b", "--what-if", "gpus=1")
+    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]] == [
+        (2, 100.0, 150.0),
+        (1, 10.0, 110.0),
+    ]
+    assert any("as many GPU-seconds" in note for note in told["notes"])
+
+
+def test_what_if_an_elastic_job_could_use_fewer_gpus(shell, csv):
+    trace = csv(
+        "a,p,0,400,4,1", "b,p,10,400,4,1", name="elastic.csv", header="job_id,pool,submit_time,duration,gpus,min_gpus"
+    )
+    words = ("--trace", trace, "--gpus", "4", "--policy", "elastic_fifo")
+    shell.works("simulate", *words, "--out", "log.csv")
+    asked = ("explain", "--out", "log.csv", "--job", "b", "--what-if")
+    told = shell.json(*asked, "gpus=2")["what_if"]
+    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told] == [(4, 100.0, 200.0), (2, 100.0, 300.0)]
+    assert "under elastic_fifo all jobs share all GPUs" in shell.refuses(*asked, "pool=q")

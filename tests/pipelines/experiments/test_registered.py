@@ -158,3 +158,11 @@ def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
     mean, spread = accuracy.by_model(SimpleNamespace(forecast_arrays=told))(*[np.zeros(2, dtype=np.int64)] * 4)
     assert mean.tolist() == [0.5, 0.5]
     assert spread.tolist() == [pytest.approx(0.2 / accuracy.UPPER_Z), -1.0]
+
+
+def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
+    line = [*words["curves"][1][:-1]]
+    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
+    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
+    assert jobs == same
+    assert told["mean_jct_s"] == plain["mean_jct_s"]

@@ -174,7 +174,7 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
     write_table(job_table(log, listed(workload)), path)
     write_run_record(path, pool_record_of(log, workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
-    held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)
+    held = zip(table.held.job, table.held.from_s, table.held.until_s, strict=True)
     assert [(table.job_ids[job], begin, end) for job, begin, end in held] == [
         ("j2", 0.0, 1.0),
         ("j2", 4.0, 5.0),

@@ -158,3 +158,13 @@ def test_traces_without_a_calendar_are_apart_unless_they_are_one():
     version.train_from_s, version.train_until_s = 1.7e9, 1.7e9 + 100
     with pytest.raises(OverlapError, match="regime version 1"):
         refuse_overlap(version, 1.7e9, None, allowed=False, trace_sha256="b")
+
+
+def test_overlap_is_training_that_ends_after_the_window_begins():
+    version = SimpleNamespace(name="new-load", version=3, train_until_s=100.0)
+    assert refuse_overlap(version, 100.0, None, allowed=False) is False
+    assert refuse_overlap(version, 99.0, 200.0, allowed=True) is True
+    with pytest.raises(OverlapError, match="to the end; choose another version or a later --from"):
+        refuse_overlap(version, 99.0, float("inf"), allowed=False)
+    with pytest.raises(OverlapError, match="new-load version 3"):
+        refuse_overlap(version, 10.0, 50.0, allowed=False)  # trained on what came after the window, too

@@ -517,3 +517,11 @@ def test_summary_table_fits_a_terminal():
         "registry:will-jobs-arrive=2",
     ):
         assert piece in shown
+
+
+def test_numbers():
+    assert [number(x) for x in (9.996, 999.6, 99.96, 0.001, 1e-9, -1234.5)] == [
+        "10.0", "1,000", "100", "0.00100", "under 0.0001", "−1,234"
+    ]  # fmt: skip
+    assert between(None, 1.0) == "–"
+    assert unit_for([]) == ("s", 1.0)

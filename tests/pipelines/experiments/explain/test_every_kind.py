@@ -172,3 +172,19 @@ def test_a_mechanism_that_cannot_be_copied_says_so(shell, words):
     answer = shell(*words("allox"), "--predict")
     assert answer.code == 2
     assert "no completions are forecast under mechanism=gavel; leave it out" in answer.err
+
+
+def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
+    """b is submitted 100 s after a's end, which is when the run says: it arrives as the second, whatever the trace."""
+    trace = csv(
+        "a,p,0,1000,2,ann",
+        "c,p,10,500,2,eve",
+        "b,p,1100,300,2,ann",
+        header="job_id,pool,submit_time,duration,gpus,user",
+    )
+    where = ("--gpus", 2, "--policy", "ssf", "--forecasts", "oracle", "--closed-loop", "--baseline", "none")
+    figures = shell.json("simulate", "--trace", trace, *where, "--out", "log.csv")
+    assert figures["duration_err_mean_pct"] == 0.0
+    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
+    assert dict(rows.select("job_id", "answer").iter_rows()) == {"a": 1000.0, "c": 500.0, "b": 300.0}
+    assert rows["answer"].to_list() == rows["truth"].to_list()
