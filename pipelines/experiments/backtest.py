@@ -297,7 +297,7 @@ def _replay_all(
 
 def _weight(cell: Cell) -> int:
     rule = find_policy(cell.policy)
-    # Planners with the whole future are slowest, then rounds and programmes, then those that ask a model.
+    # Plans of the future, rounds or programmes, questions, models: each makes a run slower.
     return (FUTURE in rule.asks) + (rule.kind != POOLS) + bool(rule.asks) + cell.spec.asks_registry
 
 

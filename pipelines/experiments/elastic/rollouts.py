@@ -32,7 +32,7 @@ def agreeing_sizes(run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: F
     """
     held = run.state.gpus[active].sum(axis=1) > EPSILON
     best, fewest = sizes, len(sizes) + 1
-    # Resample whoever contradicts what is seen, until nobody does: rejection, one job at a time.
+    # Whoever contradicts what is seen is drawn anew, until nobody does.
     for _ in range(SWEEPS):
         wrong = np.flatnonzero(_served(run, jobs, active, sizes) != held)
         # The best so far is kept: sweeps need not come to an end.
