@@ -152,6 +152,7 @@ def matrix(pairs: Sequence[tuple[str, ForecastSpec, str]], windows: int, seeds: 
         Cell(policy, spec, label, window, base + seed)
         for label, (policy, spec) in unique.items()
         for window in range(windows)
+        # Other seeds would only repeat the same run where nothing is drawn.
         for seed in range(seeds if spec.draws else 1)
     ]
 
@@ -165,6 +166,7 @@ def baselines_of(
     """
     laws = dict.fromkeys(experiment.law_of(find_policy(cell.policy)) for cell in cells)
     rule = find_policy(baseline)
+    # A baseline that has no place in the law is no baseline there: another one of that law stands in.
     here = experiment.law is None or lives(rule, experiment.law)
     names = {experiment.law_of(rule): baseline} if here else {}
     names |= {law: LAW_BASELINES[law] for law in laws if law in LAW_BASELINES and law not in names}
@@ -185,8 +187,10 @@ def with_baseline(cells: Sequence[Cell], bases: Mapping[str, Cell]) -> list[Cell
     >>> [cell.label for cell in with_baseline([Cell("sia", REGISTRY, "sia registry")], {"runtime": fcfs})]
     ['fcfs', 'sia registry']
     """
+    # In order of appearance, so that results keep the order in which they were asked for.
     windows = dict.fromkeys(cell.window for cell in cells)
     wanted = [replace(base, window=window) for base in bases.values() for window in windows]
+    # By identity, not by label: a baseline may be among the cells under another name.
     there = {cell.identity for cell in cells}
     return [*(base for base in wanted if base.identity not in there), *cells]
 
@@ -201,6 +205,7 @@ def with_settings(cells: Sequence[Cell], settings: Mapping[str, str], local: boo
     found: list[Cell] = []
     for cell in cells:
         found.append(cell)
+        # Cells that carry settings already are left alone: they would be made twice.
         known = () if cell.settings else settings_for(cell.policy, settings, local)
         if known:
             label = ", ".join([cell.label, *(f"{name}={value}" for name, value in known)])
@@ -228,10 +233,12 @@ def run_matrix(
     themselves. What cannot run, a model that has seen the window among it, goes into `lacking` where that is given,
     else what it lacks is raised. Raises ConfigError when the warm-up leaves no job of a window.
     """
+    # Before anything is replayed, so that a warm-up that leaves nothing is refused at once.
     counted_s = [counted_from(*one.stretch_s, warmup_days) for one in experiments]
     named = baselines_of(cells, "fcfs", experiments[0]) if bases is None else bases
     windows = range(len(experiments))
     at = {(law, window): replace(base, window=window) for law, base in named.items() for window in windows}
+    # Baselines and cells together, each simulation once.
     todo = {cell.identity: cell for cell in (*at.values(), *cells)}
     trust = {"home": home, "allow_overlap": allow_overlap, "degrade": degrade}
     ran_all = _replay_all(experiments, _as_found(list(todo.values()), home), trust, jobs, engine, progress)
@@ -242,10 +249,12 @@ def run_matrix(
         base = at.get((law, cell.window))
         ran = done[cell.identity]
         if isinstance(ran, JobcastError):
+            # Whoever gives no list wants all cells or none.
             if lacking is None:
                 raise ran
             lacking.append(Lacking(cell, str(ran)))
             continue
+        # Of a law without baseline there is none, and one that could not run came back as its error.
         known = None if base is None else done[base.identity]
         base_run = known if isinstance(known, Simulated) else None
         found.append(_measured(cell, ran, base_run, experiments[cell.window], counted_s[cell.window]))
@@ -277,6 +286,7 @@ def _replay_all(
     # The longest first: a slow cell begun last would keep the other workers waiting.
     order = sorted(range(len(cells)), key=lambda number: -_weight(cells[number]))
     found: dict[int, Simulated | JobcastError] = {}
+    # Results come in no order: the number says whose each is.
     tasks = (delayed(_replay)(number, experiments[cells[number].window], cells[number], trust) for number in order)
     for number, ran in results(tasks, jobs=jobs, engine_name=engine):
         found[number] = ran
@@ -287,16 +297,18 @@ def _replay_all(
 
 def _weight(cell: Cell) -> int:
     rule = find_policy(cell.policy)
+    # Plans of the future, rounds or programmes, questions, models: each makes a run slower.
     return (FUTURE in rule.asks) + (rule.kind != POOLS) + bool(rule.asks) + cell.spec.asks_registry
 
 
 def _replay(
     number: int, experiment: Experiment, cell: Cell, trust: Mapping[str, Any]
 ) -> tuple[int, Simulated | JobcastError]:
-    """`trust`: where models lie, and which may be used; see `running.Ask`. What a policy lacks comes back."""
+    """`trust`: where models lie, and which may be used; see `policy_runs.Ask`. What a policy lacks comes back."""
     ask = Ask(policy=cell.policy, spec=cell.spec, seed=cell.seed, settings=dict(cell.settings), **trust)
     try:
         return number, replace(run(experiment, ask), replaced=())  # nobody explains a backtest
+    # A policy that breaks the engine's rules is a bug to be seen, not a cell that lacks something.
     except DecisionError:
         raise
     except JobcastError as error:
@@ -307,8 +319,10 @@ def _measured(
     cell: Cell, ran: Simulated, base: Simulated | None, experiment: Experiment, counted_s: float | None
 ) -> CellResult:
     told = figures(ran, base, policy=cell.policy, warmup_until_s=counted_s)
+    # NaN and not the run's own times, which would count as a speedup of 1.
     base_jct_s = np.full(len(ran.log), np.nan) if base is None else base.log.jct_s
     begin_s, last_s = experiment.stretch_s
+    # Windows exclude their end: one second more holds the last submission.
     end_s = last_s + 1.0 if experiment.until_s is None else experiment.until_s
     days = (end_s - (begin_s if counted_s is None else counted_s)) / DAY_S
     return CellResult(cell, ran, told, base_jct_s, after_warmup(ran.log, counted_s), days)
@@ -320,5 +334,6 @@ def windows_of(from_s: float, until_s: float, count: int) -> list[tuple[float, f
     >>> windows_of(0.0, 10.0, 2)
     [(0.0, 5.0), (5.0, 10.0)]
     """
+    # Each from the beginning, not from the edge before: rounding does not add up.
     edges = [from_s + (until_s - from_s) * part / count for part in range(count + 1)]
     return list(pairwise(edges))

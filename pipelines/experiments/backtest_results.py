@@ -45,10 +45,12 @@ def results_of(
     skipped : `policy` and, in words, what it `lacks`, of those that cannot run
     assumptions : what the trace rests on, in sentences
     """
+    # The baseline's law comes first: the report and the page read its label off the first place.
     named = {law: _label(base, results) for law, base in bases.items()}
     there = {one.cell.label for one in results}
     return {
         "baseline": next(iter(named.values())),
+        # A baseline that could not run compares with nobody.
         "baselines": {law: label for law, label in named.items() if label in there},
         "rows": [result.row() for result in results],
         "gains": gains_between(results, [*named.values(), *against], draws=draws),
@@ -69,6 +71,7 @@ def remarks(told: Mapping[str, Any]) -> list[str]:
     others = {law: label for law, label in told["baselines"].items() if law != home and law in laws.values()}
     strangers = [f"{label} ({law})" for label, law in laws.items() if home and law != home and law not in others]
     jobs = max((gain["left_out"] for gain in told["gains"]), default=0)
+    # Line -> whether it is told.
     lines = {
         f"compared within each way that jobs progress: by {home} with {told['baseline']}, "
         + listed([f"by {law} with {label}" for law, label in others.items()]): others,
@@ -150,13 +153,16 @@ def gain_pairs(rows: Sequence[Contender], against: Sequence[str]) -> list[tuple[
     >>> gain_pairs(rows, ["fcfs"])
     [('sia oracle', 'fcfs'), ('sia registry', 'fcfs'), ('sia registry', 'sia oracle')]
     """
+    # In the order of `against`, so that the order of the rows changes no gain.
     others = [other for label in against for other in rows if other.label == label]
     asked = [(one, other) for other in others for one in rows]
+    # A stable sort: a registered version is always the first of a pair, all else stays as asked.
     ranked = sorted(rows, key=lambda one: one.source != "registry")
     within = [(one, other) for one, other in combinations(ranked, 2) if one.policy == other.policy]
     pairs: dict[frozenset[str], tuple[str, str]] = {}
     for one, other in (*asked, *within):
         if one.label != other.label and one.law == other.law:
+            # By the set of both: a pair that was asked for is not told the other way round as well.
             pairs.setdefault(frozenset((one.label, other.label)), (one.label, other.label))
     return list(pairs.values())
 
@@ -179,10 +185,12 @@ def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[
     """All windows and seeds: where one row draws and the other does not, each draw meets the same run, and a job counts
     once a draw. Jobs that never ran under one of the two, or the baseline, are left out."""
     columns = [
+        # By the trace's submissions, which are the same under both even in a closed loop.
         np.stack([one.log.jct_s, other.log.jct_s, one.base_jct_s, one.log.told_submit_s])[:, one.counted]
         for one, other in _paired(a, b)
     ]
     jct_a, jct_b, base, submit_s = np.concatenate(columns, axis=1)
+    # Slowed against the baseline is told only where that is of the same law.
     measured = bool(np.isfinite(base).any())  # not where the baseline has another law
     ran = np.isfinite(jct_a) & np.isfinite(jct_b) & (np.isfinite(base) | (not measured))
     told: dict[str, Any] = {"metric": "speedup", "ratio": None, "low": None, "high": None, "jobs": 0, "days": 0}
@@ -190,6 +198,7 @@ def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[
         slowed_from = base[ran] if measured else None
         times = (jct_a[ran], jct_b[ran], submit_s[ran])
         gains = paired_gains(*times, seed=BOOTSTRAP_SEED, draws=draws, jct_baseline=slowed_from).to_dict()
+        # Told as ratio, low and high; the figure is named by `metric`, so that another may come.
         told |= {name: gains.pop(f"speedup{end}") for name, end in (("ratio", ""), ("low", "_low"), ("high", "_high"))}
         told |= gains
     return {**told, "left_out": int((~ran).sum())}
@@ -198,6 +207,7 @@ def _gain(a: Sequence[CellResult], b: Sequence[CellResult], draws: int) -> dict[
 def _paired(a: Sequence[CellResult], b: Sequence[CellResult]) -> Iterator[tuple[CellResult, CellResult]]:
     """Runs of the same window and, where both draw, the same seed."""
     mine, theirs = ({(one.cell.window, one.cell.seed): one for one in group} for group in (a, b))
+    # Where one row does not draw, its only seed meets each draw of the other.
     first = min(seed for _, seed in mine), min(seed for _, seed in theirs)
     for window, seed in sorted({*mine, *theirs}):
         one, other = mine.get((window, seed)), theirs.get((window, seed))
@@ -210,6 +220,7 @@ def speedup_table(results: Sequence[CellResult]) -> str:
     columns: dict[str, Any] = {"share": shares.round(4)}
     for result in results:
         speedups = (result.base_jct_s / result.log.jct_s)[result.counted]
+        # Jobs that never ran under one of both have no speedup.
         known = speedups[np.isfinite(speedups)]
         if len(known):
             columns.setdefault(result.cell.label, np.quantile(known, shares))

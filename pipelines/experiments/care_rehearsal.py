@@ -31,6 +31,7 @@ Trio = tuple[WillJobsArrive, NewLoad, JobDuration]
 def replay_trio(trio: Trio, scenario: RigidScenario) -> RunLog:
     """A scenario under `sia`, which asks predictors that may be registered nowhere."""
     pools = [pool.name for pool in scenario.workload.pools]
+    # Twins answer from the same past that a registered trio would see.
     history = RunHistory(pools, earlier_jobs(scenario), scenario.earlier.known_after_s)
     source = RegistryForecasts(history, *trio, pools=scenario.workload.pools)
     return replay(scenario.workload, make_policy(POLICY, source), source, history, None)
@@ -47,6 +48,7 @@ class Rehearsal:
     @classmethod
     def of(cls, twins: Trio, trace: Trace, pools: Sequence[Pool], from_s: float, until_s: float) -> "Rehearsal":
         """On the jobs of [from, until); those wider than their pool are left out, its quota may be of a later time."""
+        # Later jobs are cut away first: twins must not meet what came after the rehearsal.
         known, place = trace.between(None, until_s), pools_cluster(pools)
         scenario = rigid_jobs(
             cut_scenario(known, place, from_s=from_s, until_s=until_s), drop_wide=True, only_pools=True
@@ -55,6 +57,7 @@ class Rehearsal:
 
     def run(self, care: Care) -> RunLog:
         """What twins of some care make of it."""
+        # Care is set, not trained: the same twins serve every care in turn.
         for twin in self.twins:
             twin.take(care)
         return replay_trio(self.twins, self.scenario)
@@ -77,6 +80,7 @@ def rehearsed(
         found.append({"care": asdict(care), **figures, "holds": figures["slowed_pct"] <= slowed_pct})
         if progress is not None:
             progress(number, len(cares))
+        # The first is the boldest, and whoever is careful beyond need only loses speed.
         if found[0]["holds"]:
             break
     return found
@@ -100,11 +104,13 @@ def in_order(cares: Sequence[Care], found: Sequence[Mapping[str, Any]], speedup:
     [400.0, 200.0, 100.0]
     """
     if not found:
+        # Nothing was rehearsed, so nothing says that boldness is safe.
         return list(reversed(cares))
     held = sorted((row for row in found if row["holds"]), key=lambda row: -row["speedup_gmean"])
     slow = sorted(
         (row for row in found if not row["holds"]), key=lambda row: (row["slowed_pct"], -row["speedup_gmean"])
     )
+    # The fastest that held is kept whatever it gains: something must lead.
     enough = [row for row in held if row is held[0] or row["speedup_gmean"] >= speedup]
     known = [Care(**row["care"]) for row in [*enough, *slow, *(row for row in held if row not in enough)]]
     return [*known, *(care for care in cares if care not in known)]
@@ -114,6 +120,7 @@ def _figures(logs: Sequence[tuple[RunLog, RunLog]]) -> dict[str, Any]:
     """Of all jobs together."""
     parts = [(len(log), against(log, base)) for log, base in logs]
     jobs = sum(count for count, _ in parts)
+    # Geometric means weighted by jobs: the same as that of all jobs together.
     log_speedup = sum(count * np.log(figures["speedup_gmean"]) for count, figures in parts) / jobs
     return {
         "jobs": jobs,

@@ -31,9 +31,11 @@ def check_loop(
     ConfigError
         See `check_closed`; and where settings name tables of training jobs.
     """
+    # Training jobs come with tables by job id, which say nothing of who thinks for how long.
     tables = [name for name in TrainingFiles.model_fields if name in settings]
     if tables:
         raise ConfigError(f"--closed-loop --set {tables[0]}: training jobs are replayed as they came; leave one out")
+    # Without any source named the registry's champions are asked.
     for spec in sources or (REGISTRY,):
         for policy in policies:
             check_closed(policy, spec)
@@ -64,6 +66,7 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
     """
     check_policy(policy)
     rule = find_policy(policy)
+    # Told before forecasts are looked at: no source helps such a policy here.
     if rule.needs_every_job:
         raise ConfigError(
             f"--closed-loop: {policy} needs every single job's future, which nobody knows where arrivals follow from "
@@ -72,7 +75,9 @@ def check_closed(policy: str, spec: ForecastSpec) -> None:
     if not rule.asks:
         return
     _refuse_noise(spec)
+    # Arrivals and loads; durations are a job's own and known to the oracle all the same.
     told = (spec.part(part) for part in PARTS[:2]) if spec.kind == "mixed" else (spec,)
+    # Who asks only for run times may be told those of the trace.
     ahead = ARRIVALS in rule.asks or LOADS in rule.asks  # installed ones are refused when they ask
     if ahead and any(source.kind == "oracle" for source in told):
         raise ConfigError(f"{policy} --forecasts {spec.label}: {NO_ARRIVALS.format(kind='oracle')}")
@@ -89,6 +94,7 @@ def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
         return {}
     follows = np.array([job.job_id in successions for job in workload.jobs], dtype=np.bool_)
     thinks_s = [one.think_s for one in successions.values()]
+    # Those who follow nobody come when the trace says.
     shift_s = (log.submit_s - log.told_submit_s)[follows]
     return {
         "closed_loop": True,
@@ -99,6 +105,7 @@ def told_of_loop(workload: Workload, log: RunLog) -> dict[str, Any]:
 
 
 def _refuse_noise(spec: ForecastSpec) -> None:
+    # A wrong answer is drawn about what would come, which here nobody knows.
     kinds: Mapping[str, ForecastSpec] = dict(spec.parts) if spec.kind == "mixed" else {"": spec}
     if any(source.kind == "noisy" for source in kinds.values()):
         raise ConfigError(f"--forecasts {spec.label}: {NO_ARRIVALS.format(kind='noisy oracle')}")

@@ -41,10 +41,12 @@ def cluster_of(
 
     Raises ConfigError for two of them or no GPU, PoolsError for a file that cannot be used.
     """
+    # Two clusters for one run cannot both hold, and none is more right.
     named = (("--pools", pools), ("--cluster", cluster), ("--gpus", gpus))
     given = [name for name, value in named if value is not None]
     if len(given) > 1:
         raise ConfigError(f"{' and '.join(given)} exclude each other; give one")
+    # `otherwise` counts only where nothing at all was named.
     gpus = gpus if given else otherwise
     if gpus is not None:
         if gpus < 1:
@@ -52,6 +54,7 @@ def cluster_of(
         return flat_cluster(gpus)
     if not given:
         return _derived(trace)
+    # Quotas change over time: those of the window's beginning hold throughout.
     at_s = float(trace.submit_s[0]) if from_s is None else from_s
     if pools is not None:
         return Cluster(quotas=read_pools(pools), at_s=at_s, origin=f"pools file {pools}")
@@ -71,6 +74,7 @@ def named_cluster(
 
 
 def _derived(trace: Trace) -> Cluster:
+    # A trace of one instant has no span to share its work over.
     span_s = float(trace.submit_s[-1] - trace.submit_s[0]) or 1.0
     return Cluster(
         quotas=PoolsTable.of(derive_pools(trace)),
@@ -100,12 +104,14 @@ def task_cluster(cluster: Cluster) -> TaskCluster:
 
     Where 4 does not divide the number, the last server is as much smaller, its cores, memory and bandwidth too.
     """
+    # GPUs that are known by number alone are put on servers as MLFS has them.
     full, rest = divmod(cluster.gpus, SERVER_GPUS)
     groups = cluster.groups or (servers(full, SERVER_GPUS), servers(min(rest, 1), rest))
     hosts = [(group.cpus, group.memory_gb, group.bandwidth_mb_s) for group in groups]
     told = [[mine or usual for mine, usual in zip(host, SERVER_HOST, strict=True)] for host in hosts]
     rows = [[float(group.gpus), *host] for group, host in zip(groups, told, strict=True)]
     capacity = np.repeat(np.array(rows), [group.count for group in groups], axis=0)
+    # A row a GPU: kernels look up the server of a GPU.
     server_of = np.repeat(np.arange(len(capacity)), capacity[:, GPU].astype(np.int64))
     return TaskCluster(np.ascontiguousarray(capacity), server_of)
 
@@ -129,6 +135,7 @@ def energy_cluster(cluster: Cluster) -> tuple[EnergyCluster, tuple[str, ...]]:
     kind_of_group: list[int] = []
     for row, group in enumerate(cluster.groups, 1):
         _check_power(group, f"{cluster.origin}, node group {row}")
+        # Groups alike in type, GPUs and watts are one kind, whatever they are named.
         kind_of_group.append(kinds.setdefault((group.gpu_type, group.gpus, group.power_w), len(kinds)))
     most = max(gpus for _, gpus, _ in kinds)
     hours, eur = zip(*cluster.tariff, strict=True)
@@ -136,9 +143,11 @@ def energy_cluster(cluster: Cluster) -> tuple[EnergyCluster, tuple[str, ...]]:
     made = EnergyCluster(
         kind_of=cluster.by_node(kind_of_group),
         kind_gpus=np.array([gpus for _, gpus, _ in kinds], dtype=np.int64),
+        # Kernels take a rectangle: beyond its own GPUs a node draws what it draws with all of them.
         power_w=np.array([[*watts, *[watts[-1]] * (most - gpus)] for _, gpus, watts in kinds]),
         pue=cluster.pue,
         tariff=Tariff(np.array(hours) * HOUR_S, np.array(eur)),
+        # Kinds of one GPU type may differ in size: times are of the type, watts of the kind.
         types=np.array([list(dict.fromkeys(names)).index(name) for name in names]),
     )
     return made, tuple(names)

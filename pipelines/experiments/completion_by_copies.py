@@ -18,7 +18,15 @@ from jobcast.domain.hardware import FLAT_POOL
 from jobcast.models.completion.completion_time import CompletionTime, tracker_of
 from jobcast.models.completion.job_completions import IntervalTracker
 from jobcast.pipelines.experiments.completion_forecasts import AtInstant, AtSubmission, RunTimeDraws
-from jobcast.pipelines.experiments.elastic.completion_prediction import DECLARED, FORECAST, NEW, Answer, Question, tell
+from jobcast.pipelines.experiments.elastic.completion_prediction import (
+    DECLARED,
+    FORECAST,
+    NEW,
+    Answer,
+    Question,
+    refuse_what_if,
+    tell,
+)
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Forecast, interval_figures, track
 from jobcast.pipelines.experiments.experiment import Experiment
 from jobcast.pipelines.experiments.forecast_specs import ORACLE, ForecastSpec
@@ -52,12 +60,15 @@ def answer_by_copies(
     _check(experiment.trace, rule, question, pool)
     widths = question.ask_gpus or (None,)
     told, answers = dict[str, Any](), list[Answer]()
+    # A job of the trace has one width, which nobody may change here.
     for gpus in widths if question.job == NEW else (None,):
         asked, work_s = experiment, np.nan
         if question.job == NEW:
             gpus = gpus or int(np.median(experiment.trace.gpus))
+            # Work is told as on one GPU; whole jobs hold all of theirs.
             work_s = np.nan if question.size_s is None else question.size_s / gpus
             asked = replace(experiment, trace=with_new(experiment.trace, question.at_s, gpus, pool, work_s))
+        # Submissions of the instant itself are known by then, later ones are not.
         asked = replace(asked, until_s=float(np.nextafter(question.at_s, np.inf)))
         facts, decide = settings_apart(settings, rule)
         asked = replace(asked, given=facts)
@@ -66,12 +77,15 @@ def answer_by_copies(
         if whole and not declared:
             draws = RunTimeDraws(earlier_jobs(scenario), question.futures, question.seed, learned)
         watch = AtInstant(question.at_s, question.job, draws, work_s)
+        # What whole jobs declare is their true run time, as the oracle reads it.
         chosen = ORACLE if declared and whole and spec is None else spec
         ask = Ask(policy=rule.name, home=home, spec=chosen, settings=decide, seed=question.seed, watching=(watch,))
         ran = run(asked, ask)
         if watch.point is None:
             raise TraceError(f"job {question.job}: no job is submitted by {iso(question.at_s)}; ask later")
+        # Without draws the point is the only future.
         ends_s = np.array([one.end_s for one in watch.futures] or [watch.point.end_s])
+        # A new job of unknown work has futures, drawn from others, but no point.
         known = question.job != NEW or question.size_s is not None
         answers.append(Answer(watch.stands["gpus"], watch.point.end_s if known else np.nan, ends_s))
         told = watch.stands | {"forecasts": ran.forecasts, "future": ran.future}
@@ -93,9 +107,7 @@ def _check(trace: Trace, rule: PolicySpec, question: Question, pool: str | None)
         if pool is not None and pool not in trace.pools:
             raise ConfigError(f"--pool {pool}: no job of the trace is of it; known are {', '.join(trace.pools)}")
         return
-    for name, value in (("--ask-gpus", question.ask_gpus), ("--size-s", question.size_s), ("--pool", pool)):
-        if value:
-            raise ConfigError(f"{name}: job {question.job} is in the trace with what it asked for; pass --job {NEW}")
+    refuse_what_if(question, "--pool", pool)
     at_s = dict(zip(trace.jobs["job_id"], trace.submit_s.tolist(), strict=True)).get(question.job)
     if at_s is None:
         raise TraceError(f"{trace.source.path}: holds no job {question.job!r}; pass one of its job ids, or {NEW}")
@@ -107,6 +119,7 @@ def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: floa
     """The trace with one job more; nobody reads its run time, which stands for one where none is declared."""
     row = {
         "job_id": NEW,
+        # Where several pools leave it open the job is of the pool that a flat cluster has.
         "pool": pool or (trace.pools[0] if len(trace.pools) == 1 else FLAT_POOL),
         "submit_time": round(at_s * 1e6),
         "gpus": gpus,
@@ -114,6 +127,7 @@ def with_new(trace: Trace, at_s: float, gpus: int, pool: str | None, run_s: floa
     }
     schema = {name: trace.jobs.schema[name] for name in row}
     added = pl.DataFrame({name: [value] for name, value in row.items()}).cast(schema)  # type: ignore[arg-type]
+    # Columns that the new job does not tell stay empty; ties keep their order.
     jobs = pl.concat([trace.jobs, added], how="diagonal").sort("submit_time", "job_id", maintain_order=True)
     return replace(trace, jobs=jobs)
 
@@ -143,6 +157,7 @@ def score_by_copies(
     facts, decide = settings_apart(settings, rule)
     asked = replace(experiment, given=facts)
     scenario = asked.scenario(rule.kind, rule.scope)
+    # Evenly along the run, from the middle of the first stretch on.
     every = every or max(1, len(scenario) // scored)
     chosen = frozenset(range(every // 2, len(scenario), every)) or frozenset({0})
     watch = AtSubmission(chosen, RunTimeDraws(earlier_jobs(scenario), futures, seed, learned))
@@ -151,6 +166,7 @@ def score_by_copies(
     )
     jobs = np.array(sorted(watch.futures_s), dtype=np.int64)
     submit_s = ran.log.submit_s[jobs]
+    # From instants to completion times: intervals are of these.
     futures_s = np.array([watch.futures_s[job] for job in jobs.tolist()]) - submit_s[:, None]
     predicted_s = np.array([watch.end_s[job] for job in jobs.tolist()]) - submit_s
     found = Forecast(jobs, predicted_s, futures_s, ran.log.end_s[jobs] - submit_s)
@@ -161,6 +177,7 @@ def score_by_copies(
         "forecasts": ran.forecasts,
         "future": ran.future,
         **interval_figures(found, track(found, submit_s, tracker_of(learned))),
+        # A tracker that takes no step leaves the futures as drawn.
         "bare": interval_figures(found, track(found, submit_s, IntervalTracker(step=0.0))),
         "futures": futures,
         "seed": seed,

@@ -38,6 +38,7 @@ def believed_now(run: Simulation) -> Believed:
 
     Raises ConfigError for a source that tells none.
     """
+    # Other laws count in epochs or samples that jobs declare: there is no run time to believe.
     if run.law.name != RUNTIME:
         return declared
     source = None if run.source is None else Standing(run.source)
@@ -47,7 +48,9 @@ def believed_now(run: Simulation) -> Believed:
 
     def seconds(job: Job) -> float:
         if job.training is None:
+            # A job that reports no epochs is told as a whole.
             return float(source.duration_s(job))  # type: ignore[union-attr]
+        # What was done counts as it was; only what is left is believed.
         told = run.law.service(run, job)
         return times.total_s(ActiveJob(job, told.held_s, told.run_s, job.seq in run.cluster.running, told.progress))
 
@@ -65,6 +68,7 @@ class Completion:
 def completions(run: Simulation, seqs: list[int], believed_s: Believed) -> dict[int, Completion]:
     """Play a copy of a run forward until some of its active jobs have ended; raises as `Simulation.step`."""
     fork = run.fork(believed_s)
+    # No further than needed: a copy is as dear as the run itself.
     while not fork.over and any(isnan(fork.end_s(seq)) for seq in seqs):
         fork.step()
     return {seq: Completion(fork.start_s(seq), fork.end_s(seq)) for seq in seqs}
@@ -121,6 +125,7 @@ class RunTimeDraws:
             if not ended.any():
                 past, mine = self.learned.past_, self.learned.past_.ended
                 known_s, known_width = np.append(past.run_s[mine], known_s), np.append(past.most[mine], known_width)
+                # The version's jobs lie in front, and they all ended.
                 ended = np.arange(len(known_s)) < mine.sum()
         if self._fitted is None:
             if not ended.any():
@@ -128,13 +133,16 @@ class RunTimeDraws:
             self._fitted = SizeForecaster().fit(known_s[ended], known_width[ended])
         sample = self._fitted.sample(known_s, ended, known_width)
         for number in range(self.futures):
+            # A generator of its own for each future: asking for more of them changes none.
             draws = SizeDraws(sample, np.random.default_rng((self.seed, seq, number)))
             seconds = dict(zip((job.seq for job in active), draws.draw(width, done_s).tolist(), strict=True))
+            # Bound as a default: the next future must not change what this one believes.
             yield lambda job, seconds=seconds: seconds[job.seq]  # type: ignore[misc]
 
     def _known(self, run: Simulation, active: Sequence[Any], done_s: Any, width: Any) -> tuple[Any, Any, Any]:
         """Run times of jobs that ended by now and of those that did not as far as they ran, and widths."""
         before = self.earlier
+        # Only what has ended by now may be learnt from.
         gone = before.known_s <= run.now_s
         over = [job for job in run.jobs if not np.isnan(run.end_s(job.seq))]
         over_s = [run.stream.outcomes[job.seq].duration_s for job in over]
@@ -167,27 +175,29 @@ class AtSubmission(Watcher):
 
     def watch(self, run: Simulation) -> None:
         """Forecast who has come."""
-        come = self._come(run)
-        if not come:
+        arrived = self._arrived(run)
+        if not arrived:
             return
         try:
-            found = completions(run, come, believed_now(run))
+            found = completions(run, arrived, believed_now(run))
+        # A copy may come to what no run would: run times that contradict what was already seen.
         except DecisionError as error:  # in a world that may be believed wrongly: counted, and told with the first
             self.failed.append(str(error))
             return
         self.end_s.update((seq, one.end_s) for seq, one in found.items())
-        for seq in come:
+        for seq in arrived:
             futures = () if self.draws is None else self.draws(run, seq)
             self.futures_s[seq] = [completions(run, [seq], one)[seq].end_s for one in futures]
 
-    def _come(self, run: Simulation) -> list[int]:
+    def _arrived(self, run: Simulation) -> list[int]:
         """Who has come since and is asked about; jobs are numbered as they come."""
-        come, count = [], len(run.workload.jobs)
+        arrived, count = [], len(run.workload.jobs)
+        # Numbers go by arrival, so that whoever has not come yet ends the search.
         while self._next < count and (self._next in run.cluster.active or not isnan(run.end_s(self._next))):
             if self._next in run.cluster.active and (self.chosen is None or self._next in self.chosen):
-                come.append(self._next)
+                arrived.append(self._next)
             self._next += 1
-        return come
+        return arrived
 
     def told(self, run: Simulation) -> Mapping[str, Any]:
         """The forecasts by job."""
@@ -199,6 +209,7 @@ class AtSubmission(Watcher):
         ends_s = np.full((len(run.jobs), 2), nan)
         for row, job in enumerate(run.jobs):
             if futures := self.futures_s.get(job.seq):
+                # An interval needs a length: a job that would end at once is given a second.
                 widest = tracker.intervals(np.maximum(np.array(futures) - job.submit_s, 1.0))[-1]
                 ends_s[row] = widest.low_s, widest.high_s
         return {"predicted_jct_low_s": ends_s[:, 0], "predicted_jct_high_s": ends_s[:, 1]}
@@ -235,6 +246,7 @@ class AtInstant(Watcher):
 
     def watch(self, run: Simulation) -> None:
         """Ask where nothing more happens up to the instant. Raises TraceError for a job that is over by then."""
+        # Asked once, after the last event up to the instant.
         if self.point is not None or run.peek() <= self.at_s:
             return
         run.wait(self.at_s)
@@ -250,6 +262,7 @@ class AtInstant(Watcher):
         self.futures = [self._asked(run, job, one) for one in (self.draws(run, job.seq) if self.draws else ())]
 
     def _asked(self, run: Simulation, job: Job, believed_s: Believed) -> Completion:
+        # A declared run time goes before what the source believes of that job alone.
         told = believed_s if isnan(self.work_s) else self._declaring(job, believed_s)
         return completions(run, [job.seq], told)[job.seq]
 

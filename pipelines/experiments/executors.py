@@ -25,6 +25,7 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
 
     with engine(engine_name):
         if engine_name == "local":
+            # A single job runs in this process, which must stay open to Ctrl-C.
             with signals_blocked() if jobs > 1 else nullcontext():
                 done = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)(
                     tasks
@@ -38,6 +39,7 @@ def results(tasks: Iterable[Any], *, jobs: int, engine_name: str) -> Iterator[An
                     warnings.simplefilter("ignore", UserWarning)
                     done.close()
             return
+        # Ray takes a whole list at once: chunks keep results coming and memory bounded.
         left = iter(tasks)
         while chunk := list(islice(left, CHUNK * jobs)):
             yield from Parallel(n_jobs=jobs, batch_size=1)(chunk)
@@ -71,6 +73,7 @@ def signals_blocked() -> Iterator[None]:
 
     A terminal's Ctrl-C, and a SIGTERM of Slurm or systemd, reach all processes of a command at once.
     """
+    # Windows has none, and starts workers in another way.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -93,6 +96,7 @@ def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
     from joblib.externals.loky import ProcessPoolExecutor
 
     with signals_blocked():
+        # One core: the block beside it has the others.
         executor = ProcessPoolExecutor(1, env={"LOKY_MAX_CPU_COUNT": "1"})
         future = executor.submit(work)
     try:
@@ -104,6 +108,7 @@ def meanwhile(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
 
 def end_workers() -> None:
     """End the workers that joblib has begun, at once: what they work on is no longer wanted."""
+    # Looked up, not imported: without workers there is nothing to end, and joblib is slow to load.
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = loky._executor if loky else None
     if executor is not None:

@@ -39,7 +39,6 @@ REMEDIES: Mapping[str, str] = {
 }
 BY_QUOTAS = (POOLS, ROUNDS)
 """Kinds of policies that go by pools' quotas; all others share all GPUs."""
-NEEDED: Mapping[str, tuple[str, ...]] = {TASKS: ("tasks", "curves"), ENERGY: ("profiles",)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,6 +90,7 @@ class Experiment:
 
     def _beside(self, kind: str) -> dict[str, str]:
         if kind not in self._found:  # whose hashes are checked once
+            # What the user names goes before what lies beside the trace.
             wanted = [name for name in TABLES.get(kind, ()) if name not in self.given]
             found = facts_beside(self.trace.source.path, wanted) if wanted else {}
             self._found[kind] = {name: str(path) for name, path in found.items()}
@@ -98,6 +98,7 @@ class Experiment:
 
     def files(self, kind: str) -> dict[str, str]:
         """Facts that a kind of policy meets its jobs by, as `--set` would name them."""
+        # Settings of other kinds are no facts of this one.
         known = {**KINDS[kind].files.model_fields, **KINDS[kind].site.model_fields}
         return {**self._beside(kind), **{name: value for name, value in self.given.items() if name in known}}
 
@@ -140,6 +141,7 @@ class Experiment:
         if self.world is not None:
             return self.world.scenario(kind, scope)
         files, maker = self.files(kind), _MAKERS[kind]
+        # Kinds that meet the same jobs on the same cluster share one scenario: it is dear to build.
         key = (maker, kind in BY_QUOTAS, *sorted(files.items()))
         if key not in self._scenes:
             self._scenes[key] = maker(cut_scenario(self.trace, self.place(kind), **self.cut), files, self)
@@ -153,10 +155,10 @@ class Experiment:
     def needed(self, kind: str) -> dict[str, Path]:
         """Files that a kind of policy cannot do without. Raises ConfigError for one that is not there."""
         files = self.files(kind)
-        for name in NEEDED[kind]:
+        for name in TABLES[kind]:
             if name not in files:
                 raise ConfigError(f"--set {name}=FILE is missing: {REMEDIES[kind].format(name=name)}")
-        return {name: Path(files[name]) for name in NEEDED[kind]}
+        return {name: Path(files[name]) for name in TABLES[kind]}
 
     def priced(self, cut: Bare) -> Bare:
         """A window whose cluster has the prices that were set."""

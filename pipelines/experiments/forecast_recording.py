@@ -101,8 +101,10 @@ class JobAnswers:
 
     def keep(self, told: JobAnswer) -> None:
         """Keep an answer if it is the first one, or news."""
+        # What is left shrinks as a job runs: news is when the whole run time changes.
         whole = told.answer + told.done_s
         self._first[told.question].setdefault(told.job_id, whole)
+        # Without a record the first answer is all that errors are told by.
         if not self.full or (told.question in (DURATION, LEFT) and not self._is_news(told.job_id, whole)):
             return
         self._kept[told.job_id] += 1
@@ -113,6 +115,7 @@ class JobAnswers:
 
     def _is_news(self, job_id: str, whole_s: float) -> bool:
         last_s = self._last.get(job_id)
+        # Against the last row kept, so that slow drifts add up to news.
         if last_s is not None and abs(whole_s - last_s) <= NEWS * abs(last_s):
             return False
         self._last[job_id] = whole_s
@@ -155,11 +158,13 @@ class Asked:
 
     def __getattr__(self, name: str) -> Any:
         """What the source can tell; methods are looked up once."""
+        # Else an unfinished object would look for its own source for ever.
         if name.startswith("_"):
             raise AttributeError(name)
         told = getattr(self._source, name)
         if not callable(told):
             return told
+        # Nothing is kept of what is asked about pools here: those go straight to the source.
         keep = self._keepers.get(name)
 
         def ask(*asked: Any, **named: Any) -> Any:
@@ -167,14 +172,17 @@ class Asked:
             keep(answer, *asked, **named)  # type: ignore[misc]
             return answer
 
+        # Next time Python finds it without coming here: policies ask in their hot loops.
         self.__dict__[name] = told if keep is None else ask
         return self.__dict__[name]
 
     def _keep_duration(self, answer: float, job: Job) -> None:
+        # Most answers are asked again and again: nothing is worked out for those.
         if self.of_jobs.lacks(DURATION, job.job_id):
             self.of_jobs.keep(JobAnswer(job.job_id, DURATION, self.of_jobs.now_s, "", answer * self._lengthened(job)))
 
     def _keep_bin(self, answer: int, job: Job) -> None:
+        # Bins make no rows of a table: they are a column of the log.
         self.of_jobs.keep_first(BIN, job.job_id, answer)
 
     def _keep_likeliest(self, answer: Sequence[float], job: Job) -> None:
@@ -184,8 +192,10 @@ class Asked:
     def _keep_regimes(self, answer: Sequence[Regime], job: Job, progress: Progress) -> None:
         if job.training is None or not self.of_jobs.lacks(LEFT, job.job_id):
             return
+        # Epochs have no length of their own: they are told by the time that they take.
         left_s = job.training.run_time_s(tuple(answer)) * self._lengthened(job)
         done_s = job.training.run_time_s(progress.regimes)
+        # Regimes of no epochs are over: nobody needs to read them.
         of = ", ".join(f"{one.batch_size} x {one.epochs:.4g}" for one in answer if one.epochs > 0)
         self.of_jobs.keep(JobAnswer(job.job_id, LEFT, self.of_jobs.now_s, of, left_s, done_s=done_s))
 
@@ -214,6 +224,7 @@ class Recording(Asked):
         self.questions: list[Question] = []
         self._known: dict[Question, int] = {}
         self._last: dict[Question, float] = {}
+        # Plain arrays: there may be millions of rows.
         self._at_s, self._question, self._answer = array("d"), array("q"), array("d")
 
     def advance(self, now_s: float) -> None:
@@ -224,6 +235,7 @@ class Recording(Asked):
 
     def _keep_changed(self, name: str, answer: float, pool: str, horizon_s: float, level: float = 0.0) -> None:
         question = (name, pool, horizon_s, level)
+        # A row a change: policies ask the same at every event.
         if self._last.get(question) == answer:
             return
         self._last[question] = answer

@@ -46,11 +46,13 @@ def make_plugin(name: str, workload: "Workload", history: "RunHistory", seed: in
     entry = _installed()[name]
     try:
         source = entry.load()(workload, history, seed)
+    # Not the plug-in's fault, and nothing that another source would mend.
     except MemoryError:
         raise
     except Exception as error:  # another package's code may fail in any way
         why = f"{type(error).__name__}: {error}"
     else:
+        # A callable may well return nothing; that would fail much later, and be told less well.
         if source is not None:
             return cast(ForecastSource, source)
         why = "makes nothing"
@@ -163,7 +165,9 @@ class ForecastSpec:
         >>> parse_forecasts("registry:new-load=2").pinned("new-load"), REGISTRY.pinned("new-load")
         (('new-load', 2), ('new-load', 'champion'))
         """
+        # A predictor of somebody else may answer the same question, and be pinned in place of ours.
         question = answers_of(name)
+        # A pin goes before what an alias was found to point at.
         named = ((other, version) for other, version in self.versions if answers_of(other) == question)
         return next(named, (name, dict(self.found).get(name, self.alias)))
 
@@ -210,6 +214,7 @@ def parse_forecasts(text: str) -> ForecastSpec:
     ForecastSpec(kind='noisy', alias='champion', versions=(), probability=0.25, parts=(), installed=False, found=())
     """
     kind, _, argument = text.strip().partition(":")
+    # An argument makes it another word, which no plain source knows.
     if kind in PLAIN_KINDS and not argument:
         return ForecastSpec(kind)
     if kind == "noisy":
@@ -237,6 +242,7 @@ def split_forecasts(text: str) -> list[ForecastSpec]:
     words: list[str] = []
     for word in (word.strip() for word in text.split(",")):
         name, equals, _ = word.partition("=")
+        # `a=2` without a colon goes on with the source before it; with one it begins another.
         if equals and ":" not in name and words:
             words[-1] += f",{word}"
         elif word:
@@ -250,6 +256,7 @@ def _probability(text: str, argument: str) -> float:
     try:
         probability = float(argument)
     except ValueError:
+        # What is no number fails the same check below; so does NaN, which no comparison holds for.
         probability = -1.0
     if not 0 <= probability <= 1:
         raise ConfigError(f"--forecasts {text}: noisy takes a probability between 0 and 1, as in noisy:0.2")
@@ -266,6 +273,7 @@ def _versions(text: str, argument: str) -> tuple[tuple[str, int], ...]:
             )
         if name in dict(pairs):
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one version of it")
+        # Two models for one question: nobody could say which was asked.
         if rival := next((one for one, _ in pairs if answers_of(one) == answers_of(name)), None):
             raise ConfigError(f"--forecasts {text}: {rival} and {name} both answer {answers_of(name)}; name one")
         pairs.append((name, int(version)))
@@ -284,6 +292,7 @@ def _parts(text: str, argument: str) -> tuple[tuple[str, ForecastSpec], ...]:
         if name in parts:
             raise ConfigError(f"--forecasts {text}: {name} is given twice; name one source of it")
         parts[name] = _part(text, source)
+    # In one order whatever was written first: equal specs are one cell of a backtest.
     return tuple((name, parts[name]) for name in PARTS if name in parts)
 
 

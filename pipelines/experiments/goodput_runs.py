@@ -11,9 +11,9 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.questions import Question
 from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
-from jobcast.pipelines.experiments.registered_facts import Believed, believed
 from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
 from jobcast.pipelines.experiments.scaling_jobs import CURVES, STEP_TIMES, Application, application
+from jobcast.pipelines.experiments.sources import Believed, believed
 from jobcast.pipelines.report.console import Step
 from jobcast.schedulers.policies import split_settings
 from jobcast.schedulers.registry import find_policy, make_rule
@@ -65,10 +65,12 @@ def scaling_figures(
     for app, ran in zip(apps, stretches, strict=True):
         time_s = np.array([stretch.end_s - stretch.begin_s for stretch in ran])
         size = np.array([stretch.batch_size for stretch in ran]) / app.limits.initial
+        # What each stretch could have done at its throughput: efficiency is the work over that.
         samples = sum(
             seconds * app.samples_s(stretch.gpus, stretch.batch_size)
             for seconds, stretch in zip(time_s.tolist(), ran, strict=True)
         )
+        # Means over time and not over stretches, of which there are more where much changes.
         growth.append(float(time_s @ size / time_s.sum()))
         most.append(float(size.max()))
         efficiency.append(sum(stretch.work for stretch in ran) / samples)
@@ -91,6 +93,7 @@ def metric_change_pct(curves: Curves, app: Application, ran: Sequence[Stretch]) 
     size (between measured ones, by its logarithm). Whether more is better is read off the initial size's curve. NaN
     where that ends at 0.
     """
+    # Curves count progress in units of so many samples.
     until = app.work.phases[-1].until / app.limits.unit_size
     sizes = sorted(curves)
     ends = np.array([np.interp(until, curves[size].progress, curves[size].metric) for size in sizes])
@@ -99,16 +102,18 @@ def metric_change_pct(curves: Curves, app: Application, ran: Sequence[Stretch]) 
         return float("nan")
     work = np.array([stretch.work for stretch in ran])
     at = np.interp(np.log2([stretch.batch_size for stretch in ran]), np.log2(sizes), ends)
+    # A perplexity falls as it gets better: the initial curve tells which way is up.
     better = float(np.sign(begin[-1] - begin[0])) or 1.0
     return 100.0 * better * float(work @ at / work.sum() - initial) / abs(initial)
 
 
 def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: Any) -> Believed[Sequence[ScalableWork]]:
-    """(n_jobs,) works with goodputs as a registered model has them; see `believed.believed`.
+    """(n_jobs,) works with goodputs as a registered model has them; see `sources.believed`.
 
     It knows how fast steps are; batch sizes, and the noise that says how much a step is worth, are the jobs' own.
     """
     scaling = scenario.facts.scaling
+    # Jobs that do not scale are refused by the replay, in its own words.
     if spec is None or spec.kind == "oracle" or scaling is None:
         return Believed()
     if spec.kind != "registry":
@@ -121,6 +126,7 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
         told.checked(GOODPUTS, len(scaling.works))
         made: dict[int, Application] = {}
         for app in scaling.applications:
+            # Jobs of one application share the object: each is fitted once.
             if id(app) not in made:
                 most, batch_size = len(app.work.phases[0].goodput), app.limits.initial
                 fitted: dict[str, Any] = {"gpus_per_node": app.gpus_per_node, "fitted": model.throughput(app.name)}
@@ -131,6 +137,7 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
         ]
 
     def flat() -> Sequence[ScalableWork]:
+        # The same goodput on any number of GPUs: nobody gains by getting more.
         return [_showing(work, [(1.0,) * len(one.goodput) for one in work.phases]) for work in scaling.works]
 
     return believed(ours_for(Question.GOODPUT), GOODPUTS, spec, scenario, ask, flat, **how)
@@ -139,4 +146,5 @@ def shown_goodputs(spec: ForecastSpec | None, scenario: RigidScenario, **how: An
 def _showing(work: ScalableWork, goodputs: Sequence[tuple[float, ...]]) -> ScalableWork:
     """A work with other goodputs; its phases may be the first of more."""
     phases = work.phases
+    # Not strict: a job may be told of more phases than its epochs reach.
     return replace(work, phases=tuple(replace(one, goodput=told) for one, told in zip(phases, goodputs, strict=False)))

@@ -35,9 +35,11 @@ def forecast_columns(
     `horizons_min`: edges of duration bins; `final`: (n_jobs,) true accuracies after all epochs.
     """
     columns: dict[str, Floats] = {}
+    # A training job is asked by what is left; that answer tells more than a bare run time.
     if run_times := {**told.first(DURATION), **told.first(LEFT)}:
         columns["forecast_duration_s"] = _column(run_times, job_ids)
     if bins := told.bins():
+        # Bins are numbered by how many horizons a run time passes.
         right = np.searchsorted(60.0 * np.asarray(horizons_min), log.duration_s)
         columns["bins_off"] = right - _column(bins, job_ids)
     if (accuracies := told.first(ACCURACY)) and final is not None:
@@ -74,7 +76,9 @@ def keeping_accuracies(
 
 def epoch_time_columns(believed_s: Floats, true_s: Floats) -> dict[str, Floats]:
     """`epoch_time_err_pct` of a log, from seconds an epoch, (n_jobs, n_kinds, most_gpus), infinite where none run."""
+    # Where no job can run there is nothing to err about.
     known = np.isfinite(true_s) & np.isfinite(believed_s)
+    # Only where both are known: infinite over infinite would be NaN, and warn.
     error = np.abs(np.divide(believed_s, true_s, out=np.ones_like(true_s), where=known) - 1.0)
     cells = known.sum(axis=(1, 2))
     return {"epoch_time_err_pct": PERCENT * np.where(cells, error.sum(axis=(1, 2)) / np.maximum(cells, 1), np.nan)}
@@ -100,6 +104,7 @@ def job_answer_table(told: JobAnswers, job_ids: Sequence[str], log: RunLog) -> p
     rows = pl.DataFrame(told.rows, schema=ROWS, orient="row")
     lasted = pl.DataFrame({"job_id": job_ids, "lasted_s": log.duration_s}, schema_overrides={"job_id": pl.String})
     truth = pl.when(pl.col("question").is_in([DURATION, LEFT])).then(pl.col("lasted_s") - pl.col("done_s"))
+    # The order of the answers is the order of the run: it must survive the join.
     joined = rows.join(lasted, on="job_id", how="left", maintain_order="left")
     told_at_last = joined.with_columns(truth=truth.otherwise(pl.col("truth"))).select(COLUMNS)
     return told_at_last.with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -26,6 +26,7 @@ def asks_for_locality(settings: Mapping[str, Any]) -> bool:
 
 def check_locality(policy: str, baseline: str | None = None) -> None:
     """Refuse what cannot place jobs in cells, before anything is replayed. ConfigError for an unknown policy too."""
+    # It raises, and says which policies do.
     local_of(policy)
     if baseline is not None:
         try:
@@ -49,8 +50,10 @@ def on_servers(workload: Workload, place: Cluster) -> tuple[Workload, Cells, str
         A job fits no cells of its pool's.
     """
     pools = workload.pools
+    # A cluster file's nodes are taken as they are; else as many servers as quotas need.
     servers = tuple(place.node_gpus.tolist()) or servers_for(pools, SERVER_GPUS)
     cells = cells_of(pools, servers, place.cells)
+    # A job that fits no cells of its pool would wait for ever.
     check_jobs(workload.jobs, cells, server_size(servers))
     note = f"locality: {len(servers)} servers of {server_size(servers)} GPUs"
     return replace(workload, servers=servers), cells, note

@@ -1,6 +1,5 @@
 """The one door to whatever engine: a policy replayed on an experiment leaves a log, whatever its kind."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,8 +15,7 @@ from jobcast.domain.questions import Question
 from jobcast.models.predictors import answers_of, ours_for
 from jobcast.pipelines.experiments.completion_forecasts import AtSubmission, RunTimeDraws
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
-from jobcast.pipelines.experiments.elastic.simulation import placing_notes, simulate_elastic
-from jobcast.pipelines.experiments.elastic.size_forecasts import believed_sizes, with_sizes
+from jobcast.pipelines.experiments.elastic.simulation import believed_sizes, placing_notes, simulate_elastic, with_sizes
 from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times
 from jobcast.pipelines.experiments.energy.simulation import simulate_energy
 from jobcast.pipelines.experiments.experiment import Experiment
@@ -32,32 +30,16 @@ from jobcast.pipelines.experiments.job_forecasts import (
 )
 from jobcast.pipelines.experiments.rounds import has_training
 from jobcast.pipelines.experiments.seen_data import seen_by
-from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate
-from jobcast.pipelines.experiments.sources import Registered, earlier_jobs, registered, trust
+from jobcast.pipelines.experiments.simulation import Simulated, needs_run_times, simulate, timed
+from jobcast.pipelines.experiments.sources import Registered, earlier_jobs, registered
 from jobcast.pipelines.experiments.tasks.accuracy_forecasts import ChosenAccuracy, accuracy_forecast, last_values
 from jobcast.pipelines.experiments.tasks.learned_policies import learned_or_missed, learned_policy
 from jobcast.pipelines.experiments.tasks.simulation import simulate_tasks
 from jobcast.pipelines.experiments.worlds import World, check_living
 from jobcast.pipelines.report.console import Step
+from jobcast.schedulers import policies as kinds
 from jobcast.schedulers.elastic.whole_widths import WholeWidths
-from jobcast.schedulers.policies import (
-    ACCURACIES,
-    ARRIVALS,
-    DURATIONS,
-    ELASTIC,
-    ENERGY,
-    FUTURE,
-    GOODPUT,
-    GOODPUTS,
-    LOADS,
-    POOLS,
-    REGIMES,
-    ROUNDS,
-    SIZES,
-    TASKS,
-    TIMES,
-    PolicySpec,
-)
+from jobcast.schedulers.policies import PolicySpec
 from jobcast.schedulers.registry import find_policy, make_rule
 from jobcast.simulator.elastic.run import alone_s
 from jobcast.simulator.engine import Meter
@@ -106,17 +88,23 @@ def run(experiment: Experiment, ask: Ask, progress: Step | None = None) -> Simul
     missing; TraceError for jobs that cannot run; RegistryError and OverlapError for models that cannot answer.
     """
     rule = find_policy(ask.policy)
+    # Before jobs are made: a policy that cannot live in the law has no scenario either.
     check_living(experiment, rule)
     spec = default_forecasts(experiment, rule) if ask.spec is None else ask.spec
     learned = _learned_completions(experiment, rule, ask, spec) if ask.predict else None
     forecast = AtSubmission() if learned is None else _by_version(learned.model, experiment, rule, ask)
-    twin = rule.kind == ELASTIC and experiment.world is None
+    # The compiled twin forecasts by itself, without meters.
+    twin = rule.kind == kinds.ELASTIC and experiment.world is None
     watching = (*ask.watching, forecast) if ask.predict and not twin else ask.watching
-    if watching and FUTURE in rule.asks:
+    # Its plan is the future: a copy would only repeat it.
+    if watching and kinds.FUTURE in rule.asks:
         raise ConfigError(f"policy {rule.name}: plans with each job's future, so that nothing is left to forecast")
-    asked = bool(rule.asks) or (rule.kind in (POOLS, ROUNDS) and needs_run_times(watching, experiment.world))
+    asked = bool(rule.asks) or (
+        rule.kind in (kinds.POOLS, kinds.ROUNDS) and needs_run_times(watching, experiment.world)
+    )
     try:
         made = _RUNS[rule.kind](experiment, rule, replace(ask, spec=spec, watching=watching), progress)
+    # Whoever named no source did not ask for a registry: the way out is told.
     except (RegistryError, OverlapError) as error:
         if ask.spec is not None:
             raise
@@ -137,7 +125,7 @@ def _learned_completions(experiment: Experiment, rule: PolicySpec, ask: Ask, spe
     """
     if Question.COMPLETIONS not in {answers_of(name) for name, _ in spec.versions}:
         return None
-    if not needs_run_times((AtSubmission(),), experiment.world) or rule.kind not in (POOLS, ROUNDS):
+    if not needs_run_times((AtSubmission(),), experiment.world) or rule.kind not in (kinds.POOLS, kinds.ROUNDS):
         raise ConfigError(
             f"--forecasts {spec.label}: under {rule.name} jobs declare their work, of which nothing is drawn; leave "
             "the version of completion times out, or ask `jobcast predict completion-time`"
@@ -155,24 +143,24 @@ def _by_version(model: Any, experiment: Experiment, rule: PolicySpec, ask: Ask) 
 
 
 PREDICTORS_OF: Mapping[str, str] = {
-    ARRIVALS: "will-jobs-arrive",
-    LOADS: "new-load",
-    DURATIONS: "job-duration",
-    REGIMES: "regime",
-    ACCURACIES: "accuracy-curve",
-    TIMES: "epoch-time",
-    SIZES: "job-size",
-    GOODPUTS: "goodput",
+    kinds.ARRIVALS: "will-jobs-arrive",
+    kinds.LOADS: "new-load",
+    kinds.DURATIONS: "job-duration",
+    kinds.REGIMES: "regime",
+    kinds.ACCURACIES: "accuracy-curve",
+    kinds.TIMES: "epoch-time",
+    kinds.SIZES: "job-size",
+    kinds.GOODPUTS: "goodput",
 }
 """What a policy asks of forecasts -> the registered predictor that answers."""
 ANSWERED_BY: Mapping[str, tuple[str, ...]] = {
-    TASKS: ("oracle", "registry", "conservative", "random", "noisy"),
-    ENERGY: ("oracle", "registry", "conservative", "noisy"),
-    ELASTIC: ("oracle", "registry"),
-    GOODPUT: ("oracle", "registry"),
+    kinds.TASKS: ("oracle", "registry", "conservative", "random", "noisy"),
+    kinds.ENERGY: ("oracle", "registry", "conservative", "noisy"),
+    kinds.ELASTIC: ("oracle", "registry"),
+    kinds.GOODPUT: ("oracle", "registry"),
 }
 """Kinds of sources that tell what policies of a kind ask."""
-DECLARED = (ELASTIC, GOODPUT)
+DECLARED = (kinds.ELASTIC, kinds.GOODPUT)
 """Kinds whose jobs declare what policies ask: a registered model answers in their place only where it is named."""
 
 
@@ -183,15 +171,18 @@ def answers(spec: ForecastSpec, rule: PolicySpec, training: bool = False) -> boo
     """
     if not rule.asks:
         return True
+    # Pins of other predictors alone: nothing of the source would be asked.
     if spec.versions and not pinned(spec, rule).versions:
         return False
-    if FUTURE in rule.asks:
+    # No model forecasts every single job.
+    if kinds.FUTURE in rule.asks:
         return spec.kind == "oracle"
+    # A bare `registry` means what schedulers ask by default; jobs that declare are not asked.
     if rule.kind in DECLARED and spec.kind == "registry" and not spec.versions:
         return False
     if rule.kind in ANSWERED_BY:
         return spec.kind in ANSWERED_BY[rule.kind]
-    if rule.kind == ROUNDS and training:
+    if rule.kind == kinds.ROUNDS and training:
         return spec.kind in ("oracle", "registry", *REGIME_KINDS)
     return spec.kind not in REGIME_KINDS
 
@@ -200,7 +191,7 @@ def default_forecasts(experiment: Experiment, rule: PolicySpec) -> ForecastSpec:
     """Where forecasts come from that nobody named: what jobs declare, batch sizes by Shockwave's rule, else models."""
     if rule.kind in DECLARED:
         return ORACLE
-    return RESTATEMENT if rule.kind == ROUNDS and has_training(experiment.scenario(ROUNDS)) else REGISTRY
+    return RESTATEMENT if rule.kind == kinds.ROUNDS and has_training(experiment.scenario(kinds.ROUNDS)) else REGISTRY
 
 
 def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[ForecastSpec]) -> list[ForecastSpec]:
@@ -210,6 +201,7 @@ def sources_for(experiment: Experiment, rule: PolicySpec, asked: Sequence[Foreca
     """
     default = default_forecasts(experiment, rule)
     found = [pinned(spec, rule) for spec in asked if answers(spec, rule, training=default == RESTATEMENT)]
+    # Pins that a policy does not ask fall away, so that two sources may become one.
     return list(dict.fromkeys(found)) or ([default] if not asked or default != REGISTRY else [])
 
 
@@ -221,6 +213,7 @@ def pinned(spec: ForecastSpec, rule: PolicySpec) -> ForecastSpec:
 
 def lacking_source(rule: PolicySpec, asked: Sequence[ForecastSpec]) -> str:
     """What to say where none of the sources tells what a policy asks and it has no default: which do."""
+    # The two that everybody has.
     able = [one.label for one in (REGISTRY, ORACLE) if answers(one, rule)]
     known = ", ".join(spec.label for spec in asked)
     return f"asks {' and '.join(rule.asks)}, which {known} does not tell; add {' or '.join(able)} to --forecasts"
@@ -233,7 +226,8 @@ def predictors_of(rule: PolicySpec) -> set[str]:
 
 def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     scenario, world = experiment.scenario(rule.kind, rule.scope), experiment.world
-    told = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == ROUNDS else {}
+    told = {"restart_s": world.costs["restart_s"]} if world is not None and rule.kind == kinds.ROUNDS else {}
+    # The run wraps its source only where it asks one: what was made is read afterwards.
     made: list[Asked] = []
 
     def asked(source: Any, factor: Callable[[Job], float] | None = None) -> Asked:
@@ -244,11 +238,9 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         scenario,
         rule.name,
         ask.spec or REGISTRY,
-        home=ask.home,
         seed=ask.seed,
         settings={**ask.settings, **told},
-        allow_overlap=ask.allow_overlap,
-        degrade=ask.degrade,
+        **_trusting(ask),
         progress=progress,
         wrap=asked,
         world=world,
@@ -262,10 +254,16 @@ def _whole_jobs(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: St
         return ran
     (source,) = made
     job_ids = [job.job_id for job in scenario.workload.jobs]
+    # Sources of work alone know no horizons.
     horizons_min = source.horizons_min if source.bins() else ()
     columns = forecast_columns(source.of_jobs, ran.log, job_ids, horizons_min=horizons_min)
     ran = replace(ran, recording=source if isinstance(source, Recording) else None)
     return _told(ran, ask, source.of_jobs, columns)
+
+
+def _trusting(ask: Ask) -> dict[str, Any]:
+    """Where models lie, and which may be used."""
+    return {"home": ask.home, "allow_overlap": ask.allow_overlap, "degrade": ask.degrade}
 
 
 def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, Floats]) -> Simulated:
@@ -276,19 +274,18 @@ def _told(ran: Simulated, ask: Ask, of_jobs: JobAnswers, columns: Mapping[str, F
 
 def _elastic(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     spec = ask.spec or ORACLE
-    if rule.asks and spec.kind not in ANSWERED_BY[ELASTIC]:
+    if rule.asks and spec.kind not in ANSWERED_BY[kinds.ELASTIC]:
         raise ConfigError(
             f"--forecasts {spec.label}: elastic policies go by declared sizes (oracle) or by those of a version of "
             "job-size (registry); for wrong ones pass --set noise=0.4, for completions ask `jobcast predict jct`"
         )
-    scenario = experiment.scenario(ELASTIC)
+    scenario = experiment.scenario(kinds.ELASTIC)
     if experiment.world is not None:
         if rule.asks and spec.kind != ORACLE.kind:
             raise ConfigError(f"--forecasts {spec.label}: under --law sizes are as declared; leave one of both out")
         return _elastic_in(experiment.world, rule, ask, progress)
     if rule.asks:
-        how: dict[str, Any] = {"home": ask.home, "allow_overlap": ask.allow_overlap, "degrade": ask.degrade}
-        believed = believed_sizes(spec, scenario, **how)
+        believed = believed_sizes(spec, scenario, **_trusting(ask))
         if believed.answers is not None:
             scenario = with_sizes(scenario, believed.answers)
         return believed.beside(_elastic_alone(scenario, rule, ask, progress))
@@ -310,15 +307,14 @@ def _elastic_alone(scenario: ElasticScene, rule: PolicySpec, ask: Ask, progress:
 
 def _elastic_in(world: World, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
     """Elastic policies where GPUs are whole, and lie on nodes."""
-    scenario, whole = world.scenario(ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
+    scenario, whole = world.scenario(kinds.ELASTIC, rule.scope), "whole_gpus" in rule.settings.model_fields
     policy = WholeWidths(make_rule(rule.name, None, {**ask.settings, **({"whole_gpus": True} if whole else {})}))
-    wall, cpu = time.perf_counter(), time.process_time()
-    log = world.replay(scenario.workload, policy, progress=progress, meters=ask.watching)
-    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
+    log, took = timed(lambda: world.replay(scenario.workload, policy, progress=progress, meters=ask.watching))
+    return Simulated(log, **took)
 
 
 def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scenario = experiment.scenario(TASKS)
+    scenario = experiment.scenario(kinds.TASKS)
     spec, told = ask.spec or REGISTRY, BadAnswers()
     asked: dict[str, Any] = {"home": ask.home, "seed": ask.seed, "degrade": ask.degrade}
     asked |= {"told": told, "job_ids": scenario.job_ids}
@@ -351,35 +347,28 @@ def _tasks(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | 
 
 
 def _energy(experiment: Experiment, rule: PolicySpec, ask: Ask, progress: Step | None) -> Simulated:
-    scenario, world = experiment.scenario(ENERGY), experiment.world
+    scenario, world = experiment.scenario(kinds.ENERGY), experiment.world
     costs = None if world is None else world.costs
     settings = ask.settings if costs is None else {**ask.settings, "restart_s": costs["restart_s"]}
     known = experiment.given.get("known")
-    how: dict[str, Any] = {
-        "seed": ask.seed,
-        "home": ask.home,
-        "allow_overlap": ask.allow_overlap,
-        "degrade": ask.degrade,
-    }
-    believed = believed_times(ask.spec or REGISTRY, scenario, known=None if known is None else Path(known), **how)
+    how: dict[str, Any] = {"known": None if known is None else Path(known), "seed": ask.seed, **_trusting(ask)}
+    believed = believed_times(ask.spec or REGISTRY, scenario, **how)
     run_as: dict[str, Any] = {"seed": ask.seed, "costs": costs, "progress": progress, "meters": ask.watching}
-    ran = simulate_energy(scenario, rule.name, settings, believed.epoch_s, **run_as)
-    told = trust(believed.told, believed.models)
-    ran = replace(ran, models=believed.models, overlap=believed.overlap, notes=believed.notes, trust=told)
+    ran = believed.beside(simulate_energy(scenario, rule.name, settings, believed.answers, **run_as))
     if not rule.asks:
         return ran
     of_jobs, true_s = JobAnswers(ask.record), scenario.facts.times.epoch_s
-    times = (true_s if believed.epoch_s is None else believed.epoch_s, true_s)
+    times = (true_s if believed.answers is None else believed.answers, true_s)
     if ask.record:
         keep_epoch_times(of_jobs, scenario.job_ids, ran.log.submit_s, scenario.facts.gpu_types, *times)
     return _told(ran, ask, of_jobs, epoch_time_columns(*times))
 
 
 _RUNS: Mapping[str, Callable[[Experiment, PolicySpec, Ask, Step | None], Simulated]] = {
-    POOLS: _whole_jobs,
-    ROUNDS: _whole_jobs,
-    GOODPUT: _whole_jobs,
-    ELASTIC: _elastic,
-    TASKS: _tasks,
-    ENERGY: _energy,
+    kinds.POOLS: _whole_jobs,
+    kinds.ROUNDS: _whole_jobs,
+    kinds.GOODPUT: _whole_jobs,
+    kinds.ELASTIC: _elastic,
+    kinds.TASKS: _tasks,
+    kinds.ENERGY: _energy,
 }

@@ -13,6 +13,8 @@ from jobcast.pipelines.experiments.scaling_jobs import ScalingJobs, ScalingTable
 from jobcast.pipelines.experiments.scenarios import Bare, Scenario
 from jobcast.pipelines.experiments.training_jobs import planned_run_times, training_workload
 from jobcast.pipelines.report.job_table import listed
+from jobcast.schedulers.settings import Settings
+from jobcast.simulator.draws import draw_key, uniform
 from jobcast.simulator.workload import Workload, drop_too_wide, pools_only
 from jobcast.traces.table import Trace
 from jobcast.traces.think_times import find_successors
@@ -81,6 +83,7 @@ def rigid_jobs(
     ConfigError
         Jobs scale and nodes are of several sizes.
     """
+    # A cluster without quotas is one pool, whatever pools the trace tells.
     place, window = cut.place, in_one_pool(cut.trace) if cut.place.flat else cut.trace
     jobs, durations = window.to_jobs()
     workload = Workload(jobs, [Outcome(float(d)) for d in durations], place.pools)
@@ -89,10 +92,12 @@ def rigid_jobs(
         workload, trainings = training_workload(workload, window, tables)
         facts = WholeFacts(TrainingFacts(tables, trainings), planned_run_times(window, tables))
         notes += trainings.notes
+    # After the tables, whose jobs keep their place, and before anything counts on who is there.
     workload, dropped = _kept(workload, drop_wide, only_pools)
     _check(workload, cut.trace.source.path)
     notes.append(f"quotas: {place.origin}")
     if max_think_s is not None:
+        # People are told apart by the trace's own pools, also on a flat cluster.
         workload, note = _closed(workload, cut.trace, max_think_s)
         notes.append(note)
     if local:
@@ -100,6 +105,7 @@ def rigid_jobs(
         facts = replace(facts, cells=cells)
         notes.append(note)
     if scaling is not None:
+        # Last: its run times replace those of the trace, which all the rest goes by.
         workload, scales, note = scaled(workload, window, scaling, place)
         facts = replace(facts, scaling=scales)
         notes.append(note)
@@ -128,6 +134,7 @@ def _check(workload: Workload, path: str) -> None:
     try:
         workload.check()
     except (PoolsError, TraceError) as error:
+        # The same kind of error, so that commands go on to tell a bad pools file from a bad trace.
         raise type(error)(f"{path}: {error}") from None
     if not workload.jobs:
         raise TraceError(f"{path}: no job of the window is left to replay; check the pools file")
@@ -135,6 +142,7 @@ def _check(workload: Workload, path: str) -> None:
 
 def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Workload, str]:
     """The workload with who follows whom among its jobs, and that in words; pools are those of the trace."""
+    # Nobody follows a job that is not replayed.
     kept = [job.job_id for job in workload.jobs]
     found = find_successors(replace(window, jobs=window.jobs.filter(pl.col("job_id").is_in(kept))), max_think_s)
     told = (
@@ -142,3 +150,24 @@ def _closed(workload: Workload, window: Trace, max_think_s: float) -> tuple[Work
         f"of thought; {found.timers} users keep to a timer"
     )
     return replace(workload, successions=found.successions), told
+
+
+PREEMPTIBLE_SHARE, RESUME_S = "preemptible_share", "resume_s"
+
+
+def scenario_workload(workload: Workload, own: Settings, seed: int) -> Workload:
+    """The workload as a policy's settings have it.
+
+    `preemptible_share` draws the jobs that may be stopped, each by (seed, job id), in place of what the trace says;
+    `resume_s` is lost by a job that goes on.
+    """
+    given = own.given()
+    share = given.get(PREEMPTIBLE_SHARE)
+    if share is not None:
+        # By (seed, job id): a job stays the same when others are left out, and larger shares only add.
+        jobs = [
+            replace(job, preemptible=uniform(draw_key(seed, "preemptible", job.job_id)) < share)
+            for job in workload.jobs
+        ]
+        workload = replace(workload, jobs=jobs)
+    return replace(workload, resume_s=given[RESUME_S]) if RESUME_S in given else workload

@@ -17,7 +17,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.horizons import bin_labels
 from jobcast.domain.switches import Switch, Switches
 from jobcast.pipelines.experiments.forecast_recording import Recording
-from jobcast.pipelines.experiments.preemption import RESUME_S
+from jobcast.pipelines.experiments.rigid_jobs import RESUME_S
 from jobcast.pipelines.experiments.settings import loaded
 from jobcast.pipelines.report.files import read_json, sha256_of, to_json
 from jobcast.schedulers.registry import find_policy
@@ -107,6 +107,7 @@ def check_record(table: Path) -> None:
 def bin_names(recording: Recording | None, workload: Workload) -> list[str | None] | None:
     """Labels of the duration bins that were forecast, a job each; None where none was asked for."""
     bins = {} if recording is None else recording.bins()
+    # No column at all, rather than an empty one.
     if recording is None or not bins:
         return None
     labels = bin_labels(recording.horizons_min)
@@ -164,12 +165,15 @@ def write_run_record(
     Raises ConfigError where it cannot be written.
     """
     place, spans = record_folder(table), log.spans
+    # By content: a record must not be read beside a table that was written later.
     own = {"name": table.name, "sha256": sha256_of(table), "rows": len(log)}
+    # All files or none: half a record would be taken for a whole one.
     with replacing(place) as draft:
         draft.mkdir()
         (draft / RECORD).write_text(to_json({**told, "table": own}), encoding="utf-8")
         if recording is not None and recording.questions:
             write_parquet(answer_table(recording), draft / ANSWERS)
+        # In the order of SPAN_COLUMNS, which `explain` reads them by.
         columns = (spans.job, spans.from_s, spans.until_s, spans.gpus, spans.node)
         write_parquet(pl.DataFrame(dict(zip(SPAN_COLUMNS, columns, strict=True))), draft / SPANS)
         if of_jobs is not None and len(of_jobs):
@@ -187,6 +191,7 @@ def answer_table(recording: Recording) -> pl.DataFrame:
         schema={"question": pl.Categorical, "pool": pl.Categorical, "horizon_min": pl.Float64, "level": pl.Float64},
         orient="row",
     )
+    # Where nothing was answered there are no positions to take.
     rows = asked[positions] if len(positions) else asked.clear()
     return rows.with_columns(at_s=pl.Series(at_s), answer=pl.Series(answers)).select(ANSWER_COLUMNS)
 
@@ -202,6 +207,7 @@ def read_run_record(table: Path) -> RunRecord | None:
     told = read_json(place / RECORD)
     if told.get("format") != FORMAT or "table" not in told:
         raise ConfigError(f"{place / RECORD}: is no record of a run of this version; simulate again with --out")
+    # Not an error: the table is read without its record, and that is said.
     if told["table"]["sha256"] != sha256_of(table):
         return None
     spans = read_parquet(place / SPANS, AGAIN)

@@ -71,6 +71,7 @@ def read_scaling(settings: Mapping[str, str]) -> ScalingTables | None:
 
     Raises ConfigError for one without the other or beside throughputs, TraceError for a file that cannot be read.
     """
+    # In their order, so that the first stray one is named.
     given = [name for name in SCALING_SETTINGS if name in settings]
     if not given:
         return None
@@ -107,9 +108,11 @@ def application(
     fitted : its throughput; None fits it
     """
     times, curves = tables.times[name], tables.curves[name]
+    # Without a batch size of its own a job begins with the smallest that was measured.
     smallest, begin = min(curves), batch_size or min(curves)
     local = times.local_batch_size
     limits = Limits(begin, max(curves), int(local.min()), int(local.max()), smallest)
+    # A fit takes a second or so: whoever has one hands it in.
     throughput = fitted or fit_throughput(times)
     made = phases(throughput, limits, curves[begin], most_gpus, gpus_per_node)
     return Application(name, throughput, limits, ScalableWork(0.0, 1, made), gpus_per_node)
@@ -142,8 +145,11 @@ def scaling_workload(
             f"leave {STEP_TIMES} away"
         )
     present = [name for name in COLUMNS if name in trace.jobs.columns]
+    # By id: the workload may have left jobs out.
     rows = {str(row["job_id"]): row for row in trace.jobs.select(present).to_dicts()}
+    # A duration counts here only if it was of all GPUs that the job asks for.
     bound = dict(zip(trace.jobs["job_id"], (trace.bound & (trace.duration_gpus == trace.gpus)).tolist(), strict=True))
+    # No job leaves its pool: none scales beyond the largest one.
     most_gpus = max((pool.quota for pool in workload.pools), default=1)
     maker = _Maker(tables, trace.source.path, most_gpus, gpus_per_node)
     made = [maker.application(job, rows[job.job_id], bound[job.job_id]) for job in workload.jobs]
@@ -151,6 +157,7 @@ def scaling_workload(
         ScalableWork(job.submit_s, job.gpus, app.work.phases) for job, app in zip(workload.jobs, made, strict=True)
     ]
     for seq, (job, outcome) in enumerate(zip(workload.jobs, workload.outcomes, strict=True)):
+        # Stretched after all are made: the shapes are shared by jobs of one application.
         if bound[job.job_id]:
             works[seq] = works[seq].lasting(outcome.duration_s)
     outcomes = [Outcome(work.exclusive_s()) for work in works]
@@ -164,6 +171,7 @@ def scaled(
 
     What is to be noted comes last. Raises ConfigError for nodes of several sizes, TraceError as `scaling_workload`.
     """
+    # The fitted law knows one number of GPUs a node.
     sizes = {gpus for _, gpus in place.nodes}
     if len(sizes) > 1:
         raise ConfigError(f"cluster file: jobs that scale need nodes of one size, got {sorted(sizes)}; pass --gpus")
@@ -186,6 +194,7 @@ class _Maker:
         name, batch_size, epochs = (row.get(column) for column in COLUMNS[1:])
         scale_to = self._tables.scale_to or (ASKED if bound else CLUSTER)
         most = job.gpus if scale_to == ASKED else self._most
+        # Jobs alike in all of these share one object, which fits and figures are kept by.
         key = (name, batch_size, epochs, most)
         if key not in self._made:
             whole = self._whole.get(key[:2])
@@ -193,6 +202,7 @@ class _Maker:
                 whole = self._whole[key[:2]] = self._new(job, str(name or ""), _count(batch_size))
             self._made[key] = self._cut(job, whole, _count(epochs), most)
         made = self._made[key]
+        # A batch needs a sample a GPU: goodputs end where the largest batch cannot be shared any more.
         reach = len(made.work.phases[0].goodput)
         if job.gpus > reach:
             self._refuse(job, f"asks for {job.gpus} GPUs, {made.name} can use {reach} at its largest batch size")
@@ -204,6 +214,7 @@ class _Maker:
         if epochs is not None and epochs > len(phases):
             path = self._tables.curves_path
             self._refuse(job, f"{epochs} epochs of {whole.name}, {len(phases)} were measured in {path}")
+        # Tables are cut and not made anew: they cost a search for each number of GPUs.
         cut = tuple(Phase(one.until, one.goodput[:most], one.batch_size[:most]) for one in phases[:epochs])
         return replace(whole, work=replace(whole.work, phases=cut))
 
@@ -217,6 +228,7 @@ class _Maker:
         if batch_size is not None and batch_size not in curves:
             sizes = ", ".join(map(str, curves))
             self._refuse(job, f"batch size {batch_size} of {name} is not in {tables.curves_path}, which has {sizes}")
+        # Without it the fit has nothing to tell computing from communicating.
         if not (tables.times[name].gpus == 1).any():
             raise TraceError(f"{tables.times_path}: no step of {name} on one GPU; add one, its throughput hangs on it")
         if name not in self._fitted:

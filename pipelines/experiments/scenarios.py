@@ -71,18 +71,16 @@ class Scenario(Generic[W, F]):
         inputs: Mapping[str, Any] | None = None,
     ) -> "Scenario[NewW, NewF]":
         """The same window with a workload; notes and counts come after those that there are, empty notes are none."""
-        return Scenario(
-            workload,
-            facts,
-            self.trace,
-            self.whole,
-            self.place,
-            self.from_s,
-            self.until_s,
-            self.listed if listed is None else listed,
-            (*self.notes, *(note for note in notes if note)),
-            {**self.dropped, **(dropped or {})},
-            {**self.inputs, **(inputs or {})},
+        same: Scenario[Any, Any] = self  # or what is replaced would have to be of its types
+        return replace(
+            same,
+            workload=workload,
+            facts=facts,
+            listed=self.listed if listed is None else listed,
+            # Builders pass "" where there is nothing to say.
+            notes=(*self.notes, *(note for note in notes if note)),
+            dropped={**self.dropped, **(dropped or {})},
+            inputs={**self.inputs, **(inputs or {})},
         )
 
     def provenance(self) -> dict[str, Any]:
@@ -119,8 +117,14 @@ def cut_scenario(
     """Cut the window out of a trace; what its jobs are, the builder of their kind says. Raises as `cut_window`."""
     window = cut_window(trace, from_s, until_s, limit)
     begin_s = float(window.submit_s[0]) if from_s is None else from_s
+    # Windows exclude their end.
     end_s = float(window.submit_s[-1]) + 1.0 if until_s is None else until_s
     return Scenario(None, None, window, trace, place, begin_s, end_s, window.jobs, window.notes, dict(window.dropped))
+
+
+def untold(window: Trace, taken: Mapping[str, str]) -> list[str]:
+    """What jobs are taken to be where the trace does not say: notes of the columns that it lacks."""
+    return [note for column, note in taken.items() if column not in window.jobs.columns]
 
 
 def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit: int | None = None) -> Trace:
@@ -132,11 +136,13 @@ def cut_window(trace: Trace, from_s: float | None, until_s: float | None, limit:
     """
     window = trace.between(from_s, until_s)
     known = window.on_gpus
+    # Before the limit: so many jobs are wanted that can be replayed.
     known = known.without(~known.ended, NOT_ENDED)
     if limit is not None:
         known = replace(known, jobs=known.jobs.head(min(limit, len(known))))
     if not len(known):
         where = f"[{iso(from_s) or 'the beginning'}, {iso(until_s) or 'the end'})"
+        # Jobs there were, but none to replay: that is told apart from an empty window.
         if len(window):
             plain = int((window.gpus == 0).sum())
             counts = {NO_GPUS: plain, NOT_ENDED: len(window) - plain}

@@ -21,6 +21,7 @@ def refuse_overlap(
 
     Raises OverlapError when it was and that is not allowed.
     """
+    # Training that ends after the window is refused too: it has seen what came of the window's jobs.
     reaches = version.train_until_s > from_s and not apart_in_time(version, from_s, trace_sha256)
     if reaches and not allowed:
         raise OverlapError(
@@ -34,6 +35,7 @@ def refuse_overlap(
 def another_cluster(version: Any, predictor: Any, pools: Iterable[str]) -> list[str]:
     """A line where a version is asked about pools none of which it has learnt from; [] else."""
     learnt = getattr(predictor, "pools_", ())
+    # Predictors that know no pools by name fit any cluster.
     if not learnt or not set(learnt).isdisjoint(pools):
         return []
     told = f"{version.name} {version.version} was trained on another cluster ({version.trace_name})"
@@ -54,6 +56,7 @@ def apart_in_time(version: Any, from_s: float, trace_sha256: str | None) -> bool
     """Whether a version and a window are of two traces that both count seconds from their own start."""
     if trace_sha256 is None or trace_sha256 == version.trace_sha256:
         return False
+    # Both must count from their own start: a calendar on one side tells which came first.
     return bool(max(version.train_from_s, from_s) < CALENDAR_FROM_S)
 
 

@@ -21,6 +21,7 @@ Settings = tuple[tuple[str, str], ...]
 def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the content of files in place of their names. Raises ConfigError for a file that is none."""
     return {
+        # Read once: a content that was already loaded is passed on.
         name: FILE_SETTINGS[name](value) if name in FILE_SETTINGS and isinstance(value, str) else value
         for name, value in settings.items()
     }
@@ -61,6 +62,7 @@ def policies_meant(
 
     A name may depend on whether the trace's own jobs are elastic. Raises ConfigError for a name that nobody knows.
     """
+    # The column is looked at only where a short name leaves it open.
     elastic = trace is not None and bool({policy, baseline} & SHORT.keys()) and bool(trace.elastic.any())
     known = {"elastic": elastic, "profiles": "profiles" in settings}
     spec, note = resolve_policy(policy, **known)
@@ -81,6 +83,7 @@ def settings_apart(
     Raises ConfigError for one that neither the policy nor, as a fact, the baseline knows.
     """
     facts_of = () if base is None else (KINDS[base.kind].files, KINDS[base.kind].site)
+    # Facts are of the experiment: the baseline's count although the policy does not know them.
     theirs = {name: value for name, value in settings.items() if any(name in of.model_fields for of in facts_of)}
     known = rule.parts(local)
     mine = {

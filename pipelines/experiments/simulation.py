@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,30 +17,18 @@ from jobcast.domain.switches import Switches
 from jobcast.pipelines.experiments.closed_loop import check_closed
 from jobcast.pipelines.experiments.forecast_recording import Asked, JobAnswers, Recording
 from jobcast.pipelines.experiments.forecast_specs import PARTS, ForecastSpec
-from jobcast.pipelines.experiments.gavel_mechanism import replay_gavel
 from jobcast.pipelines.experiments.goodput_runs import replay_scaling, shown_goodputs
 from jobcast.pipelines.experiments.locality import check_locality
-from jobcast.pipelines.experiments.preemption import scenario_workload
-from jobcast.pipelines.experiments.registered_facts import Believed
-from jobcast.pipelines.experiments.rigid_jobs import RigidScenario
-from jobcast.pipelines.experiments.rounds import Work, round_workload, work_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import RigidScenario, scenario_workload
+from jobcast.pipelines.experiments.rounds import Work, replay_gavel, round_workload, work_forecasts
 from jobcast.pipelines.experiments.settings import check_forecasts, loaded
-from jobcast.pipelines.experiments.sources import Chosen, Sources
+from jobcast.pipelines.experiments.sources import Believed, Chosen, Sources
 from jobcast.pipelines.experiments.switches_file import check_horizons
 from jobcast.pipelines.experiments.worlds import World
 from jobcast.pipelines.report.console import Step
 from jobcast.pipelines.report.figure_lines import bad_forecast_lines, beyond_lines
-from jobcast.schedulers.policies import (
-    ANYTHING,
-    DURATIONS,
-    FUTURE,
-    GOODPUT,
-    ROUNDS,
-    WHOLE_JOBS,
-    PolicySpec,
-    Split,
-    split_settings,
-)
+from jobcast.schedulers import policies as kinds
+from jobcast.schedulers.policies import PolicySpec, Split, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, make_rule, plugin_named
 from jobcast.schedulers.run_times import noise_factor
 from jobcast.simulator.engine import Meter, replay
@@ -54,7 +41,7 @@ ROUND_COUNT = "rounds"
 """What policies of rounds tell, and no other."""
 TRUST = ("bad_forecasts", "degraded", "another_cluster", "features_beyond_training")
 """Figures that tell how far a run's forecasts could be trusted."""
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+T = TypeVar("T")
 Wrap = Callable[..., Asked]
 """From a source of forecasts, and the factors of jobs that lengthen what it says is left of them."""
 
@@ -97,6 +84,13 @@ class Simulated:
     jobs: pl.DataFrame | None = None
 
 
+def timed(work: Callable[[], T]) -> tuple[T, dict[str, Any]]:
+    """What some work gives, and the seconds that it took, by the names that `Simulated` has for them."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = work()
+    return done, {"cpu_s": time.process_time() - cpu, "wall_s": time.perf_counter() - wall}
+
+
 def simulate(
     scenario: RigidScenario,
     policy: str,
@@ -119,8 +113,9 @@ def simulate(
 
     Raises ConfigError for an unknown policy or setting, RegistryError and OverlapError for models that cannot answer.
     """
+    # Files are read before anything is made: a mistake in one costs no replay.
     read = loaded(settings or {})
-    rule_of = find_of_kind(policy, *WHOLE_JOBS)
+    rule_of = find_of_kind(policy, *kinds.WHOLE_JOBS)
     check_forecasts(policy, spec)
     if scenario.workload.closed:
         check_closed(policy, spec)
@@ -128,29 +123,31 @@ def simulate(
         check_locality(policy)
     on_cells = bool(scenario.workload.servers)
     split = split_settings(rule_of, read, on_cells)
-    if rule_of.kind == GOODPUT:
+    if rule_of.kind == kinds.GOODPUT:
         shown = shown_goodputs(spec, scenario, home=home, allow_overlap=allow_overlap, degrade=degrade)
         return _by_goodput(scenario, policy, split, shown, progress, watching)
+    # Meters may need run times under a policy that asks for none.
     asks = bool(rule_of.asks) or needs_run_times(watching, world)
-    if rule_of.kind == ROUNDS:
+    if rule_of.kind == kinds.ROUNDS:
         asked: dict[str, Any] = {"home": home, "seed": seed, "allow_overlap": allow_overlap, "degrade": degrade}
         work = work_forecasts(scenario, spec, **asked) if asks else Work(None)
         return _by_rounds(scenario, policy, work, split, wrap, progress, world, watching)
     scenario = replace(scenario, workload=scenario_workload(scenario.workload, split.own, seed))
     sources = Sources(scenario, home=home, seed=seed, allow_overlap=allow_overlap, degrade=degrade)
-    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else sources.none()
+    chosen = sources.make(spec, parts_of(rule_of, needs_run_times(watching, world))) if asks else Chosen()
+    # Only what the policy itself asks is recorded, not what its meters do.
     source = wrap(chosen.source) if wrap is not None and rule_of.asks and chosen.source is not None else chosen.source
+    # A policy that asks nothing must not be able to peek.
     given = source if rule_of.asks else None
     rule = make_policy(policy, given, read, cells=scenario.facts.cells if on_cells else None)
     if isinstance(read.get("switches"), Switches) and source is not None:
         check_horizons(read["switches"], source.horizons_min)
-    wall, cpu = time.perf_counter(), time.process_time()
     play = replay if world is None else world.replay
     with plugin_named(policy):
-        log = play(scenario.workload, rule, source, chosen.history, progress, meters=watching)
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+        log, took = timed(lambda: play(scenario.workload, rule, source, chosen.history, progress, meters=watching))
+    # Asked for only now: a policy counts while it decides.
     own: Mapping[str, float] = getattr(rule, "figures", dict)()
-    return Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, **_trust(chosen))
+    return Simulated(log, **took, **_rests_on(chosen), own=own)
 
 
 def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
@@ -162,9 +159,11 @@ def parts_of(rule: PolicySpec, run_times: bool) -> Collection[str]:
     >>> [parts_of(find_policy(name), False) for name in ("sia", "ssf")]
     [('arrivals', 'loads', 'durations'), ('durations',)]
     """
-    asked = {*rule.asks, DURATIONS} if run_times else set(rule.asks)
+    asked = {*rule.asks, kinds.DURATIONS} if run_times else set(rule.asks)
+    # In the order of PARTS, which sources are made by.
     known = tuple(part for part in PARTS if part in asked)
-    return PARTS if asked & {ANYTHING, FUTURE} or not known else known
+    # Who does not say what it asks may ask anything.
+    return PARTS if asked & {kinds.ANYTHING, kinds.FUTURE} or not known else known
 
 
 def needs_run_times(watching: Sequence[Meter], world: World | None) -> bool:
@@ -184,12 +183,13 @@ def _by_rounds(
 ) -> Simulated:
     mechanism, settings = split.mechanism, split.plain("own", "mechanism")
     by_gavel = mechanism.mechanism == "gavel"
+    # The published mechanism brings its own clock and costs.
     if by_gavel and world is not None:
         raise ConfigError(f"policy {policy}: mechanism=gavel has a law of its own; leave --law {world.law} out")
     if by_gavel and watching:
         raise ConfigError(f"policy {policy}: no completions are forecast under mechanism=gavel; leave it out")
     workload, chosen = scenario.workload if world is not None else round_workload(scenario, mechanism), work.chosen
-    asks = bool(find_of_kind(policy, ROUNDS).asks)
+    asks = bool(find_of_kind(policy, kinds.ROUNDS).asks)
     source: Any = wrap(work.forecasts, lengthened(split.own)) if wrap is not None and asks else work.forecasts
     forecasts = source if asks else None
     rule: Any = (
@@ -197,26 +197,24 @@ def _by_rounds(
         if by_gavel
         else make_policy(policy, forecasts, settings, workload.servers)
     )
-    wall, cpu = time.perf_counter(), time.process_time()
     if by_gavel:
-        log = replay_gavel(scenario, workload, policy, rule, mechanism.round_s, progress, source)
+        log, took = timed(lambda: replay_gavel(scenario, workload, policy, rule, mechanism.round_s, progress, source))
     else:
         play = replay if world is None else world.replay
-        log = play(workload, rule, source, chosen.history, progress, meters=watching)
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    figures_of = getattr(rule, "figures", dict)
-    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **figures_of()}
+        log, took = timed(lambda: play(workload, rule, source, chosen.history, progress, meters=watching))
+    own = {ROUND_COUNT: float(_rounds(log, mechanism.round_s)), **getattr(rule, "figures", dict)()}
     nodes = last_nodes(log) if workload.servers else None
+    # Fairness is measured by plans where there are any: what executed may have been the scheduler's doing.
     if scenario.facts.planned_s:
         log = replace(log, columns={**log.columns, "exclusive_s": _planned_s(scenario)})
-    run = Simulated(log, cpu_s, wall_s, chosen.models, chosen.overlap, own, nodes, **_trust(chosen))
-    return replace(run, trust=work.trust())
+    return replace(Simulated(log, **took, **_rests_on(chosen), own=own, nodes=nodes), trust=work.trust())
 
 
 def last_nodes(log: RunLog) -> dict[int, Sequence[int]]:
     """Nodes that each job last held GPUs of, ascending, by position in the log."""
     spans, found = log.spans, dict[int, dict[float, list[int]]]()
     for job, from_s, node in zip(spans.job.tolist(), spans.from_s.tolist(), spans.node.tolist(), strict=True):
+        # A job may sit on several nodes from one instant on; the last such instant counts.
         found.setdefault(job, {}).setdefault(from_s, []).append(node)
     return {job: sorted(held[max(held)]) for job, held in found.items()}
 
@@ -227,8 +225,10 @@ def lengthened(own: Any) -> Callable[[Job], float] | None:
     return (lambda job: noise_factor(job, noise, own.noise_seed)) if noise else None
 
 
-def _trust(chosen: Chosen) -> dict[str, Any]:
-    return {"trust": chosen.trust(), "replaced": () if chosen.guard is None else tuple(chosen.guard.replaced)}
+def _rests_on(chosen: Chosen) -> dict[str, Any]:
+    """What of a finished run its forecasts tell."""
+    replaced = () if chosen.guard is None else tuple(chosen.guard.replaced)
+    return {"models": chosen.models, "overlap": chosen.overlap, "trust": chosen.trust(), "replaced": replaced}
 
 
 def _by_goodput(
@@ -239,11 +239,10 @@ def _by_goodput(
     progress: Step | None,
     watching: Sequence[Meter],
 ) -> Simulated:
-    wall, cpu = time.perf_counter(), time.process_time()
-    log, told = replay_scaling(scenario, policy, split.plain("own"), progress, watching, shown.answers)
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    settings = split.plain("own")
+    (log, told), took = timed(lambda: replay_scaling(scenario, policy, settings, progress, watching, shown.answers))
     own = {ROUND_COUNT: float(_rounds(log, split.own.round_s)), **told}
-    return shown.beside(Simulated(log, cpu_s, wall_s, own=own))
+    return shown.beside(Simulated(log, **took, own=own))
 
 
 def _planned_s(scenario: RigidScenario) -> Floats:
@@ -254,6 +253,7 @@ def _planned_s(scenario: RigidScenario) -> Floats:
 
 def _rounds(log: RunLog, round_s: float) -> int:
     """Rounds from the first submission to the last completion."""
+    # A round that was begun counts whole.
     return math.ceil(float(np.nanmax(log.end_s) - log.submit_s.min()) / round_s) if len(log) else 0
 
 
@@ -309,6 +309,7 @@ def finite_or_none(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def figures_table(result: Mapping[str, Any]) -> str:
     """The figures of one simulation for a person: a line each."""
+    # Said in other lines, in notes or in warnings.
     told_elsewhere = {"future", "inputs", "configuration", "notes", "assumptions", "models", "overlap_allowed", *TRUST}
     left_out = {"simulated", "jobcast", *told_elsewhere}
     lines = []
@@ -317,6 +318,7 @@ def figures_table(result: Mapping[str, Any]) -> str:
     for key, value in result.items():
         if key in left_out or value is None:
             continue
+        # Large figures need no decimals: they get separators instead.
         shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
         lines.append(f"{key:<22} {shown:,.0f}" if isinstance(shown, float) else f"{key:<22} {shown}")
     if result.get("models"):

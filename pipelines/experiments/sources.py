@@ -29,6 +29,13 @@ from jobcast.simulator.workload import Workload
 
 if TYPE_CHECKING:
     from jobcast.models.forecasts import RegistryForecasts
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from jobcast.pipelines.experiments.scenarios import Scenario
+from jobcast.pipelines.experiments.seen_data import seen_by
+
+if TYPE_CHECKING:
+    from jobcast.pipelines.experiments.simulation import Simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ def registered(
         version = open_registry(home).asked(*spec.pinned(name))
         return Registered(version, loaded_version(home, version.name, version.version))
     except Exception as error:  # a registry may be damaged in any way: counted with its reason where that is allowed
+        # An error that nobody foresaw is hidden by nothing but `degrade`.
         if degrade is None or (not degrade and not isinstance(error, RegistryError)):
             raise
         if not degrade:
@@ -81,6 +89,7 @@ def trust(told: BadAnswers, models: Mapping[str, int]) -> dict[str, Any]:
 
 def count_missing(told: BadAnswers, kind: str, error: Exception) -> None:
     """Count that there is nobody to ask, and why."""
+    # Counted as a question first: no more answers may be bad than were checked.
     told.checked(kind)
     told.bad(kind, Reason.DEGRADED, str(error) if isinstance(error, JobcastError) else shown(error))
 
@@ -146,10 +155,6 @@ class Sources:
     allow_overlap: bool = False
     degrade: bool | None = None
 
-    def none(self) -> Chosen:
-        """For policies that ask nothing."""
-        return Chosen()
-
     def make(self, spec: ForecastSpec, parts: Collection[str] = PARTS) -> Chosen:
         """The source of a spec.
 
@@ -157,6 +162,7 @@ class Sources:
 
         Raises RegistryError when a model is not there or does not fit, OverlapError when it was trained on the window.
         """
+        # Before `registry`: its parts may be of the registry too.
         if spec.kind == "mixed":
             return self._mixed(spec, parts)
         if spec.kind == "registry":
@@ -178,12 +184,14 @@ class Sources:
         self, spec: ForecastSpec, history: RunHistory | None, horizons_min: Sequence[float] = DEFAULT_HORIZONS_MIN
     ) -> ForecastSource:
         workload, seed, horizons = self.scenario.workload, self.seed, horizons_min
+        # Made on demand: some read the whole trace when they are made.
         makers: dict[str, Callable[[], ForecastSource]] = {
             "oracle": lambda: Oracle(workload, horizons),
             "conservative": lambda: Conservative(workload, horizons),
             "random": lambda: Random(workload, seed, earlier_jobs(self.scenario).jobs, horizons),
             "noisy": lambda: Noisy(workload, spec.probability, seed, earlier_jobs(self.scenario).jobs, horizons),
         }
+        # In a closed loop arrivals follow from the run: no source may read them off the trace.
         if history is not None and self.scenario.workload.closed:
             past = history
             if spec.kind == "noisy":
@@ -203,9 +211,11 @@ class Sources:
         horizons: Sequence[float] = DEFAULT_HORIZONS_MIN
         of_registry = {part: one for part, one in wanted.items() if one.asks_registry}
         if of_registry:
+            # One registry source for all its parts, so that history is kept once.
             chosen = self._registry({part: one for part, one in of_registry.items() if part in parts} or of_registry)
             assert chosen.source is not None
             horizons = chosen.source.horizons_min
+            # Parts of the registry under whatever alias are answered by the one source.
             made = dict.fromkeys(of_registry.values(), chosen.source)
         for part in wanted.values():
             if part not in made:
@@ -231,6 +241,7 @@ class Sources:
                 raise
             if not self.degrade:
                 raise refusal(f"{error}; or pass --degrade to go on with conservative answers") from error
+            # It answers nothing: the guard around it puts the conservative answer in place.
             nobody = Nobody(str(error), DEFAULT_HORIZONS_MIN)
             return self._guarded(nobody, history=self._past(), degraded=(str(error),))
 
@@ -247,6 +258,7 @@ class Sources:
 
         registry, ours = open_registry(self.home), dict(zip(PARTS, PREDICTORS, strict=True))
         versions = [registry.asked(*spec.pinned(ours[part])) for part, spec in asked.items()]
+        # Before models are loaded, which takes seconds.
         overlap = any(
             refuse_overlap(version, self.scenario.from_s, self.scenario.until_s, self.allow_overlap)
             for version in versions
@@ -257,6 +269,7 @@ class Sources:
         arrivals, loads, durations = (predictors.get(part) for part in PARTS)
         source = RegistryForecasts(history, arrivals, loads, durations, self.scenario.workload.pools)
         _warm_up((arrivals, loads, durations))
+        # Without `degrade` a pool that is new is asked about all the same: models generalise.
         unseen, degraded = self._unseen(predictors) if self.degrade else ({}, ())
         models = {one.name: one.version for one in versions}
         pools = self.scenario.trace.pools
@@ -292,6 +305,7 @@ class Sources:
 
 def earlier_jobs(scenario: RigidScenario) -> EarlierJobs:
     """What the trace did before the window; ends after its beginning become known as time reaches them."""
+    # As the window's own jobs meet the cluster.
     earlier = in_one_pool(scenario.earlier) if scenario.place.flat else scenario.earlier
     jobs, durations = earlier.to_jobs()
     return EarlierJobs(jobs, earlier.start_s, earlier.known_s, durations)
@@ -306,6 +320,7 @@ def loaded_version(home: Path, name: str, version: int) -> Any:
     found = registry.pinned(name, version)
     try:
         return registry.load(found)
+    # Told well already, or nothing that training anew would mend.
     except (JobcastError, MemoryError):
         raise
     except Exception as error:  # files may be damaged in any way
@@ -330,3 +345,55 @@ def _warm_up(predictors: Sequence[Any]) -> None:
         source.new_load(NOBODY, horizon_s)
     if durations:
         source.duration_bin(Job(0, NOBODY, NOBODY, 0.0, 1))
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Believed(Generic[T]):
+    """Answers, None where jobs are believed what they declare; versions behind them; bad answers; what to note."""
+
+    answers: T | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    overlap: bool = False
+    told: BadAnswers = field(default_factory=BadAnswers)
+    notes: tuple[str, ...] = ()
+
+    def beside(self, ran: "Simulated") -> "Simulated":
+        """A run with what its forecasts rest on."""
+        notes = (*ran.notes, *self.notes)
+        return replace(ran, models=self.models, overlap=self.overlap, trust=trust(self.told, self.models), notes=notes)
+
+
+def believed(
+    name: str,
+    kind: str,
+    spec: ForecastSpec,
+    scenario: Scenario[Any, Any],
+    ask: Callable[[Any, BadAnswers], T],
+    conservative: Callable[[], T],
+    *,
+    home: Path,
+    allow_overlap: bool,
+    degrade: bool | None,
+) -> Believed[T]:
+    """What the champion of a predictor, or the version that a source names, answers about a scenario; else nothing.
+
+    Parameters
+    ----------
+    name : of our predictor; see `sources.registered`
+    kind : as what bad answers are counted
+    ask : of a model; counts its bad answers
+    conservative : what is believed where `degrade` allows that there is no version
+
+    Raises RegistryError for a version that is not there, OverlapError for one that has seen the window.
+    """
+    if spec.kind != "registry":
+        return Believed()
+    told = BadAnswers()
+    asked = registered(name, spec, home, told, kind, degrade)
+    if asked is None:
+        return Believed(conservative(), told=told)
+    overlap = seen_by(asked.version, scenario.trace, allow_overlap)
+    return Believed(ask(asked.model, told), {asked.version.name: asked.version.version}, overlap, told)

@@ -53,6 +53,7 @@ def make_speedups(
     """
     if fit not in (BEST, *FITS):
         raise ConfigError(f"--fit {fit}: is not known; choose from {', '.join((BEST, *FITS))}")
+    # A table of one GPU tells no speedup.
     if not 2 <= most_gpus <= MOST_GPUS or gpus_per_node < 1:
         raise ConfigError(f"--most must be 2 to {MOST_GPUS} and --gpus-per-node at least 1; correct them")
     measured = read_step_times(step_times)
@@ -75,8 +76,10 @@ def _app(
     try:
         errors = left_out_errors(times, size, most_gpus, gpus_per_node)
         if fit == BEST:
+            # Without enough configurations to leave any out the first fit is taken.
             fit = min(errors, key=lambda name: errors[name]["speedup_mean_pct"], default=FITS[0])
         curve = speedup_curves(fit_steps(fit, times, size, most_gpus, gpus_per_node), most_gpus, gpus_per_node)
+    # The application is named here: its fit does not know it.
     except TrainingError as error:
         raise TrainingError(f"{app}: {error}") from None
     shown = [gpus for gpus in SHOWN_GPUS if gpus <= most_gpus]

@@ -52,6 +52,7 @@ def write_switches(switches: Iterable[Switch], path: Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for one in sorted(switches):
+        # ISO-8601 has no beginning of time.
         since = "" if one.from_s == -math.inf else iso(one.from_s)
         writer.writerow([one.pool, f"{one.horizon_min:g}", since, "on" if one.sharing else "off"])
     with replacing(path) as draft:
@@ -69,6 +70,7 @@ def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:
         where = f"{path}, row {rows.line_num}"
         switch = _switch(row, where)
         key = (switch.pool, switch.horizon_min, switch.from_s)
+        # On or off at one instant: no order of rows could decide it.
         if key in read:
             raise ConfigError(f"{where}: this pool, horizon and instant is given twice; keep one row of it")
         read[key] = switch
@@ -76,6 +78,7 @@ def _parsed(rows: "csv.DictReader[str]", path: str) -> Switches:
 
 
 def _switch(row: dict[str, str], where: str) -> Switch:
+    # csv puts fields without a head under None.
     if None in row:
         raise ConfigError(f"{where}: more fields than the header has; quote names that hold commas")
     pool = row["pool"] or ""
@@ -91,6 +94,7 @@ def _minutes(text: str, where: str) -> float:
     try:
         minutes = float(text)
     except ValueError:
+        # NaN fails the comparison below, as it should.
         minutes = math.nan
     if not 0 < minutes < math.inf:
         raise ConfigError(f"{where}, column horizon_min: must be minutes > 0, got {text!r}; correct or drop the row")

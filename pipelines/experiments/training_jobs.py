@@ -26,6 +26,7 @@ TABLE_SETTINGS = ("throughputs", "regimes", "datasets", "gpu_type", "planned")
 def read_tables(settings: Mapping[str, str]) -> TrainingTables | None:
     """The tables that settings name; None without any. Raises ConfigError for one that needs throughputs."""
     if "throughputs" not in settings:
+        # Tables that only refine throughputs.
         stray = [name for name in TABLE_SETTINGS if name in settings]
         if stray:
             raise ConfigError(f"setting {stray[0]}: tells nothing without throughputs; add --set throughputs=FILE")
@@ -50,6 +51,7 @@ def training_workload(workload: Workload, trace: Trace, tables: TrainingTables) 
     Raises TraceError; see `trainings_of`.
     """
     trainings = trainings_of(trace, tables)
+    # By id: the workload may hold fewer jobs than the trace.
     known = dict(zip(trace.jobs["job_id"], zip(trainings.trainings, trainings.regimes, strict=True), strict=True))
     jobs: list[Job] = []
     outcomes: list[Outcome] = []
@@ -67,6 +69,7 @@ def planned_run_times(trace: Trace, tables: TrainingTables) -> dict[str, float]:
     """
     if tables.planned is None:
         return {}
+    # Planned courses stand where the executed ones did; all else is the same.
     planned = trainings_of(trace, replace(tables, courses=tables.planned))
     rows = zip(trace.jobs["job_id"], planned.trainings, planned.regimes, strict=True)
     return {job_id: training.run_time_s(regimes) for job_id, training, regimes in rows if training is not None}

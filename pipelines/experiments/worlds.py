@@ -75,6 +75,7 @@ def cost_names(law: str | None) -> tuple[str, ...]:
     """Settings that `--set` gives a law and no policy."""
     if law is None:
         return ()
+    # Rounds are the policy's own: `round_s` is no cost of the world.
     return () if law not in COSTS else tuple(name for name in COSTS[law].model_fields if name != "round_s")
 
 
@@ -114,12 +115,14 @@ class World:
             return self._by_quotas if scope == POOL else self._in_one_pool
         if kind == kinds.TASKS:
             return self._facts
+        # Whoever goes by sizes or nodes meets the same gangs, and the facts beside them.
         return self._facts.of(self._laid(self._in_one_pool.workload), self._facts.facts)
 
     @cached_property
     def _by_quotas(self) -> RigidScenario:
         """Jobs in their pools; who is left out, is left out for all."""
         experiment = self.experiment
+        # Quotas decide who is left out, also for policies that ignore them.
         cut = cut_scenario(experiment.trace, experiment.place(), **experiment.cut)
         return self._gangs(cut, experiment.drop_wide, experiment.only_pools)
 
@@ -131,6 +134,7 @@ class World:
     def _cut(self) -> Bare:
         """The window's jobs that are not left out, where all share all GPUs."""
         cut = cut_scenario(self.experiment.trace, self.experiment.place(kinds.ENERGY), **self.experiment.cut)
+        # The same jobs for all, or they could not be compared.
         jobs = cut.trace.jobs.filter(pl.col("job_id").is_in(self._by_quotas.job_ids))
         return replace(cut, trace=replace(cut.trace, jobs=jobs), listed=jobs, dropped=self._by_quotas.dropped)
 
@@ -160,7 +164,9 @@ class World:
         profiles, widest = self.experiment.needed(kinds.ENERGY)["profiles"], int(self._widths.max())
         scenario = energy_jobs(self.experiment.priced(self._cut), profiles=profiles, widest=widest)
         (epochs, epoch_s), cluster = scenario.facts.times, scenario.facts.cluster
+        # GPUs of each kind in all: a gang may lie on several nodes of one kind.
         there = np.bincount(cluster.kind_of, minlength=len(cluster.kind_gpus)) * cluster.kind_gpus
+        # Profiled at its width on some kind that has so many GPUs.
         able = np.isfinite(epoch_s[np.arange(len(epochs)), :, self._widths - 1]) & (self._widths[:, None] <= there)
         if not able.any(axis=1).all():
             row = int(np.argmin(able.any(axis=1)))
@@ -178,6 +184,7 @@ class World:
     def _law(self) -> tuple[Law, Sequence[Meter]]:
         """Law and meters of one run."""
         if self.law == RUNTIME:
+            # Laws and meters keep state: each run gets its own.
             return RunTime(**self.costs), ()
         if self.law == TASKS:
             return Tasks(self._facts.workload, **self.costs), ()
@@ -226,6 +233,7 @@ def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
     if not lives(rule, law):
         who = KINDS[rule.kind].title
         raise ConfigError(f"policy {rule.name}: law {law} has no place for policies {who}; leave it out, or --law")
+    # These take jobs as they are.
     if world is None or rule.kind in (POOLS, ROUNDS, kinds.TASKS):
         return
     jobs = world.scenario(rule.kind, CLUSTER).workload.jobs
@@ -237,6 +245,7 @@ def check_living(experiment: "Experiment", rule: PolicySpec) -> None:
         raise ConfigError(
             f"policy {rule.name}: goes by what each GPU brings, and {len(rigid)} jobs cannot shrink, {rigid[0]} first"
         )
+    # These put each job on a single node, which no gang of the law has to do.
     if rule.kind == kinds.ENERGY:
         facts = world.scenario(rule.kind, CLUSTER).facts
         fits = np.arange(1, facts.times.epoch_s.shape[2] + 1) <= facts.cluster.kind_gpus[:, None]

@@ -46,6 +46,7 @@ def lead_of(summaries: Sequence[Summary], baselines: Mapping[str, str]) -> Summa
 
     def rank(one: Summary) -> tuple[bool, bool, int, float]:
         registered = one.source == REGISTRY
+        # Versions are not ranked by what they did here: the sort keeps the first that was asked for.
         jct_s = 0.0 if registered else one.get("mean_jct_s") or math.inf
         return not registered, not _to_be_had(one), list(baselines).index(one.law), jct_s
 
@@ -75,6 +76,7 @@ def find(
     if lead is None:
         return Finding("Nothing was measured against a baseline.", ())
     baseline = baselines[lead.law]
+    # Rows of other laws are compared with nobody here; they have sentences of their own.
     others = [one for one in summaries if one.law == lead.law and one.label not in (baseline, lead.label)]
     told = [
         _hours(lead, baseline),
@@ -117,6 +119,7 @@ def _lead_sentence(lead: Summary, base: Summary | None, baseline: str, gains: Se
     before, after = (one.get("mean_jct_s") if one else None for one in (base, lead))
     if before is None or after is None:
         return f"Under {named(lead)}, jobs end beside {baseline} {speedup}."
+    # One unit for both means, or nobody could compare them at a glance.
     unit, unit_s = unit_for([before])
     means = f"after {number(after / unit_s)} {unit} on average instead of {number(before / unit_s)} {unit}"
     return f"Under {named(lead)}, jobs end {means} under {baseline}: {speedup}."
@@ -138,8 +141,10 @@ def _slowed_jobs(lead: Summary, slowed: Slowed | None) -> str:
     pct = lead.get("slowed_pct")
     if pct is None:
         return ""
+    # Told before the table of jobs is looked at, which may not be there.
     if pct == 0:
         return "It slows no job."
+    # Jobs of a backtest that is read again may be lost; the share of its figures is not.
     if slowed is None or not slowed.jobs:
         return f"It slows {percent(pct)} of the jobs."
     hit = [f"{who} {named_counts(names)}" for who, names in (("pools", slowed.pools), ("users", slowed.users)) if names]
@@ -157,6 +162,7 @@ def _future(lead: Summary, others: Sequence[Summary]) -> list[str]:
         return _bound(lead, others)
     exact = next((one for one in others if one.policy == lead.policy and one.source == "oracle"), None)
     ours, bound = (one.get("saved_h_week") if one else None for one in (lead, exact))
+    # A bound that saves nothing makes no share of it.
     if ours is None or not bound or bound <= 0:
         return []
     return [
@@ -178,6 +184,7 @@ def _best_of(lead: Summary, others: Sequence[Summary]) -> list[str]:
     """The fastest of those that do not do to jobs and pools what the lead does: that keep quotas, that slow few."""
     told = []
     gain = [one for one in others if _to_be_had(one) and (one.get("speedup_gmean") or 0.0) > 1.0]
+    # The lead among them: if it is careful itself there is nothing to tell.
     few = [one for one in (lead, *gain) if (one.get("slowed_pct") or 0.0) <= CAREFUL_PCT]
     for group, who in (
         ([one for one in gain if not _rough(one)] if _rough(lead) else [], "keep to quotas and stop no job"),
@@ -197,6 +204,7 @@ def _other_laws(lead: Summary, summaries: Sequence[Summary], baselines: Mapping[
     for law, baseline in baselines.items():
         group = [one for one in summaries if one.law == law]
         base = next((one for one in group if one.label == baseline), None)
+        # Where none can be had, the fastest of those that read the future is still told.
         able = [one for one in group if one.label != baseline]
         best = _fastest([one for one in able if _to_be_had(one)]) or _fastest(able)
         if law != lead.law and base and best:
@@ -252,9 +260,11 @@ def _versions(lead: Summary, gains: Sequence[Mapping[str, Any]], others: Sequenc
     clear, open_ones = [], []
     for gain in gains:
         rival = rivals.get(gain["against"])
+        # Without an interval a gain tells nothing apart.
         if gain["label"] != lead.label or rival is None or not gain["low"]:
             continue
         interval = between(gain["low"], gain["high"])
+        # Holds 1: either may be the faster.
         if gain["low"] <= 1 <= gain["high"]:
             open_ones.append(f"{rival.forecasts} ({interval})")
         else:
@@ -267,6 +277,7 @@ def _versions(lead: Summary, gains: Sequence[Mapping[str, Any]], others: Sequenc
 
 def _warning(lead: Summary, others: Sequence[Summary]) -> list[str]:
     same = {one.kind: one for one in others if one.policy == lead.policy}
+    # Exact forecasts are the best that a policy can have, else the lead's.
     random, best = same.get("random"), same.get("oracle", lead)
     if not lead.kind:
         return []

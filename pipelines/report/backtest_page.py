@@ -125,17 +125,20 @@ def render_report(results: ReportInput) -> str:
 
 def _comparable(jobs: backtest_tables.Jobs, rows: Sequence[Summary], baseline: str) -> backtest_tables.Jobs:
     """Jobs of the configurations under which they progress as under the baseline, the fastest configuration first."""
+    # The baseline's law comes first, its fastest row first.
     alike = [one.label for one in next(iter(by_law(rows, baseline).values()), [])]
     return {label: jobs[label] for label in alike if label in jobs} if baseline in jobs else {}
 
 
 def _told_by_runs(rows: Sequence[Mapping[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]) -> list[str]:
     """What there is to say of each run, with its name."""
+    # A dictionary drops repeated lines and keeps their order.
     return list(dict.fromkeys(f"{_run_named(row, rows)}: {line}" for row in rows for line in lines(row["figures"])))
 
 
 def _run_named(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """A configuration, with window and seed where there are several."""
+    # What never varies is no part of a name.
     parts = [f"{part} {row[part]}" for part in ("window", "seed") if len({other[part] for other in rows}) > 1]
     return ", ".join([row["label"], *parts])
 
@@ -168,6 +171,7 @@ def _facts(results: ReportInput) -> list[tuple[str, str]]:
         ("quotas", _origin(trace) or UNKNOWN),
         ("left out", "; ".join(dropped)),
     ]
+    # By words: a dash inside a name is no unknown value.
     return [(name, value) for name, value in facts if value and UNKNOWN not in value.split()]
 
 
@@ -183,6 +187,7 @@ def _moment(split: Mapping[str, Any], key: str) -> str:
 def _gain_figures(results: ReportInput, rows: Sequence[Summary], jobs: backtest_tables.Jobs) -> list[Drawing]:
     baseline = results.baseline_label
     drawn = _drawn(rows, jobs, baseline, lead_of(rows, results.baselines))
+    # The baseline takes the first colour, also where it has no curve.
     looks = styles([baseline, *drawn])
     found: list[Drawing] = []
     if drawn:
@@ -212,11 +217,13 @@ def _drawn(rows: Sequence[Summary], jobs: backtest_tables.Jobs, baseline: str, l
     """Labels for the plots: those of the leading policy first, then others, the fastest first."""
     policies = {one.label: one.policy for one in rows}
     others = [label for label in jobs if label != baseline]
+    # A stable sort: the lead's policy goes first, all else stays by speed.
     chosen = sorted(others, key=lambda label: lead is None or policies[label] != lead.policy)[: MOST_DRAWN - 1]
     return [label for label in others if label in chosen]
 
 
 def _later_min(jct_s: Any, base_s: Any) -> Any:
+    # By the metric's own tolerance, so that plots and tables count the same jobs.
     return np.where(is_slowed(jct_s, base_s), jct_s - base_s, 0.0) / SECONDS_A_MINUTE
 
 
@@ -311,10 +318,12 @@ def summary_table(told: Mapping[str, Any]) -> str:
     known = summaries(told["rows"])
     found, tables = [], backtest_tables.main_tables(known, (), told["baseline"], told["baselines"])
     for one in tables:
+        # Heads begin alike and end in their unit.
         kept = [place for place, head in enumerate(one.head) if head.startswith(TERMINAL_HEADS)]
         rows = [[row[place] for place in kept] for row in one.rows]
         words = [place < one.words for place in kept]
         widest = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        # Words get room first: numbers are short, and a folded label is hard to read.
         least = [
             min(LEAST_WORDS, width) if word and place else None
             for place, word, width in zip(kept, words, widest, strict=True)

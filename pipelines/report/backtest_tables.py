@@ -87,6 +87,7 @@ def summaries(rows: Sequence[Mapping[str, Any]]) -> list[Summary]:
     >>> summaries([{"label": "sia", "policy": "sia", "forecasts": None, "figures": one} for one in told])[0].figures
     {'speedup_gmean': 2.0, 'slowdown_max_min': 4.0}
     """
+    # Rows of a label are its windows and seeds.
     labels: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         labels.setdefault(row["label"], []).append(row)
@@ -96,6 +97,7 @@ def summaries(rows: Sequence[Mapping[str, Any]]) -> list[Summary]:
 def by_law(known: Sequence[Summary], baseline: str) -> dict[str, list[Summary]]:
     """Configurations by how jobs progressed, the baseline's law first; in each those with the least mean JCT first."""
     home = next((one.law for one in known if one.label == baseline), None)
+    # groupby needs each law's rows together, the baseline's law in front.
     ranked = sorted(known, key=lambda one: (one.law != home, one.law, one.get("mean_jct_s") or math.inf))
     return {law: list(group) for law, group in groupby(ranked, key=lambda one: one.law)}
 
@@ -108,6 +110,7 @@ def by_lack(skipped: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for one in skipped:
+        # Without the policy's name the same lack is the same line for all.
         found.setdefault(one["lacks"].removeprefix(f"policy {one['policy']}: "), []).append(one["policy"])
     return {lack: list(dict.fromkeys(policies)) for lack, policies in found.items()}
 
@@ -122,6 +125,7 @@ def _summary(label: str, group: Sequence[Mapping[str, Any]]) -> Summary:
 
 
 def _is_figure(value: Any) -> bool:
+    # True and False are ints to Python, and no figures.
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
@@ -129,8 +133,10 @@ def _together(name: str, values: Iterable[float | None]) -> float | None:
     known = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not known:
         return None
+    # A mean of ratios must be geometric: halving and doubling cancel out.
     if name.startswith("speedup_g"):
         return math.exp(math.fsum(map(math.log, known)) / len(known))
+    # fsum: the same mean whatever the order of windows.
     return max(known) if name.endswith("_max_min") else math.fsum(known) / len(known)
 
 
@@ -180,6 +186,7 @@ def marks_of(known: Sequence[Summary]) -> list[str]:
 
 def source_of(one: Summary) -> str:
     """Its forecasts, with the mark of those that read the future, and the versions that answered."""
+    # What is pinned stands in the label already.
     open_ones = [f"{name} {version}" for name, version in one.versions.items() if f"{name}=" not in one.forecasts]
     versions = f" ({', '.join(open_ones)})" if open_ones else ""
     return f"{one.forecasts or UNKNOWN}{FUTURE * one.future}{versions}"
@@ -202,6 +209,7 @@ def _main_table(
     law: str, known: Sequence[Summary], gains: Sequence[Mapping[str, Any]], baseline: str | None, several: bool
 ) -> Table:
     unit, unit_s = unit_for(one.get("mean_jct_s") for one in known)
+    # Against the law's baseline alone; other comparisons have a table of their own.
     interval = {gain["label"]: gain for gain in gains if gain["against"] == baseline}
 
     def column(figure: str, show: Shown = number, scale: float = 1.0) -> list[str]:
@@ -225,6 +233,7 @@ def _main_table(
         "CPU (s)": column("cpu_s"),
         "runs": [number(one.runs) if one.runs > 1 else UNKNOWN for one in known],
     }
+    # Columns that nobody fills are noise.
     shown = {head: cells for head, cells in columns.items() if head == "policy" or set(cells) != {UNKNOWN}}
     caption = "Policies and forecasts" + (f": law {law}, {LAWS_IN_WORDS.get(law, law)}" if several else "")
     rows = list(zip(*shown.values(), strict=True))
@@ -254,10 +263,12 @@ def matrix_table(known: Sequence[Summary], gains: Sequence[Mapping[str, Any]]) -
     """What each version and source is worth to each policy: times as fast as the baseline of the policy's law."""
     policies, cells = {one.label: one.policy for one in known}, dict[str, dict[str, str]]()
     for one in known:
+        # Against another policy: its baseline, whatever that is called.
         over = (gain for gain in gains if gain["label"] == one.label and policies[gain["against"]] != one.policy)
         gain = next(over, None)
         if one.forecasts and gain and gain["ratio"]:
             cells.setdefault(one.policy, {})[one.forecasts] = _with_interval(gain)
+    # One source alone is a row of the main table.
     several = {policy: told for policy, told in cells.items() if len(told) > 1}
     if not several:
         return None
@@ -346,13 +357,16 @@ def slowed_of(jobs: Jobs, label: str, baseline: str) -> Slowed | None:
         return None
     jct_s, base_s = jct_of(jobs, label, baseline), np.asarray(jobs[baseline]["jct_s"], dtype=float)
     later_s, slowed = jct_s - base_s, is_slowed(jct_s, base_s)
+    # A median of nothing would be NaN, and warn.
     late_s = later_s[slowed] if slowed.any() else np.zeros(1)
 
     def most(column: str) -> list[tuple[str, int]]:
         names = np.asarray(jobs[baseline].get(column, ()), dtype=object)
         hit = Counter(str(name) for name in names[slowed] if name) if len(names) else Counter()
+        # Ties by name: the same page each time.
         return sorted(hit.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]
 
+    # Jobs that never ran under one of both count nowhere.
     ran = int(np.isfinite(later_s).sum())
     return Slowed(int(slowed.sum()), ran, float(np.median(late_s)), float(late_s.max()), most("pool"), most("user"))
 
@@ -389,6 +403,7 @@ def pools_table(pools: Sequence[Mapping[str, Any]], jobs: Jobs, baseline: str) -
     told = []
     for pool in pools:
         mine = of_pool == str(pool["name"])
+        # nanmean of nothing warns.
         wait_h = float(np.nanmean(waits[mine])) / 3600 if np.isfinite(waits[mine]).any() else None
         told.append((str(pool["name"]), number(pool["gpus"]), number(int(mine.sum())), number(wait_h)))
     return Table("Pools", ("pool", "quota (GPUs)", "jobs replayed", f"mean wait under {baseline} (h)"), told)
@@ -401,6 +416,7 @@ def pool_tables(jobs: Jobs, baseline: str) -> list[Table]:
     if base is None or not labels:
         return []
     base_jct, of_pool = np.asarray(base["jct_s"], dtype=float), np.asarray(base["pool"]).astype(str)
+    # All jobs first, then pools by name.
     members = {"all": np.ones(len(of_pool), dtype=np.bool_)}
     members |= {name: of_pool == name for name in sorted(set(of_pool.tolist()))}
 
@@ -460,6 +476,7 @@ def instant(value: str | float | None) -> str:
     >>> instant(86400.0), instant("2017-11-06")
     ('1970-01-02T00:00:00Z', '2017-11-06')
     """
+    # Whole seconds: fractions of an instant tell a reader nothing.
     return value if isinstance(value, str) else iso(None if value is None else value // 1.0) or UNKNOWN
 
 

@@ -26,6 +26,7 @@ def printable(text: str) -> str:
     >>> print(printable("a\u202eb"))
     a\u202eb
     """
+    # Written out and not dropped: one sees that the name is odd.
     return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
@@ -53,6 +54,7 @@ class Console:
         """Show a bar on a terminal and plain lines elsewhere."""
         if self.quiet:
             yield _ignore
+        # A log file gets lines: a bar would fill it with control characters.
         elif sys.stderr.isatty():
             yield from _bar(label)
         else:
@@ -72,9 +74,11 @@ class Kept(Console):
 
 
 def _bar(label: str) -> Iterator[Step]:
+    # Here, since commands that show no bar must start fast.
     from rich.console import Console as RichConsole
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    # No markup: labels hold names from files.
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=RichConsole(stderr=True)) as bars:
         task = bars.add_task(printable(label), total=None)
@@ -86,6 +90,7 @@ def _plain_lines(label: str) -> Step:
 
     def step(done: int, total: int) -> None:
         nonlocal last
+        # The end is told by what follows.
         if time.monotonic() - last >= PLAIN_LINE_EVERY_S and done < total:
             last = time.monotonic()
             print(f"{printable(label)}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)

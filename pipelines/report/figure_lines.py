@@ -31,6 +31,7 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
 def prediction_table(result: Mapping[str, Any]) -> str:
     """What `predict` says: a line a job, or an application's configuration."""
     lines = [f"{result['predictor']} {result['version']}" + (f" at {result['at']}" if "at" in result else "")]
+    # Predictors answer about jobs by id, or about steps in a list.
     rows = [{"job_id": name, **row} for name, row in result.get("jobs", {}).items()] or result.get("steps", [])
     if rows:
         lines.append("".join(f"{name:>16}" for name in rows[0]))

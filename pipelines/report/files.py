@@ -17,6 +17,7 @@ STREAMS = ("/dev/stdout", "/dev/stderr")
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole; a device or a pipe is written to as it is."""
+    # Nothing can be renamed onto a device or a pipe.
     if is_stream(path):
         with path.open("w", encoding="utf-8") as stream:
             stream.write(text)
@@ -32,6 +33,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def is_stream(path: Path) -> bool:
     """Whether a path is a device or a pipe, such as /dev/null or a shell's >(command): written to, never replaced."""
+    # Descriptors by name: on some systems these look like plain files.
     named = path.absolute().parent.as_posix() in ("/dev/fd", "/proc/self/fd") or path.as_posix() in STREAMS
     return named or (path.exists() and not path.is_file() and not path.is_dir())
 
@@ -42,10 +44,12 @@ def to_json(value: Mapping[str, Any]) -> str:
     >>> to_json({"a": 1.5})
     '{\\n  "a": 1.5\\n}\\n'
     """
+    # NaN is no JSON: other readers would refuse the whole file.
     return json.dumps(value, indent=2, allow_nan=False, default=_plain) + "\n"
 
 
 def _plain(value: Any) -> Any:
+    # Arrays and numbers of numpy alike.
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Path):
@@ -83,6 +87,7 @@ def check_outputs(
     ConfigError
         A place cannot be written to, is named twice, or is an input.
     """
+    # By real path: two names of one file are one place.
     taken = {os.path.realpath(path): "an input" for path in inputs if path is not None}
     for option, place in {**files, **folders}.items():
         if place is None or not _is_replaced(option, place, option in folders):
@@ -104,6 +109,7 @@ def _is_replaced(option: str, place: Path, folder: bool) -> bool:
         if not folder and place.is_dir():
             raise ConfigError(f"{option} {place}: is a folder; name a file")
         beside = place if folder else place.parent
+        # Missing folders are made later; what counts is where the first of them would be.
         while not beside.exists():
             beside = beside.parent
         with draft_room(beside / place.name):

@@ -42,12 +42,15 @@ def number(value: float | int | None, digits: int = DIGITS) -> str:
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
+    # Counts are exact: all of their digits are told.
     if isinstance(value, int) or value == 0:
         return _minus(f"{value:,.0f}")
     if abs(value) < LEAST_SHOWN:
         return f"under {LEAST_SHOWN:g}" if value > 0 else f"over −{LEAST_SHOWN:g}"
+    # First: 99.96 has three digits before the point once it is rounded.
     rounded = float(f"{value:.{digits}g}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    # Large numbers keep their digits before the point: 358,871 and not 359,000.
     return _minus(f"{rounded if decimals else value:,.{decimals}f}")
 
 
@@ -60,6 +63,7 @@ def brief(value: float | int | None) -> str:
     if value is None or not math.isfinite(value) or not 0 < abs(value) < LEAST_THREE_DIGITS:
         return number(value)
     text = _minus(f"{value:.4f}")
+    # No minus before nothing.
     return text.removeprefix("−") if float(f"{value:.4f}") == 0 else text
 
 
@@ -101,6 +105,7 @@ def unit_for(seconds: Iterable[float | None]) -> tuple[str, float]:
     ('h', 3600.0)
     """
     known = sorted(abs(s) for s in seconds if s is not None and math.isfinite(s))
+    # The median: one outlier must not choose the unit of a column.
     middle = known[len(known) // 2] if known else 0.0
     return next((name, unit_s) for name, unit_s, most_s in UNITS_S if middle < most_s)
 
@@ -180,9 +185,11 @@ def parse_time(text: str, option: str = "time") -> float:
     12.5
     """
     plain = text.strip()
+    # 20171106 is a date to most people, and seconds in 1970 to a computer.
     if may_be_a_date(plain):
         raise ConfigError(f"{option}: {text!r} may be a date or seconds; write it with dashes, or seconds as {plain}.0")
     seconds = _seconds(plain)
+    # NaN, of what is no time at all, fails here too.
     if not FIRST_S <= seconds <= LAST_S:
         raise ConfigError(f"{option}: {text!r} is no instant; write 2017-11-06T00:00:00Z or seconds from the epoch")
     return seconds
@@ -200,6 +207,7 @@ def _seconds(text: str) -> float:
         return math.nan
     if not has_an_offset_of_earth(instant):
         return math.nan
+    # Without an offset UTC, never the time of this computer.
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
 
 
@@ -211,5 +219,6 @@ def iso(seconds: float | None) -> str | None:
     """
     if seconds is None:
         return None
+    # datetime knows no other years.
     instant = datetime.fromtimestamp(min(max(seconds, FIRST_S), LAST_S), UTC)
     return instant.isoformat(timespec="microseconds" if instant.microsecond else "seconds").replace("+00:00", "Z")

@@ -96,8 +96,10 @@ def paired_gains(
         The arrays do not fit each other, are empty, or hold a completion time that is not finite and positive.
     """
     a, b = _times("jct_a", jct_a), _times("jct_b", jct_b)
+    # Days without jobs do not count: only days that were seen can be drawn.
     days = np.unique(np.floor(np.asarray(submit_s, dtype=np.float64) / DAY_S), return_inverse=True)[1]
     _same_length(a, b, days)
+    # Sums by day are enough: each draw is a weighting of days.
     columns = [np.ones_like(a), np.log(b / a), a - b]
     if jct_baseline is not None:
         base = _times("jct_baseline", jct_baseline)
@@ -113,6 +115,7 @@ def paired_gains(
         days=len(sums),
         draws=draws,
         confidence=confidence,
+        # Quantiles of logarithms are logarithms of quantiles: exp keeps the order.
         speedup=_mapped(figures[0], math.exp),
         mean_jct_change_s=figures[1],
         slowed_change_pct=_mapped(figures[2], lambda share: 100 * share) if jct_baseline is not None else None,
@@ -160,8 +163,11 @@ def _same_length(*arrays: NDArray[Any]) -> None:
 def _weights(days: int, draws: int, block_days: int, rng: np.random.Generator) -> Floats:
     """How often each day occurs in each draw, shape (draws, days); every draw has as many days as were seen."""
     block = min(block_days, days)
+    # Rounded up: the last block is cut so that a draw has as many days as were seen.
     starts = rng.integers(0, days, (draws, -(-days // block), 1))
+    # Circular, so that the first and last days are drawn as often as others.
     drawn = ((starts + np.arange(block)) % days).reshape(draws, -1)[:, :days]
+    # A number for each pair of draw and day: one count over all draws.
     cells = (np.arange(draws)[:, None] * days + drawn).ravel()
     return np.bincount(cells, minlength=draws * days).reshape(draws, days).astype(np.float64)
 

@@ -91,6 +91,7 @@ def job_table(
         named = ["+".join(map(str, nodes[job])) if job in nodes else None for job in range(len(log))]
         columns["nodes"] = pl.Series(named, dtype=pl.String)
     for name in ("user", "tag"):
+        # A column that tells of nobody is left out.
         if name in jobs.columns and (jobs[name].fill_null("") != "").any():
             columns[name] = jobs[name]
     columns["waited_s"] = metrics.queued_s(log)
@@ -98,6 +99,7 @@ def job_table(
     own = {name: column for name, column in log.columns.items() if name not in RENAMED}
     table = pl.DataFrame(columns | told | {name: column for name, column in own.items() if name not in told})
     if base is not None:
+        # Jobs that never ran under one of both are neither slowed nor not: the cell stays empty.
         known, slowed = pl.Series(metrics.same_jobs(log, base)), pl.Series(metrics.is_slowed(log.jct_s, base.jct_s))
         table = table.with_columns(slowed=pl.when(known).then(slowed), baseline_end_time=base.end_s)
     return table.with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -107,23 +109,12 @@ def _last_nodes(log: RunLog) -> dict[int, list[int]]:
     """Where jobs held GPUs at their end; nothing where GPUs are known by number alone."""
     spans = log.spans
     last_s = np.full(len(log), -np.inf)
+    # A job has several spans: plain indexing would keep only the last one written.
     np.maximum.at(last_s, spans.job, spans.until_s)
     found: dict[int, list[int]] = {}
     for row in np.flatnonzero((spans.node >= 0) & (spans.until_s == last_s[spans.job])).tolist():
         found.setdefault(int(spans.job[row]), []).append(int(spans.node[row]))
     return {job: sorted(set(held)) for job, held in found.items()}
-
-
-def write_job_table(
-    log: RunLog,
-    jobs: pl.DataFrame,
-    path: Path,
-    base: RunLog | None = None,
-    nodes: Mapping[int, Sequence[int]] | None = None,
-    bins: Sequence[str | None] | None = None,
-) -> None:
-    """Write CSV (times in seconds from the epoch, to the microsecond) or Parquet (UTC timestamps)."""
-    write_table(job_table(log, jobs, base, nodes, bins), path)
 
 
 def write_table(table: pl.DataFrame, path: Path) -> None:
@@ -134,6 +125,7 @@ def write_table(table: pl.DataFrame, path: Path) -> None:
         if path.suffix.lower() == ".csv":
             table.write_csv(draft, float_precision=MICROSECOND_DIGITS, float_scientific=False)
         else:
+            # Rounded before it is cut: 0.1 s must not become 99,999 microseconds.
             micro = [(pl.col(name) * 1e6).round().cast(pl.Int64) for name in times]
             stamps = [column.cast(pl.Datetime("us", "UTC")) for column in micro]
             write_parquet(table.with_columns(stamps), draft)

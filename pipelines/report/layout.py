@@ -63,6 +63,7 @@ def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
+    # Missing values raise: a page with a hole in it would go unnoticed.
     found = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -86,6 +87,7 @@ def in_terminal(
     left : places of the columns that hold words, aligned left
     least : columns that each gets before its cells are folded; where given, columns stand close to one another
     """
+    # Here: rich and jinja are slow to import, and most commands show no table.
     import io
 
     from rich import box
@@ -105,6 +107,7 @@ def in_terminal(
     # Without markup and emoji, so that brackets and colons in a label stay what they are.
     plain: dict[str, Any] = {"no_color": True, "markup": False, "emoji": False, "legacy_windows": False}
     Paper(file=paper, width=TERMINAL_COLUMNS, **plain).print(table)
+    # rich pads each line to the full width.
     return "\n".join(line.rstrip() for line in paper.getvalue().splitlines()).strip("\n")
 
 

@@ -67,11 +67,13 @@ def log_on_versions(
     """
     labels: dict[tuple[str, int], set[str]] = {}
     for row in told["rows"]:
+        # A version may answer in several rows, of one policy or more.
         for one in row["versions"].items():
             labels.setdefault(one, set()).add(row["label"])
     if not labels:
         return ""
     bases = set(told["baselines"].values())
+    # What a version is worth is told against a baseline, not against its rivals.
     known = [gain for gain in told["gains"] if gain["against"] in bases and gain["ratio"] is not None]
     begin, end = (str(iso(seconds)) for seconds in window)
     try:
@@ -81,6 +83,7 @@ def log_on_versions(
         ]
         record = BacktestRecord(name, sha256, begin, end, gains)
         return f"logged on {', '.join(log_backtest(home, record))}"
+    # The backtest is done: its figures must not be lost for a registry that is away.
     except (RegistryError, ConfigError) as error:
         return f"not logged on the versions: {error}"
 

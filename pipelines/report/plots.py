@@ -108,10 +108,12 @@ def draw(title: str, paint: "Callable[[Figure], None]", size: tuple[float, float
 
     buffer = io.StringIO()
     with rc_context(SETTINGS):
+        # Without pyplot, which keeps figures for ever and may want a screen.
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
         figure.suptitle(title, x=0.005, ha="left", fontsize=11, fontweight="bold")
         paint(figure)
+        # A date would make every drawing another one.
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
     return _inline(buffer.getvalue(), title)
@@ -121,12 +123,14 @@ def _inline(svg: str, title: str) -> str:
     """An SVG fit for a page that holds others: named, without ids that could clash, in the page's text colour."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    # Only ids that something refers to are kept: the rest would clash on a page.
     used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg))
     names = {name for pair in used for name in pair if name}
     prefix = re.sub(r"\W+", "-", title.lower()).strip("-")
     svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}-{m[1]}"' if m[1] in names else "", svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', svg)
+    # The page's colour, so that plots follow a dark theme.
     svg = svg.replace(INK, "currentColor").replace("<g>\n", "<g>")
     named = f'<svg role="img" aria-label="{escape(title, quote=True)}" '
     return svg.replace("<svg ", named, 1).strip()
@@ -145,6 +149,7 @@ def thin_cdf(values: ArrayLike, points: int = MOST_POINTS) -> tuple[Floats, Floa
     count = len(known)
     if count <= points:
         return known, np.arange(1, count + 1) / max(count, 1)
+    # Densest at the very ends.
     tail = np.geomspace(1, count, TAIL_POINTS)
     ranks = np.concatenate([np.linspace(1, count, points - 2 * TAIL_POINTS), tail, count + 1 - tail])
     rank = np.unique(ranks.round().astype(np.int64))
@@ -191,6 +196,7 @@ def date_ticks(axes: "Axes") -> None:
 
     low, high = axes.get_xlim()
     day_s = 86400.0
+    # At most eight dates, at whole days and weeks.
     step = next((s for s in (1, 2, 3, 7, 14, 28, 56, 112) if (high - low) / day_s / s <= 8), 224) * day_s
     axes.xaxis.set_major_locator(FixedLocator(np.arange(np.ceil(low / step) * step, high, step).tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{datetime.fromtimestamp(x, UTC):%d %b}"))
@@ -241,9 +247,11 @@ def slowdown_curve(slowdowns_min: Mapping[str, ArrayLike], looks: Mapping[str, S
         axes = figure.subplots()
         for label, values in slowdowns_min.items():
             minutes = np.asarray(values, dtype=np.float64)
+            # A logarithmic axis has no place for those that are not slowed.
             late = minutes[minutes > 0]
             if len(late):
                 x, below = thin_cdf(late)
+                # Share at or above each value, of all jobs and not only of slowed ones.
                 above = (1 - below + 1 / len(late)) * len(late) / len(minutes)
                 axes.step(x, above, where="pre", label=label, **looks[label].line)
         axes.set_xscale("log")
@@ -295,6 +303,7 @@ def _coarser(times_s: ArrayLike, shares: ArrayLike) -> tuple[Floats, Floats, flo
     """At most `MOST_POINTS` means of neighbours, and the hours that each covers."""
     times, values = np.asarray(times_s, dtype=np.float64), np.asarray(shares, dtype=np.float64)
     group = max(1, -(-len(times) // MOST_POINTS))
+    # Means and not samples: a spike of an hour must still count.
     starts = np.arange(0, len(times), group)
     step_h = group * (times[1] - times[0]) / 3600 if len(times) > 1 else 1.0
     if not len(times):

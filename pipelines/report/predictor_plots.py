@@ -26,34 +26,26 @@ ZOOM = 0.12
 """Free room left and right of the bars' ends, as a share of what they span."""
 
 
-def recall_per_pool_hour(curves: Mapping[str, Points]) -> str:
-    """Distribution of the recall within each hour of each pool, a step curve a horizon. SIA, Figure 21.
+def recalls(curves: Mapping[str, Points], title: str, of_what: str) -> str:
+    """Distribution of recalls, a step curve a horizon. SIA, Figures 21 and 22.
 
     Parameters
     ----------
-    curves : horizon -> points of `recall` and the `share` of pool-hours at or below it
+    curves : horizon -> points of `recall` and the `share` of `of_what` at or below it
     """
-    return _cdf(curves, "Recall within each hour of each pool", "pool-hours at or below")
-
-
-def recall_by_pool(curves: Mapping[str, Points]) -> str:
-    """Distribution of the pools' recalls, a step curve a horizon. SIA, Figure 22."""
-    return _cdf(curves, "Recall pool by pool", "pools at or below")
-
-
-def _cdf(curves: Mapping[str, Points], title: str, of_what: str) -> str:
     looks = plots.styles(list(curves))
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         for horizon, points in curves.items():
             if points:
+                # From corner to corner: the curve is a distribution.
                 x = [0.0, *(point["recall"] for point in points), 1.0]
                 y = [0.0, *(point["share"] for point in points), 1.0]
                 axes.step(x, y, where="post", label=horizon, **looks[horizon].line)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="recall of windows with arrivals")
         plots.percent_ticks(axes.yaxis)
-        axes.set_ylabel(of_what)
+        axes.set_ylabel(f"{of_what} at or below")
         plots.legend_beside(axes)
 
     return plots.draw(title, paint, CDF_SIZE)
@@ -66,6 +58,7 @@ def ablation(by_horizon: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     ----------
     by_horizon : horizon -> set of features -> `pr_auc` and `pr_auc_interval`
     """
+    # All panels share their rows.
     labels = list(dict.fromkeys(label for sets in by_horizon.values() for label in sets))
     names = ["paper's recipe" if label == PAPER_RECIPE else plots.wrapped(label) for label in labels]
 
@@ -95,6 +88,7 @@ def _dots(axes: "Axes", rows: Mapping[int, Mapping[str, Any]], pale: Collection[
         axes.plot([value], [row], "o", color=color, markersize=5)
         axes.annotate(number(value), (value, row), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
     low, high = min(edges, default=0.0), max(edges, default=1.0)
+    # A single dot spans nothing.
     room = ZOOM * (high - low) or ZOOM
     axes.set_xlim(low - room, high + room)
 
@@ -146,6 +140,7 @@ def precision_recall(
     def paint(figure: "Figure") -> None:
         panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
         for axes, (horizon, curve) in zip(panels, curves.items(), strict=True):
+            # Every so manieth point: thousands look the same and make a page heavy.
             recall, precision = _columns(curve[:: -(-len(curve) // plots.MOST_POINTS) or 1], "recall", "precision")
             axes.plot(recall, precision, color=plots.PALETTE[0], label="predictor")
             _mark(axes, (points or {}).get(horizon, {}))
@@ -168,6 +163,7 @@ def importance(horizon: str, features: Mapping[str, float] | Sequence[tuple[str,
     """The features that a predictor of one horizon gains most from, as shares of the gain of all."""
     pairs = list(features.items()) if isinstance(features, Mapping) else [(name, gain) for name, gain in features]
     whole = sum(gain for _, gain in pairs) or 1.0
+    # Ties by name: the same drawing each time.
     best = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:TOP_FEATURES]
 
     def paint(figure: "Figure") -> None:
@@ -226,9 +222,11 @@ class CurvePoints:
         if self.precision_recall:
             drawn["precision_recall"] = precision_recall(self.precision_recall, self.points)
         if any(self.recall_per_pool_hour.values()):
-            drawn["recall_per_pool_hour"] = recall_per_pool_hour(self.recall_per_pool_hour)
+            drawn["recall_per_pool_hour"] = recalls(
+                self.recall_per_pool_hour, "Recall within each hour of each pool", "pool-hours"
+            )
         if any(self.recall_by_pool.values()):
-            drawn["recall_by_pool"] = recall_by_pool(self.recall_by_pool)
+            drawn["recall_by_pool"] = recalls(self.recall_by_pool, "Recall pool by pool", "pools")
         if self.ablation:
             drawn["ablation"] = ablation(self.ablation)
         return drawn | {f"{IMPORTANCE}{name}": importance(name, of) for name, of in self.importance.items() if of}
@@ -247,7 +245,9 @@ class CurvePoints:
         for horizon, curve in self.precision_recall.items():
             points = sorted((point["recall"], point["precision"]) for point in curve)
             recall, precision = np.array(points).T
+            # The best precision at this recall or any higher one.
             best = np.maximum.accumulate(precision[::-1])[::-1]
+            # Shares are sums of floats: a hair below the grid point still counts as on it.
             at = np.minimum(np.searchsorted(recall, grid - 1e-12), len(best) - 1)
             table[horizon] = best[at].tolist()
         return table
@@ -260,6 +260,7 @@ class CurvePoints:
         for horizon, curve in self.reliability.items():
             column: list[float | None] = [None] * ECE_BINS
             for one in curve:
+                # A forecast of exactly 1 belongs into the last bin.
                 column[min(int(one["forecast"] * ECE_BINS), ECE_BINS - 1)] = one["observed"]
             table[horizon] = column
         return table

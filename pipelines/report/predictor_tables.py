@@ -95,6 +95,7 @@ def _figure(*path: str, show: Callable[[Any], str] = number) -> Show:
     def cell(block: Block) -> str:
         value: Any = block
         for name in path:
+            # Evaluations need not have every block: such cells stay unknown.
             value = (value or {}).get(name)
         return show(value)
 
@@ -217,6 +218,7 @@ def hour_table(name: str, blocks: Blocks) -> Table | None:
 
 def pool_table(name: str, blocks: Blocks) -> Table | None:
     """Pool by pool, horizons side by side."""
+    # A pool may be absent at some horizons.
     pools = list(dict.fromkeys(pool for block in blocks.values() for pool in block.get("by_pool", {})))
     head = ["pool", *(f"{horizon}: {word}" for horizon in blocks for word in BY_POOL)]
     rows = [

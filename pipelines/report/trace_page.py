@@ -130,6 +130,7 @@ def _idleness(total: Mapping[str, Any]) -> list[str]:
 
 
 def _waits(total: Mapping[str, Any]) -> list[str]:
+    # Traces without starts tell no waits, and zeros would look like none.
     if not total.get("waits_known"):
         return []
     half, tenth = duration(total["wait_p50_s"]), duration(total["wait_p90_s"])
@@ -139,6 +140,7 @@ def _waits(total: Mapping[str, Any]) -> list[str]:
 def _people(description: Mapping[str, Any]) -> list[str]:
     users = (description.get("shares") or {}).get("user")
     work = description["total"]["gpu_hours"]
+    # A single user has all of the work: nothing to tell.
     if not users or users["count"] < 2 or not work:
         return []
     top = users["top"][0]
@@ -165,6 +167,7 @@ def _loop(total: Mapping[str, Any]) -> list[str]:
     if after is None or random is None:
         return []
     told = f"{share(after)} of completions are followed by an arrival in their pool within five minutes"
+    # Busy hours alone make arrivals follow completions more often than once.
     if after > CLOSED_LOOP * random:
         return [f"{told}, against {share(random)} at random instants: people wait for results before they submit more."]
     return [f"{told}, against {share(random)} at random instants: hardly more than chance."]

@@ -71,6 +71,7 @@ def trace_plots(description: Mapping[str, Any], submit_s: ArrayLike | None = Non
     if hourly:
         first_s = description["total"]["first_submit_s"] // HOUR_S * HOUR_S
         times_s = first_s + HOUR_S * np.arange(len(hourly))
+        # Runs that the trace does not time may overlap to more than all GPUs.
         shares = np.minimum(np.asarray(hourly, dtype=float), 1.0)
         plots["utilization"] = utilisation({"all pools": (times_s, shares)}, title="Utilisation over time")
     return plots
@@ -81,6 +82,7 @@ def distribution(name: str, curve: Mapping[str, Sequence[float]]) -> str:
     title, label, log, mark = CDFS[name]
     x, y = np.asarray(curve["x"], dtype=float), np.asarray(curve["y"], dtype=float)
     if log:
+        # Zero has no place on a logarithmic axis; captions say that such values count.
         x, y = x[x > 0], y[x > 0]
 
     def paint(figure: "Figure") -> None:
@@ -151,7 +153,9 @@ def arrivals(submit_s: ArrayLike) -> str:
     """Jobs submitted over time, by hour in short traces and by day or more in long ones."""
     times = np.asarray(submit_s, dtype=float)
     span_s = float(times.max() - times.min())
+    # The finest step that leaves bars wide enough to see.
     step_s = next((s for s in (HOUR_S, 6 * HOUR_S, DAY_S, 7 * DAY_S) if span_s / s <= MOST_BARS), 28 * DAY_S)
+    # On whole steps since the epoch, so that days begin at midnight UTC.
     edges = np.arange(times.min() // step_s, times.max() // step_s + 2) * step_s
     counts = np.histogram(times, edges)[0]
     unit = f"{step_s / HOUR_S:g} h" if step_s < DAY_S else f"{step_s / DAY_S:g} d"
@@ -182,6 +186,7 @@ def weeks(description: Mapping[str, Any]) -> str:
     """Jobs and GPU-hours by the week of submission, pools stacked, the busiest by GPU-hours with their own colour."""
     table = description["weeks"]
     starts = np.asarray(table["from_s"], dtype=float)
+    # One order for both panels, so that a colour is one pool.
     named = sorted(table["gpu_hours"], key=lambda pool: (-sum(table["gpu_hours"][pool]), pool))
     parts = {
         kind: _stacked({pool: np.asarray(table[kind][pool], dtype=float) for pool in named})
@@ -209,6 +214,7 @@ def weeks(description: Mapping[str, Any]) -> str:
 def _stacked(by_pool: Mapping[str, Any]) -> dict[str, Any]:
     """The first pools, and all the others as one."""
     names = list(by_pool)
+    # A rest of one pool is shown as itself.
     if len(names) <= MOST_STACKED + 1:
         return dict(by_pool)
     others = np.sum([by_pool[name] for name in names[MOST_STACKED:]], axis=0)

@@ -87,6 +87,7 @@ def answer_jct(
 
     Raises ConfigError and TraceError for a job that is not there any more or not yet, or cannot be forecast.
     """
+    # The instant's own submissions count, nothing later does.
     until_s = np.nextafter(question.at_s, np.inf)
     facts = split_settings(find_of_kind(policy, ELASTIC), settings).files.given()
     scenario = elastic_jobs(cut_scenario(trace, place.shared, from_s=from_s, until_s=until_s), **facts)
@@ -97,16 +98,18 @@ def answer_jct(
         row = _model_row(scenario, question.model)
         if len(question.ask_gpus) > 1 and question.size_s is None:
             raise ConfigError("--ask-gpus: widths can be compared for one amount of work alone; add --size-s SECONDS")
+        # A new job of unknown width is taken to be like the middle one.
         asked = question.ask_gpus or (int(np.median(workload.jobs.most)),)
         runs = [(gpus, _with_new(scenario, question, at_s, gpus, row)) for gpus in asked]
         job = len(scenario)
     else:
-        _refuse_what_if(question)
+        refuse_what_if(question, "--model", question.model)
         job = _find(scenario, trace, question)
         runs = [(int(workload.jobs.most[job]), scenario)]
     answers, told = [], {}
     for gpus, one in runs:
         run = prepare(one, policy, settings)
+        # To the last submission, then on to the instant itself.
         run.submit(len(one.workload))
         run.advance(at_s)
         told = _standing(run, origin_s, job, question)
@@ -128,6 +131,7 @@ def tell(answer: Answer, question: Question, learned: CompletionTime | None = No
     """
     quantiles = np.quantile(answer.ends_s, list(QUANTILES.values()))
     if learned is not None:
+        # An interval needs a length.
         left_s = np.maximum(answer.ends_s - question.at_s, 1.0)
         half, most = learned.tracker().intervals(left_s)
         told_s = (most.low_s, half.low_s, float(np.median(left_s)), half.high_s, most.high_s)
@@ -142,8 +146,9 @@ def tell(answer: Answer, question: Question, learned: CompletionTime | None = No
     return figures
 
 
-def _refuse_what_if(question: Question) -> None:
-    for name, value in (("--ask-gpus", question.ask_gpus), ("--size-s", question.size_s), ("--model", question.model)):
+def refuse_what_if(question: Question, option: str, given: str | None) -> None:
+    """Refuse to ask about a job of the trace as if it had asked for something else. Raises ConfigError."""
+    for name, value in (("--ask-gpus", question.ask_gpus), ("--size-s", question.size_s), (option, given)):
         if value:
             raise ConfigError(f"{name}: job {question.job} is in the trace with what it asked for; pass --job {NEW}")
 
@@ -160,6 +165,7 @@ def _model_row(scenario: ElasticScene, model: str | None) -> int:
     rows = model_rows(scenario)
     if model is None:
         names = list(models_of(scenario.trace))
+        # Sorted first: of models equally frequent the same one is taken each time.
         return int(rows[max(sorted(set(names)), key=names.count)])
     if model not in rows:
         raise ConfigError(
@@ -172,6 +178,7 @@ def _with_new(scenario: ElasticScene, question: Question, at_s: float, gpus: int
     """The scenario with one job more, behind all others. Its size matters only where it is declared."""
     workload, jobs = scenario.workload, scenario.workload.jobs
     size_s = question.size_s if question.size_s is not None else float(np.median(workload.size_s))
+    # The table must reach the new job's width; beyond its end nothing is gained.
     longer = max(gpus + 1, jobs.speedup.shape[2])
     pad = ((0, 0), (0, 0), (0, longer - jobs.speedup.shape[2]))
     added = ElasticJobs(
@@ -221,6 +228,7 @@ def _ends(run: ElasticReplay, job: int, earlier: Earlier, question: Question, le
     try:
         known = knowledge(run, earlier, sizes)
     except ValueError:
+        # Too few jobs for a model of arrivals: nobody else comes.
         known = Forecasters(None, None, earlier.past)
     declared = job if question.size_s is not None and question.sizes == FORECAST else None
     agreeing = question.job != NEW or question.size_s is not None  # else the rule was shown a size that nobody declared

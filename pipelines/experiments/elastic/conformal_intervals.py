@@ -74,13 +74,15 @@ def forecast_run(
     sizes : how those count; None: as did best before the run
     progress : called with (jobs forecast, all)
     """
-    sizes = None if declared else sizes or fit_sizes(earlier)
+    sizes = None if declared else sizes or fit_sizes_at(run, earlier)
     drawn = []
     for number, job in enumerate(jobs):
+        # Up to its submission and no further: later jobs are not known by then.
         run.forecast(job + 1)
         drawn.append(play_futures(run, job, knowledge(run, earlier, sizes), futures=futures, seed=seed))
         if progress is not None:
             progress(number + 1, len(jobs))
+    # On to the end, for what the jobs came to.
     run.forecast(len(run.size_s))
     run.finish()
     at = np.array(jobs, dtype=np.int64)
@@ -94,19 +96,17 @@ def forecast_run(
 
 
 def fit_sizes_at(run: ElasticReplay, earlier: Earlier) -> SizeForecaster:
-    """The same from all that is known at the instant that a run has come to. Raises ValueError when none has ended."""
+    """Settings of the forecaster of sizes, from jobs that ended by the instant that a run has come to.
+
+    Raises ValueError when none has.
+    """
     now_s, arrived = float(run.state.clock[CLOCK.now]), int(run.state.count[COUNT.arrived])
+    # Of this run and of what came before it.
     ended, gone = ~np.isnan(run.state.end_s[:arrived]), earlier.end_s <= now_s
     size_s = np.concatenate([earlier.past.size_s[gone], run.size_s[:arrived][ended]])
     return SizeForecaster().fit(
         size_s, np.concatenate([earlier.past.most[gone], run.jobs.most[:arrived][ended]]).astype(np.int64)
     )
-
-
-def fit_sizes(earlier: Earlier) -> SizeForecaster:
-    """Settings of the forecaster of sizes, from jobs that ended before the run. Raises ValueError when none has."""
-    known = earlier.end_s <= 0.0
-    return SizeForecaster().fit(earlier.past.size_s[known], earlier.past.most[known].astype(np.int64))
 
 
 def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None) -> Forecasters:
@@ -116,10 +116,12 @@ def knowledge(run: ElasticReplay, earlier: Earlier, sizes: SizeForecaster | None
     state, gone = run.state, earlier.end_s <= now_s
     ended = np.concatenate([gone, ~np.isnan(state.end_s[:arrived])])
     size_s = np.concatenate([past.size_s, run.size_s[:arrived]])
+    # Earlier jobs are taken to progress evenly until their end: their waits are not known.
     share = np.clip((now_s - past.submit_s) / (earlier.end_s - past.submit_s), 0.0, 1.0)
     done_s = np.concatenate([past.size_s * share, state.done_s[:arrived]])
     seen = Past(
         submit_s=np.concatenate([past.submit_s, jobs.submit_s[:arrived]]),
+        # What has not ended must not be read by whoever draws.
         size_s=np.where(ended, size_s, np.nan),
         least=np.concatenate([past.least, jobs.least[:arrived]]),
         most=np.concatenate([past.most, jobs.most[:arrived]]),

@@ -23,6 +23,7 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
     `learned`: jobs in their place, where the trace holds none before the window.
     """
     try:
+        # On the same cluster and tables: widths and sizes must be comparable.
         of_earlier = elastic_jobs(cut_scenario(scenario.earlier, scenario.place), **facts)
     except TraceError:
         return NOBODY if learned is None else _as_earlier(learned, scenario)
@@ -31,10 +32,12 @@ def earlier_of(scenario: ElasticScene, facts: Mapping[str, Any], learned: KnownJ
     rows = model_rows(scenario)
     model = np.array([rows.get(name, 0) for name in models_of(earlier)], dtype=np.int64)
     submit_s = jobs.submit_s + (before.origin_s - origin_s)
+    # The table may end before a job's width.
     most = np.minimum(jobs.most, jobs.speedup.shape[2] - 1).astype(np.int64)
     end_s = submit_s + before.size_s / jobs.speedup[jobs.model, 0, most]
     if "end_time" in earlier.jobs.columns:
         told = earlier.end_s - origin_s
+        # Jobs that ran on have no end yet: they are taken to run alone.
         end_s = np.where(np.isfinite(told), told, end_s)
     past = Past(submit_s, before.size_s, jobs.least, jobs.most, model)
     return Earlier(past, end_s)

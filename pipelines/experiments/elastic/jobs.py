@@ -59,11 +59,13 @@ def elastic_jobs(cut: Bare, *, speedups: Path | None = None, noise: float = 0.0,
 
     Raises TraceError when a job can never run, ConfigError for a table that does not fit.
     """
+    # Jobs of one instant go by the number that their id is: 9 comes before 10.
     cut = replace(cut, trace=in_submission_order(cut.trace))
     place, window = cut.place, cut.trace
     table, table_notes = _demand(window, speedups)
     jobs, size_s, rigid = _columns(window, table, place)
     if noise:
+        # Only what is declared is wrong: the true sizes stay as they are.
         jobs = jobs._replace(size_s=size_s * _factors(len(size_s), noise, noise_seed))
     return cut.of(
         ElasticWorkload(jobs, size_s, elastic_cluster(place), float(window.submit_s[0])),
@@ -89,6 +91,7 @@ def model_rows(scenario: ElasticScene) -> dict[str, int]:
 def in_submission_order(trace: Trace) -> Trace:
     """Jobs of one instant by the number that their id is, where all ids are numbers: 9 before 10. Else as they were."""
     numbers = trace.jobs["job_id"].cast(pl.Int64, strict=False)
+    # Ids that are no numbers have no order of their own.
     if numbers.null_count():
         return trace
     jobs = trace.jobs.with_columns(_number=numbers).sort("submit_time", "_number", maintain_order=True)
@@ -119,7 +122,9 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
         if "min_gpus" in window.jobs.columns
         else pl.Series([None] * len(window), dtype=pl.Int64)
     )
+    # A trace without the column holds rigid jobs alone.
     rigid = told.is_null().to_numpy()
+    # Rigid: as many at least as at most.
     least = np.where(rigid, most, told.fill_null(0).to_numpy()).astype(np.float64)
     stuck = least > place.gpus
     if stuck.any():
@@ -130,9 +135,12 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
         )
     rows = {model: table.row_of(model) for model in sorted(set(models))}
     model = np.array([rows[name] for name in models], dtype=np.int64)
+    # Tables end somewhere: beyond, nothing is gained.
     at = np.minimum(window.duration_gpus, table.speedup.shape[2] - 1)
+    # Work is told as time on one GPU of the first type.
     size_s = window.duration_s * table.speedup[model, 0, at]
     stages = stages_of(window)
+    # A stage may use fewer GPUs than the job: it must still reach its least.
     narrowest = np.minimum.reduceat(stages.stage_most, stages.stage_of[:-1])
     if (least > narrowest).any():
         row = int(np.flatnonzero(least > narrowest)[0])
@@ -156,6 +164,7 @@ def _columns(window: Trace, table: Speedups, place: Cluster) -> tuple[ElasticJob
 
 
 def _speeds(table: Speedups, place: Cluster) -> Floats:
+    # With a single type the table's unit is that type, however it is called.
     if len(place.gpu_types) == 1 and place.gpu_types[0] not in table.gpu_types:
         return np.ones((len(table.models), 1))
     return table.speeds(place.gpu_types)

@@ -1,15 +1,72 @@
 """Futures of a run: sizes and arrivals drawn from what is forecast, played forward by the engine itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs, Floats, Ints
+from jobcast.domain.elastic import ElasticJobs, ElasticView, Floats, Ints
+from jobcast.domain.elastic_kernels import EPSILON
 from jobcast.domain.errors import DecisionError
 from jobcast.models.completion.job_completions import ArrivalModel, SizeDraws, SizeForecaster, SizeSample
-from jobcast.pipelines.experiments.elastic.conditioned_sampling import agreeing_sizes
 from jobcast.simulator.elastic.run import ElasticReplay
 from jobcast.simulator.elastic.state import CLOCK, COUNT, OVERDUE_S, State, empty_state
+
+SWEEPS = 60
+"""Times that the rule is asked at most; the sizes that it contradicts least are kept."""
+Redraw = Callable[[Ints], Floats]
+
+
+def agreeing_sizes(run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: Floats, redraw: Redraw) -> Floats:
+    """Sizes under which the rule serves those jobs that hold GPUs, and no others, as far as `SWEEPS` allow.
+
+    Under a rule that does not look at sizes, such as FIFO, they stay as they are.
+
+    Parameters
+    ----------
+    run : stopped at an instant; left as it is
+    jobs : the active jobs alone, numbered from 0
+    active : (n_active,) their ids in the run
+    sizes : (n_active,) a first draw, seconds on one GPU
+    redraw : draws sizes for some of them, given as positions in `active`
+    """
+    held = run.state.gpus[active].sum(axis=1) > EPSILON
+    best, fewest = sizes, len(sizes) + 1
+    # Whoever contradicts what is seen is drawn anew, until nobody does.
+    for _ in range(SWEEPS):
+        wrong = np.flatnonzero(_served(run, jobs, active, sizes) != held)
+        # The best so far is kept: sweeps need not come to an end.
+        if len(wrong) < fewest:
+            best, fewest = sizes, len(wrong)
+        if not len(wrong):
+            break
+        # The best ones must not change with the next draw.
+        sizes = sizes.copy()
+        sizes[wrong] = redraw(wrong)
+    return best
+
+
+def _served(
+    run: ElasticReplay, jobs: ElasticJobs, active: Ints, sizes: Floats
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whom the rule would serve now if these were the sizes, (n_active,)."""
+    state, count = run.state, len(active)
+    gpus = np.zeros((count, len(run.cluster.capacity)))
+    view = ElasticView(
+        now_s=float(state.clock[CLOCK.now]),
+        capacity=run.cluster.capacity,
+        active=np.arange(count),
+        count=count,
+        jobs=jobs._replace(size_s=sizes),
+        # A job that has outlived its size is taken to be all but done.
+        left_s=np.maximum(sizes - state.done_s[active], OVERDUE_S),
+        most=state.most[active],
+        held_gpu_s=state.gpu_s[active],
+        contention=state.contention[active],
+    )
+    run.policy.rule(view, run.policy.numbers, gpus)
+    return np.asarray(gpus.sum(axis=1) > EPSILON)
+
 
 ARRIVALS_AT_FIRST = 200
 """Arrivals drawn for a future at first; four times as many when they run out before the job ends."""
@@ -108,21 +165,26 @@ def _play_one(
     declared: int | None,
     agrees: bool,
 ) -> float:
+    # A generator a future: more of them change none that were drawn.
     rng = np.random.default_rng(key)
     done_s = run.state.done_s[active]
     if forecasters.sizes is None:
+        # Declared sizes that have already passed end a moment later.
         draws, sizes = None, np.where(done_s >= run.jobs.size_s[active], done_s + OVERDUE_S, run.jobs.size_s[active])
     else:
         draws = SizeDraws(forecasters.sizes, rng)
         sizes, corrected = _drawn(run, active, draws, declared, agrees)
+        # What agreed says who is short: others are then drawn as if those had ended so.
         if corrected and forecasters.learned is not None:
             known = _with_active(forecasters.past, run, active, sizes)
             draws = SizeDraws(_sample(forecasters.learned, known), rng)
             sizes, _ = _drawn(run, active, draws, declared, agrees)
     forecasters = replace(forecasters, past=_with_active(forecasters.past, run, active, sizes))
     comes = forecasters.arrivals is not None and run.policy.preemptive
+    # Without preemption later arrivals delay nobody who is here.
     wanted = ARRIVALS_AT_FIRST if comes else 0
     to_come = _Arriving(forecasters, float(run.state.clock[CLOCK.now]), draws, rng)
+    # Four times as many arrivals each time: few futures need more than the first lot.
     while True:
         jobs = _world(run.jobs, active, sizes, to_come.first(wanted), forecasters.past)
         end_s, arrived = _end(run, jobs, active, awaited)
@@ -176,6 +238,7 @@ class _Arriving:
 
     def first(self, count: int) -> tuple[Floats, Ints, Floats]:
         """Submissions, past jobs that they are drawn from, sizes; at least `count` of each."""
+        # Whole blocks in one order: a longer future begins like the shorter one.
         while len(self._row) < count:
             self._draw()
         return self._submit_s, self._row, self._size_s
@@ -188,6 +251,7 @@ class _Arriving:
         submit_s = self._at_s + np.cumsum(drawn.gap_s)
         self._at_s = float(submit_s[-1])
         size_s = past.size_s[drawn.row].copy()
+        # Drawn from jobs that have not ended: their sizes are not known either.
         unknown = np.isnan(size_s)
         if unknown.any() and self._draws is None:  # sizes are declared, but these jobs ran before the run
             size_s[unknown] = self._rng.choice(past.size_s[~np.isnan(past.size_s)], int(unknown.sum()))
@@ -206,7 +270,9 @@ def _world(
     submit_s, row, size_s = to_come
     first, length = jobs.stage_of[active], jobs.stage_of[active + 1] - jobs.stage_of[active]
     stage_of = np.concatenate([[0], np.cumsum(length)])
+    # Stages of the active jobs, moved together in their new order.
     at = np.repeat(first - stage_of[:-1], length) + np.arange(stage_of[-1])
+    # One stage a job, behind those of the active ones.
     behind = stage_of[-1] + np.arange(1, len(row) + 1)
     return ElasticJobs(
         submit_s=np.concatenate([jobs.submit_s[active], submit_s]),
@@ -224,6 +290,7 @@ def _world(
 
 def _end(run: ElasticReplay, jobs: ElasticJobs, active: Ints, awaited: int) -> tuple[float, int]:
     """Play a world until the awaited job ends: when, and how many jobs had come by then."""
+    # Here, since it compiles when it is first imported.
     from jobcast.simulator.elastic.kernel import play
 
     state, policy = _state(run, jobs, active), run.policy
@@ -239,6 +306,7 @@ def _state(run: ElasticReplay, jobs: ElasticJobs, active: Ints) -> State:
     state = empty_state(jobs, len(run.cluster.capacity), len(run.cluster.node_type))
     state.clock[:] = source.clock
     state.count[:] = source.count
+    # Only the active jobs have arrived in this world; all others are still to come.
     state.count[COUNT.arrived] = count
     state.active[:count] = np.arange(count)
     offset = np.concatenate([[0], np.cumsum(run.jobs.stage_of[active + 1] - run.jobs.stage_of[active])])[:-1]

@@ -1,12 +1,20 @@
 """One simulation of elastic jobs: a scenario replayed under a policy, its figures and its table."""
 
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from jobcast.domain.bad_answers import SIZES, BadAnswers, Reason
+from jobcast.domain.elastic import Floats
+from jobcast.domain.questions import Question
+from jobcast.models.predictors import ours_for
 from jobcast.pipelines.experiments.clusters import preempting
 from jobcast.pipelines.experiments.elastic.jobs import ElasticScene
-from jobcast.pipelines.experiments.simulation import Simulated
+from jobcast.pipelines.experiments.forecast_specs import ForecastSpec
+from jobcast.pipelines.experiments.simulation import Simulated, timed
+from jobcast.pipelines.experiments.sources import Believed, believed
 from jobcast.schedulers.policies import ELASTIC, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_rule
 from jobcast.simulator.elastic.run import ElasticReplay, replay_elastic
@@ -16,6 +24,7 @@ def prepare(scenario: ElasticScene, policy: str, settings: Mapping[str, Any]) ->
     """A run at its beginning. Raises ConfigError for an unknown policy or setting."""
     how, workload = split_settings(find_of_kind(policy, ELASTIC), settings).mechanism, scenario.workload
     rule = make_rule(policy, scenario.place.gpu_types, settings)
+    # Fractions of GPUs lie on no node.
     cluster = preempting(workload.cluster, how.preempt_s, placed=rule.integral)
     given = {"pending_lease": how.pending_lease, "origin_s": workload.origin_s}
     return ElasticReplay(workload.jobs, workload.size_s, cluster, rule, **given)
@@ -34,9 +43,8 @@ def simulate_elastic(
     Raises ConfigError as `prepare`, DecisionError for a rule that gives out what is not there.
     """
     run = prepare(scenario, policy, settings)
-    wall, cpu = time.perf_counter(), time.process_time()
-    log = replay_elastic(run, predict=predict, progress=progress)
-    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
+    log, took = timed(lambda: replay_elastic(run, predict=predict, progress=progress))
+    return Simulated(log, **took)
 
 
 def placing_notes(scenario: ElasticScene, policy: str, own: Mapping[str, Any]) -> tuple[str, ...]:
@@ -45,3 +53,42 @@ def placing_notes(scenario: ElasticScene, policy: str, own: Mapping[str, Any]) -
     if not placed or make_rule(policy, scenario.place.gpu_types, own).integral:
         return ()
     return (f"{policy} deals out fractions of GPUs: jobs are not placed on nodes (--set whole_gpus=true places them)",)
+
+
+UNTOLD_S = 3600.0
+"""Run time that is believed of each job where nobody tells any."""
+
+
+def believed_sizes(spec: ForecastSpec, scenario: ElasticScene, **how: Any) -> Believed[Floats]:
+    """(n_jobs,) seconds on one GPU, at the jobs' submissions; see `sources.believed`.
+
+    Work is forecast where g GPUs are g times as fast, and counted as the scenario's table of speedups has it.
+    """
+    trace, workload = scenario.trace, scenario.workload
+    # What the table of speedups makes of a GPU-second of the trace.
+    factor = workload.size_s / trace.gpu_time_s
+
+    def untold() -> Floats:
+        size_s: Floats = UNTOLD_S * trace.duration_gpus * factor
+        return size_s
+
+    def ask(model: Any, told: BadAnswers) -> Floats:
+        from jobcast.models.completion.known_jobs import keys_of
+
+        told.checked(SIZES, len(trace))
+        size_s = np.asarray(model.forecast(keys_of(trace), levels=(0.5,)))[:, 0] * factor
+        # A job without work would never be served, or end at once.
+        bad = ~(np.isfinite(size_s) & (size_s > 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            told.bad(SIZES, Reason.NOT_FINITE, f"job {trace.jobs['job_id'][row]}: {size_s[row]:g} s", int(bad.sum()))
+        answers: Floats = np.where(bad, untold(), size_s)
+        return answers
+
+    return believed(ours_for(Question.SIZES), SIZES, spec, scenario, ask, untold, **how)
+
+
+def with_sizes(scenario: ElasticScene, size_s: Floats) -> ElasticScene:
+    """The scenario whose jobs declare other sizes; (n_jobs,) seconds on one GPU."""
+    workload = scenario.workload
+    return replace(scenario, workload=replace(workload, jobs=workload.jobs._replace(size_s=size_s)))

@@ -4,8 +4,7 @@ What a policy believes of the seconds an epoch takes: the truth, a registered mo
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,14 @@ from jobcast.models.epoch_time.served import believed_epoch_s, guarded_epoch_s, 
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
 from jobcast.pipelines.experiments.forecast_specs import EPOCH_TIME, ForecastSpec
 from jobcast.pipelines.experiments.seen_data import seen_by
-from jobcast.pipelines.experiments.sources import registered
+from jobcast.pipelines.experiments.sources import Believed, registered
 from jobcast.traces.profiles import ProfileTable, profile_table, read_profiles
 
 CHOICES = "oracle, registry, conservative or noisy:P"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Believed:
-    """Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones; versions behind them; bad answers."""
-
-    epoch_s: Floats | None = None
-    models: Mapping[str, int] = field(default_factory=dict)
-    overlap: bool = False
-    notes: tuple[str, ...] = ()
-    told: BadAnswers = field(default_factory=BadAnswers)
+Times = Believed[Floats]
+"""Seconds an epoch, (n_jobs, n_kinds, most_gpus), None for the true ones."""
 
 
 def believed_times(
@@ -45,7 +37,7 @@ def believed_times(
     seed: int,
     allow_overlap: bool = False,
     degrade: bool | None = None,
-) -> Believed:
+) -> Times:
     """What a source forecasts; where a registered model answers what cannot be, the job's slowest profile.
 
     Parameters
@@ -64,8 +56,6 @@ def believed_times(
     if spec.kind == "noisy":
         return Believed(noisy(scenario.facts.times.epoch_s, scenario.job_ids, spec.probability, seed))
     if spec.kind == "conservative":
-        from jobcast.models.epoch_time.served import slowest_s
-
         return Believed(slowest_s(scenario.facts.times.epoch_s))
     if spec.kind == "registry":
         return registered_times(spec, scenario, known=known, home=home, allow_overlap=allow_overlap, degrade=degrade)
@@ -75,6 +65,7 @@ def believed_times(
 def noisy(epoch_s: Floats, job_ids: tuple[str, ...], spread: float, seed: int) -> Floats:
     """Each time multiplied by exp(N(0, spread)), drawn by seed, job, kind and number of GPUs."""
     factors = [
+        # By job id: a job's noise stays when others are left out. Python's own hash differs each time.
         np.random.default_rng([seed, zlib.crc32(job_id.encode())]).standard_normal(epoch_s.shape[1:])
         for job_id in job_ids
     ]
@@ -89,7 +80,7 @@ def registered_times(
     home: Path,
     allow_overlap: bool,
     degrade: bool | None = None,
-) -> Believed:
+) -> Times:
     """What the champion of epoch times, or the version that `spec` names, forecasts.
 
     It goes by the points of `known`, else by at most 3 points of the profiles a model and GPU type, picked by the plan
@@ -111,6 +102,7 @@ def registered_times(
         return Believed(slowest_s(profiled_s), told=told)
     version, model = asked.version, asked.model
     names, profiles = set(scenario.facts.models), scenario.facts.profiles
+    # Profiles have no time: a model seen in training is what overlaps.
     overlap = version.trace_sha256 == profiles.sha256 and not names.isdisjoint(model.models_)
     if overlap and not allow_overlap:
         raise OverlapError(
@@ -123,13 +115,14 @@ def registered_times(
     _refuse_unknown(points, names)
     epoch_s = guarded_epoch_s(lambda: _as_in_scenario(model, points, scenario), profiled_s, told, scenario.job_ids)
     note = f"{EPOCH_TIME} version {version.version} forecasts epoch times from {len(points)} points of {points.path}"
-    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, (note,), told)
+    return Believed(epoch_s, {EPOCH_TIME: version.version}, overlap, told, (note,))
 
 
 def _points(scenario: EnergyScene, model: Any, known: Path | None) -> ProfileTable:
     if known is not None:
         return read_profiles(known)
     profiles = scenario.facts.profiles
+    # Only applications of the window: points of others cost measurements too.
     mine = profiles.frame.filter(pl.col("model").is_in(sorted(set(scenario.facts.models))))
     return pick_profiles(profile_table(mine, profiles.path, profiles.sha256), model.plan_)
 
@@ -144,6 +137,7 @@ def _as_in_scenario(model: Any, points: ProfileTable, scenario: EnergyScene) -> 
     """(n_jobs, n_kinds, most_gpus) forecasts, each pair of model and batch size asked for once."""
     facts = scenario.facts
     pairs = list(zip(facts.models, facts.batch_sizes, strict=True))
+    # Jobs share few pairs, and a forecast is dear.
     distinct = {pair: row for row, pair in enumerate(dict.fromkeys(pairs))}
     models, batch_sizes = zip(*distinct, strict=True)
     most = scenario.facts.times.epoch_s.shape[2]

@@ -12,13 +12,19 @@ from jobcast.domain.energy import EnergyCluster, EpochTimes, Floats
 from jobcast.domain.errors import TraceError
 from jobcast.domain.jobs import FLAT_POOL, Job, Outcome, Pool
 from jobcast.pipelines.experiments.clusters import assumed_power, energy_cluster
-from jobcast.pipelines.experiments.scenarios import Bare, Scenario
+from jobcast.pipelines.experiments.scenarios import Bare, Scenario, untold
 from jobcast.simulator.workload import Workload
 from jobcast.traces.profiles import ProfileTable, read_profiles
 from jobcast.traces.table import Trace
 
 DEFAULT_WEIGHT = 1.0
 """EUR an hour of tardiness, of a job without a weight."""
+UNTOLD = {
+    "deadline": "no deadline: jobs may end at any time",
+    "weight": f"no weight: an hour of tardiness of any job costs {DEFAULT_WEIGHT:g} EUR",
+    "batch_size": "no batch_size: profiles of any batch size are taken, else those of a model's smallest",
+}
+"""What jobs are taken to be where the trace does not say."""
 WHO = "schedulers of energy"
 """Who needs columns, in words."""
 
@@ -75,12 +81,14 @@ def energy_jobs(cut: Bare, *, profiles: Path, widest: int = 0) -> EnergyScene:
     models, batch_sizes = tuple(window.needed("model", WHO).to_list()), tuple(window.values("batch_size"))
     scale = _scale(window, table, models, batch_sizes, epochs)
     epoch_s = epoch_times(table, models, batch_sizes, cluster, gpu_types, widest)
+    # A bound job uses no more GPUs than it asks for: its duration says nothing of more.
     epoch_s = np.where(_beyond_asked(window, epoch_s.shape[2]), np.inf, epoch_s * scale[:, None, None])
     facts = EnergyFacts(EpochTimes(epochs, epoch_s), cluster, table, scale, models, batch_sizes, gpu_types)
+    # Told by job and profile, before the workload's own check, which knows neither.
     _refuse_homeless(epoch_s, window, facts)
     workload = _workload(cut, cluster)
     workload.check()
-    notes = (place.origin, *assumed_power(place), *table.notes, *_missing(window))
+    notes = (place.origin, *assumed_power(place), *table.notes, *untold(window, UNTOLD))
     inputs = {"profiles": {"path": table.path, "sha256": table.sha256, "rows": len(table)}}
     return cut.of(workload, facts, *notes, inputs=inputs)
 
@@ -89,6 +97,7 @@ def _workload(cut: Bare, cluster: EnergyCluster) -> Workload:
     """Jobs that may all be stopped, in one pool; one that asks for more GPUs than there are asks for all of them."""
     window, servers = cut.trace, cluster.kind_gpus[cluster.kind_of].tolist()
     total = sum(servers)
+    # More GPUs than there are would fail the workload's own check.
     gpus, weights = np.minimum(window.gpus, total).tolist(), window.numbers("weight", DEFAULT_WEIGHT).tolist()
     rows = zip(cut.job_ids, window.submit_s.tolist(), gpus, weights, window.due_s.tolist(), strict=True)
     jobs = [
@@ -115,6 +124,7 @@ def epoch_times(
     known = table.epoch_s(models, batch_sizes, gpu_types, most)
     if widest:
         return known
+    # One node at most: more GPUs than it has are none of its times.
     beyond = np.arange(1, most + 1) > cluster.kind_gpus[:, None]
     return np.where(beyond, np.inf, known)
 
@@ -136,6 +146,7 @@ def _scale(
     profiled = np.ones(len(window))
     rows = np.flatnonzero(bound)
     keys = [(models[row], batch_sizes[row], int(gpus[row])) for row in rows.tolist()]
+    # Jobs share few models and sizes: each is looked up once.
     known = {key: table.epoch_s_of(*key) for key in dict.fromkeys(keys)}
     profiled[rows] = [known[key] for key in keys]
     if not np.isfinite(profiled).all():
@@ -144,6 +155,7 @@ def _scale(
             f"{window.source.path}: job {window.jobs['job_id'][row]} lasts for its duration on {gpus[row]} GPUs of "
             f"type {table.gpu_types[0]}, where {table.path} has no row of model {models[row]}; add it"
         )
+    # Duration is of all epochs, profiles of one.
     return np.where(bound, window.duration_s / (epochs * profiled), 1.0)
 
 
@@ -162,13 +174,3 @@ def _refuse_homeless(epoch_s: Floats, window: Trace, facts: EnergyFacts) -> None
         f"profiled {on} in {table.path}, nodes have {', '.join(dict.fromkeys(facts.gpu_types))}{more}; profile it or "
         "drop it"
     )
-
-
-def _missing(window: Trace) -> list[str]:
-    """What jobs are taken to be where the trace does not say."""
-    taken = {
-        "deadline": "no deadline: jobs may end at any time",
-        "weight": f"no weight: an hour of tardiness of any job costs {DEFAULT_WEIGHT:g} EUR",
-        "batch_size": "no batch_size: profiles of any batch size are taken, else those of a model's smallest",
-    }
-    return [said for name, said in taken.items() if name not in window.jobs.columns]

@@ -1,6 +1,5 @@
 """One simulation of a scheduler of energy: a scenario replayed under a policy, its figures and its tables."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import polars as pl
 from jobcast.domain.energy import Floats
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.energy.jobs import EnergyScene
-from jobcast.pipelines.experiments.simulation import Simulated
+from jobcast.pipelines.experiments.simulation import Simulated, timed
 from jobcast.pipelines.report.job_table import write_table
 from jobcast.schedulers.policies import ENERGY, split_settings
 from jobcast.schedulers.registry import find_of_kind, make_policy, plugin_named
@@ -30,6 +29,7 @@ SEED = "seed"
 def policy_of(policy: str, settings: Mapping[str, str], seed: int) -> Any:
     """A policy with its settings; one that draws takes the seed where none is set. Raises ConfigError."""
     spec = find_of_kind(policy, ENERGY)
+    # A seed that is set goes before the run's.
     drawn = {SEED: seed} if SEED in spec.settings.model_fields else {}
     return make_policy(policy, None, {**drawn, **settings})
 
@@ -76,14 +76,15 @@ def simulate_energy(
     """
     rule, how = policy_of(policy, settings, seed), split_settings(find_of_kind(policy, ENERGY), settings).mechanism
     law = {"snapshot_epochs": how.snapshot_epochs, "restart_s": how.restart_s} if costs is None else costs
-    wall, cpu = time.perf_counter(), time.process_time()
+    asked: dict[str, Any] = {"known_s": believed_epoch_s, "progress": progress, "meters": meters, **law}
     with plugin_named(policy):
-        log = replay_scenario(scenario, rule, known_s=believed_epoch_s, progress=progress, meters=meters, **law)
-    return Simulated(log, time.process_time() - cpu, time.perf_counter() - wall)
+        log, took = timed(lambda: replay_scenario(scenario, rule, **asked))
+    return Simulated(log, **took)
 
 
 def segments_table(scenario: EnergyScene, log: RunLog) -> pl.DataFrame:
     """Spans by job, then by time: job_id, node, gpus, from, until; seconds from the epoch."""
+    # A Gantt chart is read job by job.
     told, job_ids, names = by_job(log.spans), scenario.job_ids, scenario.place.names
     return pl.DataFrame(
         {

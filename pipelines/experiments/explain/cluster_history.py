@@ -1,15 +1,51 @@
 """The cluster at any instant of a finished run: who held GPUs, who was pending, what was idle."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.baseline import fcfs_starts_s
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.simulator.log import Bools, Floats, Ints
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
+
+CAPACITY_TOLERANCE = 1e-9
+
+
+def fcfs_starts_s(submit_s: Floats, gpus: Ints, duration_s: Floats, quota: int) -> Floats:
+    """Starts of one pool's jobs on its quota alone, the head blocking the rest; infinite from one too wide on.
+
+    Parameters
+    ----------
+    submit_s, gpus, duration_s : (n_jobs,) in order of submission
+    quota : GPUs of the pool
+
+    Examples
+    --------
+    >>> fcfs_starts_s(np.array([0.0, 0.0, 1.0]), np.array([2, 3, 1]), np.array([5.0, 5.0, 5.0]), 4).tolist()
+    [0.0, 5.0, 5.0]
+    """
+    starts_s: Floats = np.full(len(submit_s), np.inf)
+    ends: list[tuple[float, int]] = []
+    free, now_s = float(quota), -np.inf
+    for index, (at_s, width, run_s) in enumerate(
+        zip(submit_s.tolist(), gpus.tolist(), duration_s.tolist(), strict=True)
+    ):
+        now_s = max(now_s, at_s)
+        # Let all go that has ended by now, then wait for ends until the head fits.
+        while ends and (ends[0][0] <= now_s or width > free + CAPACITY_TOLERANCE):
+            end_s, released = heappop(ends)
+            now_s, free = max(now_s, end_s), free + released
+        # Wider than the whole quota: it and all behind it wait for ever.
+        if width > free + CAPACITY_TOLERANCE:
+            break
+        starts_s[index] = now_s
+        free -= width
+        heappush(ends, (now_s + run_s, width))
+    return starts_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +65,7 @@ class Level:
 
     def at(self, instants_s: Any) -> Floats:
         """GPUs at each instant, of the shape of `instants_s`."""
+        # Right: what happens at the instant itself counts.
         came = self.up[np.searchsorted(self.up_s, instants_s, side="right")]
         went = self.down[np.searchsorted(self.down_s, instants_s, side="right")]
         return np.asarray(came - went, dtype=np.float64)
@@ -67,7 +104,7 @@ class ClusterPast:
     def events_s(self) -> Floats:
         """Instants at which a job was submitted, started, stopped or ended, ascending."""
         table = self.table
-        instants: Floats = np.unique(np.concatenate([table.submit_s, table.held_from_s, table.held_until_s]))
+        instants: Floats = np.unique(np.concatenate([table.submit_s, table.held.from_s, table.held.until_s]))
         finite: Floats = instants[np.isfinite(instants)]
         return finite
 
@@ -104,20 +141,20 @@ class ClusterPast:
     def held_within(self, from_s: float, until_s: float) -> Ints:
         """Jobs that hold GPUs at any time in [from_s, until_s], ends that fall on from_s not counted."""
         table = self.table
-        rows = (table.held_from_s <= until_s) & (table.held_until_s > from_s)
-        return np.unique(table.held_job[rows])
+        rows = (table.held.from_s <= until_s) & (table.held.until_s > from_s)
+        return np.unique(table.held.job[rows])
 
     def gpu_seconds(self, from_s: float, until_s: float) -> Floats:
         """(n_jobs,) GPU-seconds that each job holds in [from_s, until_s)."""
         table = self.table
-        begin, end = np.maximum(table.held_from_s, from_s), np.minimum(table.held_until_s, until_s)
-        seconds = np.bincount(table.held_job, weights=np.clip(end - begin, 0.0, None), minlength=len(table))
+        begin, end = np.maximum(table.held.from_s, from_s), np.minimum(table.held.until_s, until_s)
+        seconds = np.bincount(table.held.job, weights=np.clip(end - begin, 0.0, None), minlength=len(table))
         return np.asarray(seconds * table.gpus, dtype=np.float64)
 
     def spans_of(self, job: int) -> list[tuple[float, float]]:
         """Stretches in which a job held its GPUs."""
-        rows = self.table.held_job == job
-        return list(zip(self.table.held_from_s[rows].tolist(), self.table.held_until_s[rows].tolist(), strict=True))
+        rows = self.table.held.job == job
+        return list(zip(self.table.held.from_s[rows].tolist(), self.table.held.until_s[rows].tolist(), strict=True))
 
     def members(self, pool: int) -> Ints:
         """Jobs of a pool in order of submission."""
@@ -136,6 +173,7 @@ class ClusterPast:
     def _snapped(self, instants_s: Floats) -> Floats:
         """Instants with those that all but fall on an event moved there: tables round, and sums of times drift."""
         events_s = self.events_s
+        # Each instant lies between two events; the nearer one is tried.
         after = np.clip(np.searchsorted(events_s, instants_s), 1, len(events_s) - 1) if len(events_s) > 1 else 0
         low, high = events_s[np.maximum(after - 1, 0)], events_s[after]
         nearest = np.where(np.abs(instants_s - low) < np.abs(high - instants_s), low, high)
@@ -144,7 +182,7 @@ class ClusterPast:
     def shares(self) -> bool:
         """Whether any pool ever held more than its quota, or any job ran on spare GPUs."""
         return bool((~self.table.dedicated).any()) or any(
-            bool((self.allocated(pool, self.table.held_from_s) > self.quota(pool)).any())
+            bool((self.allocated(pool, self.table.held.from_s) > self.quota(pool)).any())
             for pool in range(len(self.table.pools))
         )
 
@@ -158,8 +196,77 @@ class ClusterPast:
         if kind == "active":
             mine = table.pool == pool
             return level(table.submit_s[mine], table.end_s[mine], table.gpus[mine])
-        rows: Bools = np.ones(len(table.held_job), dtype=np.bool_) if pool < 0 else table.pool[table.held_job] == pool
+        rows: Bools = np.ones(len(table.held.job), dtype=np.bool_) if pool < 0 else table.pool[table.held.job] == pool
         if kind == "dedicated":
-            rows = rows & table.dedicated[table.held_job]
-        jobs = table.held_job[rows]
-        return level(table.held_from_s[rows], table.held_until_s[rows], table.gpus[jobs])
+            rows = rows & table.dedicated[table.held.job]
+        jobs = table.held.job[rows]
+        return level(table.held.from_s[rows], table.held.until_s[rows], table.gpus[jobs])
+
+
+class Sharing(StrEnum):
+    """How a policy lends GPUs."""
+
+    PRIVATE = "private"
+    """Each pool runs on its quota alone."""
+    WINDOWS = "windows"
+    """Spare GPUs go to jobs that end in a window, less what is reserved for their owners."""
+    SPARE = "spare"
+    """Spare GPUs go to anybody; quotas come first."""
+    CLOCK = "clock"
+    """Whatever leaves all jobs their virtual starts."""
+    SHARED = "shared"
+    """GPUs are one pile; quotas say at most whose turn it is."""
+    UNKNOWN = "unknown"
+    """Quotas are not known."""
+
+
+ONE_PILE = (Sharing.SHARED, Sharing.CLOCK)
+"""Where a pool's quota bounds nobody: all that its jobs wait for are idle GPUs."""
+BY_POLICY = {
+    "fcfs": Sharing.PRIVATE,
+    "ssf": Sharing.PRIVATE,
+    "sjf": Sharing.PRIVATE,
+    "sia": Sharing.WINDOWS,
+    "sia_risk": Sharing.WINDOWS,
+    "sia_preempt": Sharing.WINDOWS,
+    "sia_vc": Sharing.CLOCK,
+    "hived": Sharing.SPARE,
+    "gssf": Sharing.SHARED,
+    "mmfs": Sharing.SHARED,
+    "themis_np": Sharing.SHARED,
+}
+"""Of policies that are not listed here the log tells it: see `sharing_of`."""
+
+SERVICE, DURATION = "service", "duration"
+SHORTEST = {"ssf": SERVICE, "gssf": SERVICE, "sjf": DURATION}
+"""Policies that serve the shortest job first, and what it is measured by; others serve a pool in submission order."""
+WHOLE_CLUSTER = ("gssf",)
+"""Policies that order the jobs of all pools in one queue."""
+
+
+def sharing_of(past: ClusterPast, windows: bool) -> Sharing:
+    """How the policy of a run lends GPUs; `windows`: whether it asked for forecasts of duration bins."""
+    table = past.table
+    if table.quotas is None:
+        return Sharing.UNKNOWN
+    # By name where it is known: a log need not show what a policy would do.
+    if table.policy in BY_POLICY:
+        return BY_POLICY[table.policy]
+    # Only policies that mark spare starts leave such jobs.
+    if (~table.dedicated).any():
+        return Sharing.WINDOWS if windows else Sharing.SPARE
+    return Sharing.SHARED if past.shares() else Sharing.PRIVATE
+
+
+def ahead_of(table: RunTable, job: int) -> Ints:
+    """Jobs that the policy would serve before a job, pending or not, in that order: by submission, or shorter ones."""
+    measure = SHORTEST.get(table.policy or "")
+    alike = np.ones(len(table), dtype=np.bool_) if table.policy in WHOLE_CLUSTER else table.pool == table.pool[job]
+    places = np.arange(len(table))
+    if measure is None:
+        return np.flatnonzero(alike & (places < job))
+    # Service is GPU time, in which SSF ranks.
+    keys = table.duration_s * (table.gpus if measure == SERVICE else 1)
+    before = np.flatnonzero(alike & ((keys < keys[job]) | ((keys == keys[job]) & (places < job))))
+    # Stable: equal ones in order of submission.
+    return before[np.argsort(keys[before], kind="stable")]

@@ -5,35 +5,35 @@ Why a job started earlier than it would have without sharing: whose GPUs it took
 Why a job started later than without sharing: who held the GPUs that it was due, and which forecast let them in.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jobcast.domain.bad_answers import bad_lines
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
+from jobcast.pipelines.experiments.explain.cluster_history import WHOLE_CLUSTER, ClusterPast, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.holdings import Holdings
-from jobcast.pipelines.experiments.explain.loans import Loans
-from jobcast.pipelines.experiments.explain.phrases import MOST, Mentions, finite
-from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
+from jobcast.pipelines.experiments.explain.phrases import Mentions, finite
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Loans, Reservations
 from jobcast.pipelines.experiments.explain.run_table import RunTable
-from jobcast.pipelines.experiments.explain.sharing_rules import WHOLE_CLUSTER, Sharing, sharing_of
 from jobcast.pipelines.experiments.explain.waits import Waits, borrowers, totals
 from jobcast.pipelines.experiments.forecast_recording import MOST_A_JOB
 from jobcast.simulator.log import Floats, Ints
 from jobcast.simulator.metrics import SLOWED_TOLERANCE_S
 
 
-class Helped:
-    """Explains helped jobs of one run.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What jobs are explained by that started at another time than without sharing; `sharing`: how GPUs are lent."""
 
-    Parameters
-    ----------
-    past, mentions, loans : of the run
-    sharing : how its policy lends GPUs
-    """
+    _past: ClusterPast
+    _mentions: Mentions
+    _loans: Loans
+    _sharing: Sharing
 
-    def __init__(self, past: ClusterPast, mentions: Mentions, loans: Loans, sharing: Sharing) -> None:
-        self._past, self._mentions, self._loans, self._sharing = past, mentions, loans, sharing
+
+class Helped(Compared):
+    """Explains helped jobs of one run."""
 
     def told(self, job: int) -> dict[str, Any]:
         """Why, as data: loans of other pools, and earlier jobs of its pool that did not take their quota."""
@@ -41,6 +41,7 @@ class Helped:
         pool, at_s = int(table.pool[job]), float(table.start_s[job])
         due_s = past.fcfs_s(pool)
         quota, held = past.quota(pool), float(past.allocated(pool, at_s))
+        # Where GPUs are one pile nothing marks a loan but a pool beyond its quota.
         borrowed = not table.dedicated[job] or (self._sharing in (Sharing.SHARED, Sharing.CLOCK) and held > quota)
         told: dict[str, Any] = {
             "due_s": float(due_s[job]),
@@ -58,6 +59,7 @@ class Helped:
         table, past = self._past.table, self._past
         mine = past.members(int(table.pool[job]))
         mine = mine[mine < job]
+        # Without sharing these would still have held or awaited the quota.
         mine = mine[due_s[mine] + table.duration_s[mine] > at_s]
         on_spare = (table.start_s[mine] <= at_s) & (table.end_s[mine] > at_s) & ~table.dedicated[mine]
         done, waiting = table.end_s[mine] <= at_s, table.start_s[mine] > at_s
@@ -69,20 +71,12 @@ class Helped:
         }
 
 
-class Slowed:
+class Slowed(Compared):
     """Explains slowed jobs of one run.
 
     A job may be late because jobs of its own pool before it were: those are followed back to one that was kept from
     its quota by others.
-
-    Parameters
-    ----------
-    past, mentions, loans : of the run
-    sharing : how its policy lends GPUs
     """
-
-    def __init__(self, past: ClusterPast, mentions: Mentions, loans: Loans, sharing: Sharing) -> None:
-        self._past, self._mentions, self._loans, self._sharing = past, mentions, loans, sharing
 
     def told(self, job: int) -> dict[str, Any]:
         """Why, as data: the chain of late jobs, the first of them, and who held its GPUs when it was due."""
@@ -105,6 +99,7 @@ class Slowed:
         held = self._culprits(pool, due_s)
         seconds = self._past.gpu_seconds(due_s, start_s)
         told["held_by"] = self._mentions.most(held, seconds)
+        # The same order as that of the mentions.
         order = held[np.argsort(-seconds[held], kind="stable")][:MOST]
         for mention, culprit in zip(told["held_by"]["jobs"], order.tolist(), strict=True):
             mention["let_in"] = self._loans.to_job(culprit, pool) if not mention["dedicated"] else None
@@ -115,6 +110,7 @@ class Slowed:
     def chain(self, job: int) -> list[int]:
         """A job, then the late job of its pool that it waited for, and so on to the first."""
         chain = [job]
+        # Back to the first that others kept from its quota: the rest are late because of it.
         while not self._kept_away(chain[-1]) and (late := self._late_before(chain[-1])) is not None:
             chain.append(late)
         return chain
@@ -138,6 +134,7 @@ class Slowed:
         mine = mine[mine < job]
         late = table.start_s[mine] - starts[mine] > SLOWED_TOLERANCE_S
         waits = table.start_s[mine] > due_s
+        # Late ones that should be over by now and still run.
         overdue = (table.end_s[mine] > due_s) & (starts[mine] + table.duration_s[mine] <= due_s)
         found = mine[late & (waits | overdue)]
         return int(found[0]) if len(found) else None
@@ -187,31 +184,32 @@ def explain(table: RunTable, job_id: str) -> dict[str, Any]:
     Times are seconds from the epoch (`_s` at the end of a key), None where there are none.
     """
     job, answers = table.find(job_id), Answers(table)
-    holdings = Holdings(table).told(job)
+    mentions, holdings = Mentions(table, answers), Holdings(table).told(job)
+    about = mentions.job(job) | {"preemptions": int(table.preemptions[job])}
     if not table.by_pools:
         return {
-            "job": Mentions(table, answers).job(job) | {"preemptions": int(table.preemptions[job])},
+            "job": about,
             "summary": _times(table, job),
             **holdings,
             "run": _run(table, answers, Sharing.UNKNOWN),
             "notes": [*table.notes, *_left_out(table)],
         }
     past = ClusterPast(table)
-    windows = table.bins is not None
-    sharing = sharing_of(past, windows)
-    reservations, mentions = Reservations(past, answers), Mentions(table, answers)
+    sharing = sharing_of(past, windows=table.bins is not None)
+    reservations = Reservations(past, answers)
     loans = Loans(past, answers, reservations, sharing)
     waits = Waits(past, answers, reservations, mentions, sharing)
     stretches = waits.stretches(job)
     summary = _summary(past, job, sharing)
+    compared = past, mentions, loans, sharing
     return {
-        "job": mentions.job(job) | {"preemptions": int(table.preemptions[job])},
+        "job": about,
         "summary": summary,
         **holdings,
         "waits": waits.told(job, stretches),
         "wait_by_reason": totals(stretches),
-        "helped": Helped(past, mentions, loans, sharing).told(job) if summary["verdict"] == HELPED else None,
-        "slowed": Slowed(past, mentions, loans, sharing).told(job) if summary["verdict"] == SLOWED else None,
+        "helped": Helped(*compared).told(job) if summary["verdict"] == HELPED else None,
+        "slowed": Slowed(*compared).told(job) if summary["verdict"] == SLOWED else None,
         "run": _run(table, answers, sharing),
         "notes": [*table.notes, *_left_out(table), *_notes(table, answers, sharing)],
     }
@@ -226,11 +224,13 @@ def _left_out(table: RunTable) -> list[str]:
 def _summary(past: ClusterPast, job: int, sharing: Sharing) -> dict[str, Any]:
     table = past.table
     submit_s, start_s = float(table.submit_s[job]), float(table.start_s[job])
+    # Without quotas nothing is known of a run without sharing.
     due_s = None if sharing is Sharing.UNKNOWN else finite(past.fcfs_s(int(table.pool[job]))[job])
     ran = finite(start_s) is not None
     verdict, sooner_s = (UNKNOWN if ran else NEVER), None
     if due_s is not None and ran:
         sooner_s = due_s - start_s
+        # Times in tables are rounded: a microsecond makes nobody slowed.
         verdict = SAME if abs(sooner_s) <= SLOWED_TOLERANCE_S else HELPED if sooner_s > 0 else SLOWED
     return {
         **_times(table, job),

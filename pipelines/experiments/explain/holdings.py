@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from jobcast.domain.law import GOODPUT, SPEEDUP
-from jobcast.pipelines.experiments.explain.phrases import MOST, Told, finite, gpus_of, instant, length
+from jobcast.pipelines.experiments.explain.phrases import Told, finite, gpus_of, instant, length
+from jobcast.pipelines.experiments.explain.reservations import MOST
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.experiments.forecast_recording import ACCURACY, DURATION, EPOCH_TIME, LEFT
 from jobcast.pipelines.report.formatting import counted, forecasts_in_words, number
@@ -106,14 +107,16 @@ class Holdings:
     def stretches(self, job: int) -> list[dict[str, Any]]:
         """When the job held how many GPUs of which nodes, without the times in which it held none."""
         table = self._table
-        mine = np.flatnonzero(table.held_job == job)
-        from_s, until_s = table.held_from_s[mine], table.held_until_s[mine]
+        mine = np.flatnonzero(table.held.job == job)
+        from_s, until_s = table.held.from_s[mine], table.held.until_s[mine]
+        # Spans overlap where a job sits on several nodes: between two instants nothing changes.
         instants = np.unique(np.concatenate([from_s, until_s]))
         found: list[dict[str, Any]] = []
         for begin_s, end_s in zip(instants[:-1].tolist(), instants[1:].tolist(), strict=True):
             rows = mine[(from_s <= begin_s) & (until_s >= end_s)]
-            gpus = round(float(table.held_gpus[rows].sum()), 6)
-            nodes = sorted({int(node) for node in table.held_node[rows] if node >= 0})
+            # Fractions of GPUs are sums of floats: rounding lets equal stretches join.
+            gpus = round(float(table.held.gpus[rows].sum()), 6)
+            nodes = sorted({int(node) for node in table.held.node[rows] if node >= 0})
             if gpus <= LEAST_GPUS:
                 continue
             last = found[-1] if found else None
@@ -133,10 +136,13 @@ class Holdings:
         if seconds <= 0.0:
             return None
         table = self._table
+        # Begin and end of each wait in turn.
         edges = np.column_stack([begin_s, end_s]).ravel()
+        # Time waited so far at each edge: only every other stretch is a wait.
         waited = np.concatenate([[0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))])
-        inside = np.interp(table.held_until_s, edges, waited) - np.interp(table.held_from_s, edges, waited)
-        gpus = np.bincount(table.held_job, inside * table.held_gpus, minlength=len(table)) / seconds
+        # How much of each span falls into the waits, all spans at once.
+        inside = np.interp(table.held.until_s, edges, waited) - np.interp(table.held.from_s, edges, waited)
+        gpus = np.bincount(table.held.job, inside * table.held.gpus, minlength=len(table)) / seconds
         return {
             "seconds": seconds,
             "gpus_held": float(gpus.sum()),
@@ -147,8 +153,9 @@ class Holdings:
         """Begins and ends of the times between submission and end in which the job held nothing."""
         table = self._table
         end_s = float(table.end_s[job])
+        # It never ended: its wait lasts as long as anybody held GPUs.
         if not np.isfinite(end_s):
-            end_s = float(table.held_until_s.max(initial=table.submit_s[job]))
+            end_s = float(table.held.until_s.max(initial=table.submit_s[job]))
         edges = [float(table.submit_s[job])]
         for stretch in held:
             edges += [stretch["from_s"], stretch["until_s"]]

@@ -1,7 +1,8 @@
-"""Why a job waited, was helped or was slowed, in sentences; made of what `explaining.explain` found."""
+"""Why a job waited, was helped or was slowed, in sentences; made of what `explanation.explain` found."""
 
 from math import inf
 
+from jobcast.pipelines.experiments.explain.cluster_history import ONE_PILE, Sharing
 from jobcast.pipelines.experiments.explain.holdings import tell_forecast, tell_held, tell_waiting
 from jobcast.pipelines.experiments.explain.phrases import (
     Told,
@@ -15,7 +16,6 @@ from jobcast.pipelines.experiments.explain.phrases import (
     said_of,
     whose,
 )
-from jobcast.pipelines.experiments.explain.sharing_rules import ONE_PILE, Sharing
 from jobcast.pipelines.experiments.explain.waits import (
     AHEAD,
     CLOCK,
@@ -39,10 +39,12 @@ MADE_ROOM = {
 
 def tell(told: Told) -> str:
     """The explanation as text, a part for each question."""
+    # Runs that are not by pools' quotas have no such part.
     if "waits" not in told:
         parts = (_plain_summary, tell_held, tell_waiting, tell_forecast, _what_if)
         return "\n".join(line for part in parts for line in part(told))
     lines = [*_summary(told), *_waits(told)]
+    # A single stretch is told by start and end already.
     if told["held"][1:]:
         lines += tell_held(told)
     if told["helped"] is not None:
@@ -60,8 +62,7 @@ def _summary(told: Told) -> list[str]:
     lines = [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])} for {length(job['duration_s'])}{label}; "
         f"{policy}{source}",
-        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
-        f"ended {instant(summary['ended_s'])}",
+        _when(summary),
     ]
     if summary["started_s"] is None:
         return lines
@@ -84,10 +85,14 @@ def _plain_summary(told: Told) -> list[str]:
     stops = f", stopped or narrowed {counted(job['preemptions'], 'time')}" if job["preemptions"] else ""
     return [
         f"Job {job['job_id']} of pool {job['pool']}: {gpus_of(job['gpus'])}; {policy}",
-        f"  submitted {instant(summary['submitted_s'])}, started {instant(summary['started_s'])}, "
-        f"ended {instant(summary['ended_s'])}",
+        _when(summary),
         f"  waited {length(summary['wait_s'])} for its first GPUs, done after {length(summary['jct_s'])}{stops}",
     ]
+
+
+def _when(summary: Told) -> str:
+    submitted, started, ended = (instant(summary[f"{name}_s"]) for name in ("submitted", "started", "ended"))
+    return f"  submitted {submitted}, started {started}, ended {ended}"
 
 
 def _source(run: Told) -> str:
@@ -227,6 +232,13 @@ SHORT_SPARE = {
     AHEAD: "spare GPUs offered to the head of the queue",
     ORDER: "spare GPUs not given to it",
 }
+SPARE_IN_WORDS = {
+    FEW_IDLE: "{idle} were idle, it needs {needs}",
+    TOO_LONG: "{forecast}, it ends within no window",
+    RESERVED: "of {idle} idle ones too many were reserved",
+    AHEAD: "{idle} were idle, offered to the head of its queue first",
+    ORDER: "{idle} were idle, and the policy did not give it any",
+}
 
 
 class WaitTeller:
@@ -251,9 +263,10 @@ class WaitTeller:
         """Both reasons with their details at the stretch's longest moment, a line each and one a window."""
         quota = _QUOTA_WORDS[stretch["quota_reason"]](self, stretch["details"])
         behind = self._behind(stretch["details"]) if stretch["quota_reason"] in (QUOTA, LENT) else ""
+        # Both reasons would name the same idle GPUs.
         told_already = stretch["quota_reason"] in (LENT, ORDER) and stretch["spare_reason"] in (FEW_IDLE, ORDER)
-        words = None if told_already else _SPARE_WORDS.get(stretch["spare_reason"])
-        return [f"{quota}{behind}", *([] if words is None else words(self, stretch["details"]))]
+        spare = None if told_already else stretch["spare_reason"]
+        return [f"{quota}{behind}", *(self._spare(spare, stretch["details"]) if spare else ())]
 
     def _behind(self, details: Told) -> str:
         if not details["jobs_ahead"]:
@@ -323,21 +336,11 @@ class WaitTeller:
         held = details["held_by"]
         return f"it was the first of its pool, which ran {counted(held['count'], 'job')}: {self._holders(details)}"
 
-    def _few_idle(self, details: Told) -> list[str]:
-        return [f"not on spare GPUs: {details['idle_gpus']:g} were idle, it needs {self._job['gpus']}"]
-
-    def _too_long(self, details: Told) -> list[str]:
-        return [f"not on spare GPUs: {bin_words(self._job)}, it ends within no window"]
-
-    def _reserved(self, details: Told) -> list[str]:
-        windows = [f"  {self._window(window)}" for window in details["windows"]]
-        return [f"not on spare GPUs: of {details['idle_gpus']:g} idle ones too many were reserved", *windows]
-
-    def _spare_ahead(self, details: Told) -> list[str]:
-        return [f"not on spare GPUs: {details['idle_gpus']:g} were idle, offered to the head of its queue first"]
-
-    def _spare_order(self, details: Told) -> list[str]:
-        return [f"not on spare GPUs: {details['idle_gpus']:g} were idle, and the policy did not give it any"]
+    def _spare(self, reason: str, details: Told) -> list[str]:
+        found = {"idle": f"{details['idle_gpus']:g}", "needs": self._job["gpus"], "forecast": bin_words(self._job)}
+        windows = details["windows"] if reason == RESERVED else ()
+        why = SPARE_IN_WORDS[reason].format(**found)
+        return [f"not on spare GPUs: {why}", *(f"  {self._window(window)}" for window in windows)]
 
     def _window(self, window: Told) -> str:
         pools = "; ".join(
@@ -356,11 +359,4 @@ _QUOTA_WORDS = {
     ORDER: WaitTeller._order,
     CLOCK: WaitTeller._clock,
     UNKNOWN: WaitTeller._unknown,
-}
-_SPARE_WORDS = {
-    FEW_IDLE: WaitTeller._few_idle,
-    TOO_LONG: WaitTeller._too_long,
-    RESERVED: WaitTeller._reserved,
-    AHEAD: WaitTeller._spare_ahead,
-    ORDER: WaitTeller._spare_order,
 }

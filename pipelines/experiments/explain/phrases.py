@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.reservations import Answers
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers
 from jobcast.pipelines.experiments.explain.run_table import RunTable
 from jobcast.pipelines.report.formatting import UNKNOWN, counted, duration, iso, listed
 from jobcast.simulator.log import Floats, Ints
-
-MOST = 10
-"""Jobs and pools that a list names; the rest is counted."""
 
 
 class Mentions:
@@ -48,6 +45,7 @@ class Mentions:
 
     def overstayed_s(self, job: int) -> float:
         """Seconds by which a job ran longer than its forecast bin allows."""
+        # The last bin has no end that a job could outlive.
         end_s = self._answers.bin_end_s(None if self._table.bins is None else self._table.bins[job])
         return 0.0 if end_s is None else max(0.0, float(self._table.duration_s[job]) - end_s)
 
@@ -152,6 +150,7 @@ def said_of(owner: Told) -> str:
 
 def bin_words(job: Told) -> str:
     """The duration bin that was forecast of a job, or that stands in place of a bad answer."""
+    # A conservative answer must not pass for a forecast.
     if job.get("bin_replaced"):
         return f"forecast {job['duration_bin']}, which stands in place of a bad answer ({job['bin_replaced']})"
     return f"forecast {job['duration_bin']}"

@@ -10,12 +10,14 @@ import polars as pl
 
 from jobcast.domain.bad_answers import ARRIVALS, LOADS
 from jobcast.domain.horizons import DEFAULT_HORIZONS_MIN, bin_labels
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing
 from jobcast.pipelines.experiments.explain.run_table import RunTable, on_grid
 from jobcast.pipelines.experiments.forecast_recording import ARRIVES, LOAD, QUANTILE
 from jobcast.simulator.log import Bools, Floats, Ints
 
 MINUTE_S = 60.0
+MOST = 10
+"""Jobs and pools that a list names; the rest is counted."""
 SHOWN_LEVEL = 0.9
 """Of several quantiles of a load, the one whose level is nearest to this is shown."""
 
@@ -45,6 +47,7 @@ class Answers:
         self.horizons_min: tuple[float, ...] = tuple(told or DEFAULT_HORIZONS_MIN)
         settings = {} if record is None else (record.told.get("configuration") or {}).get("settings") or {}
         self.slack = float(settings.get("slack", 0.0))
+        # The setting may be text or a list, by how the run was started.
         used = [float(text) for text in NUMBERS.findall(str(settings.get("windows_min", "")))]
         self.windows_min = tuple(horizon for horizon in self.horizons_min if not used or horizon in used)
         self._labels = bin_labels(self.horizons_min)
@@ -96,6 +99,7 @@ class Answers:
             gpus = np.where(np.isnan(arrives), np.nan, np.where(arrives > 0, gpus, 0.0))
         elif (QUANTILE, pool, horizon_min) in self._rows:
             gpus = self._last((QUANTILE, pool, horizon_min), at_s)
+        # Switched off counts as everybody coming: nothing is lent.
         off = self._off(pool, horizon_min, at_s)
         return np.where(off, np.inf, gpus)
 
@@ -154,6 +158,7 @@ class Answers:
         for (question, pool, horizon_min, level), part in sorted(groups.items(), key=lambda item: str(item[0])):
             if question == QUANTILE:
                 known = self._levels.get((pool, horizon_min))
+                # Of several levels the one nearest to what is usually asked.
                 if known is not None and abs(known - SHOWN_LEVEL) <= abs(level - SHOWN_LEVEL):
                     continue
                 self._levels[pool, horizon_min] = level
@@ -177,11 +182,13 @@ class Reservations:
         """GPUs of a pool's unused quota kept for it; for pending jobs alone without a horizon."""
         at_s = np.atleast_1d(np.asarray(instants_s, dtype=np.float64))
         unused = np.maximum(self._past.unused(pool, at_s), 0.0)
+        # SIA, Figure 8: pending jobs first, then slack, then who is forecast.
         wanted = self._past.pending(pool, at_s) + self._answers.slack * self._past.quota(pool)
         if horizon_min is not None:
             wanted = wanted + np.nan_to_num(
                 self._answers.future_gpus(self._past.table.pools[pool], horizon_min, at_s), nan=0.0, posinf=np.inf
             )
+        # No more than the pool owns and does not use.
         return np.minimum(wanted, unused)
 
     def usable(self, horizon_min: float, instants_s: Any) -> Floats:
@@ -216,6 +223,7 @@ class Reservations:
         table = self._past.table
         name = table.pools[pool]
         told_s = self._answers.told_s(name, horizon_min, at_s)
+        # An answer of the instant itself was asked for, whatever was pending.
         needed = not alone or told_s == at_s
         forecast = float(self._answers.future_gpus(name, horizon_min, at_s)[0])
         unused = max(float(self._past.unused(pool, at_s)), 0.0)
@@ -251,3 +259,67 @@ class Reservations:
             return None
         job = int(came[beyond[0]])
         return {"job_id": table.job_ids[job], "at_s": float(table.submit_s[job])}
+
+
+class Loans:
+    """Explains starts on spare GPUs.
+
+    Parameters
+    ----------
+    past, answers, reservations : of the run
+    sharing : how its policy lends GPUs
+    """
+
+    def __init__(self, past: ClusterPast, answers: Answers, reservations: Reservations, sharing: Sharing) -> None:
+        self._past, self._answers, self._reservations = past, answers, reservations
+        self._sharing = sharing
+
+    def window_min(self, job: int) -> float | None:
+        """Window, in minutes, that a spare job was started in: the shortest that its bin allows and that had room.
+
+        None where the policy knows no windows.
+        """
+        table = self._past.table
+        label = None if table.bins is None else table.bins[job]
+        windows = self._answers.windows_of(label)
+        if self._sharing is not Sharing.WINDOWS or self._answers.bin_index(label) is None or not windows:
+            return None
+        at_s = float(table.start_s[job])
+        left = [float(self._reservations.usable(horizon_min, at_s)[0]) for horizon_min in windows]
+        fitting = [horizon_min for horizon_min, gpus in zip(windows, left, strict=True) if gpus >= 0]
+        # Rounding may leave none with room: then the one that had most.
+        return fitting[0] if fitting else windows[int(np.argmax(left))]
+
+    def to_job(self, job: int, pool: int) -> dict[str, Any]:
+        """What had been forecast of one owner of GPUs when a job started on spare ones."""
+        horizon_min, at_s = self.window_min(job), float(self._past.table.start_s[job])
+        told: dict[str, Any] = {"at_s": at_s, "window_min": horizon_min}
+        if horizon_min is None:
+            return told
+        owner = self._reservations.of_pool(pool, horizon_min, at_s)
+        return told | {"until_s": at_s + MINUTE_S * horizon_min, "owner": owner}
+
+    def lenders(self, job: int) -> dict[str, Any]:
+        """Pools whose unused quota a job runs on, those that lent most first, and who came there before it ended."""
+        table, past = self._past.table, self._past
+        horizon_min, at_s = self.window_min(job), float(table.start_s[job])
+        pools = []
+        for pool in range(len(table.pools)):
+            if horizon_min is not None:
+                told = self._reservations.of_pool(pool, horizon_min, at_s)
+            else:
+                unused = (
+                    float(past.quota(pool) - past.allocated(pool, at_s)) if self._sharing is Sharing.SHARED else None
+                )
+                unused = float(past.unused(pool, at_s)) if unused is None else unused
+                told = {"pool": table.pools[pool], "unused_quota_gpus": unused, "lent_gpus": unused}
+            if told["lent_gpus"] > 0:
+                pools.append(told | {"before_its_end": self._arrivals(pool, at_s, float(table.end_s[job]))})
+        pools.sort(key=lambda told: -told["lent_gpus"])
+        return {"at_s": at_s, "window_min": horizon_min, "lenders": pools[:MOST], "count": len(pools)}
+
+    def _arrivals(self, pool: int, from_s: float, until_s: float) -> dict[str, Any]:
+        table = self._past.table
+        came = np.flatnonzero((table.pool == pool) & (table.submit_s > from_s) & (table.submit_s <= until_s))
+        first = None if not len(came) else {"job_id": table.job_ids[came[0]], "at_s": float(table.submit_s[came[0]])}
+        return {"jobs": len(came), "gpus": int(table.gpus[came].sum()), "first": first}

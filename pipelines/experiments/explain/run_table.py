@@ -43,8 +43,7 @@ class RunTable:
     dedicated : (n_jobs,) whether it ran against its pool's quota
     preemptions : (n_jobs,) how often it was stopped
     bins : (n_jobs,) labels of the duration bins that the policy was told, None where it asked none
-    held_job, held_from_s, held_until_s : (n_held,) stretches in which a job held GPUs, by their beginning
-    held_gpus, held_node : (n_held,) how many, and of which node, -1 where GPUs are known by number alone
+    held : stretches in which jobs held GPUs, by their beginning; nodes are -1 where GPUs are known by number alone
     quotas : (n_pools,) GPUs, None where they are not known
     by_pools : whether whole jobs were started from pools' quotas
     rows : the table itself, in the same order
@@ -64,11 +63,7 @@ class RunTable:
     dedicated: Bools
     preemptions: Ints
     bins: list[str | None] | None
-    held_job: Ints
-    held_from_s: Floats
-    held_until_s: Floats
-    held_gpus: Floats
-    held_node: Ints
+    held: Spans
     quotas: Ints | None
     by_pools: bool
     rows: pl.DataFrame
@@ -108,6 +103,7 @@ class RunTable:
             return self.job_ids.index(job_id)
         except ValueError:
             pass
+        # A slip of the pen is likelier than another log.
         near = difflib.get_close_matches(job_id, self.job_ids, NEAR, cutoff=0.5) or self.job_ids[:NEAR]
         raise ConfigError(
             f"--job {job_id}: no such job among the {len(self):,} of {self.path}; near: {', '.join(near)}"
@@ -137,7 +133,6 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
     names = tuple(sorted(set(rows["pool"]) | (set(record.quotas) if record and by_pools else set())))
     submit_s, start_s, end_s = (_seconds(rows[name]) for name in TIMES)
     stopped = rows["preemptions"].to_numpy() if "preemptions" in rows.columns else np.zeros(len(rows), np.int64)
-    held = _held(rows, record, start_s, end_s)
     quotas = _quotas(names, rows, record, pools) if by_pools else None
     return RunTable(
         path=path,
@@ -152,11 +147,7 @@ def read_run_table(path: Path, pools: Path | None = None) -> RunTable:
         dedicated=_flags(rows),
         preemptions=stopped,
         bins=rows["duration_bin"].to_list() if "duration_bin" in rows.columns else None,
-        held_job=held.job,
-        held_from_s=held.from_s,
-        held_until_s=held.until_s,
-        held_gpus=held.gpus,
-        held_node=held.node,
+        held=_held(rows, record, start_s, end_s),
         quotas=quotas,
         by_pools=by_pools,
         rows=rows,
@@ -175,6 +166,7 @@ def _raw(path: Path) -> pl.DataFrame:
     if is_parquet(file.data):
         return read_parquet(file, "simulate again with --out")
     try:
+        # All as text: ids that look like numbers keep their zeros.
         return pl.read_csv(io.BytesIO(file.data), infer_schema=False)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         why = reason(error)
@@ -243,9 +235,11 @@ def _held(rows: pl.DataFrame, record: RunRecord | None, start_s: Floats, end_s: 
         held = flat_spans(job, start_s[job], end_s[job], rows["gpus"].to_numpy()[job])
     else:
         place = np.empty(len(rows), dtype=np.int64)
+        # Rows were sorted: spans refer to them by their old place.
         place[rows["row"].to_numpy()] = np.arange(len(rows))
         seq, begin_s, until_s, gpus, node = (record.spans[name].to_numpy() for name in SPAN_COLUMNS)
         held = Spans(place[seq], on_grid(begin_s), on_grid(until_s), gpus, node)
+    # By beginning, then by job: lexsort takes its main key last.
     order = np.lexsort((held.job, held.from_s))
     return Spans(*(getattr(held, each.name)[order] for each in fields(held)))
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, level
-from jobcast.pipelines.experiments.explain.phrases import MOST, Mentions
-from jobcast.pipelines.experiments.explain.reservations import Answers, Reservations
-from jobcast.pipelines.experiments.explain.sharing_rules import Sharing, ahead_of
+from jobcast.pipelines.experiments.explain.cluster_history import ClusterPast, Sharing, ahead_of, level
+from jobcast.pipelines.experiments.explain.phrases import Mentions
+from jobcast.pipelines.experiments.explain.reservations import MOST, Answers, Reservations
 from jobcast.simulator.log import Floats
 
 # Why not on its pool's quota:
@@ -65,6 +64,7 @@ class Waits:
         begin_s, found = float(table.submit_s[job]), []
         spans = self._past.spans_of(job)
         last_s = float(self._past.events_s[-1])
+        # A job that never ran waits to the end of the log.
         for start_s, end_s in spans or [(last_s, np.inf)]:
             if start_s > begin_s:
                 found += self._between(job, begin_s, start_s)
@@ -88,6 +88,7 @@ class Waits:
         ]
 
     def _between(self, job: int, begin_s: float, end_s: float) -> list[Stretch]:
+        # A reason changes only with the cluster or with what is forecast.
         changes = np.concatenate([self._past.events_s, self._answers.instants_s])
         inner = changes[(changes > begin_s) & (changes < end_s)]
         at_s = np.unique(np.concatenate([[begin_s], inner]))
@@ -95,8 +96,10 @@ class Waits:
         reasons = list(zip(self._quota_reasons(job, at_s), self._spare_reasons(job, at_s), strict=True))
         found, first = [], 0
         for index in range(1, len(at_s) + 1):
+            # Pieces with one reason are one stretch.
             if index < len(at_s) and reasons[index] == reasons[first]:
                 continue
+            # The longest piece stands for the stretch: details are of its beginning.
             longest = first + int(np.argmax(lengths[first:index]))
             until_s = float(at_s[index]) if index < len(at_s) else end_s
             found.append(Stretch(float(at_s[first]), until_s, *reasons[first], at_s=float(at_s[longest])))
@@ -111,6 +114,7 @@ class Waits:
         width, pool = table.gpus[job], int(table.pool[job])
         full, scarce = width > past.unused(pool, at_s), width > past.idle(at_s)
         if self._sharing in (Sharing.SHARED, Sharing.CLOCK):
+            # Quotas bound nobody there: a full one matters only if nothing is idle.
             full = full & scarce
         rest = CLOCK if self._sharing is Sharing.CLOCK else np.where(ahead, AHEAD, ORDER)
         return list(map(str, np.where(full, QUOTA, np.where(scarce, LENT, rest))))
@@ -212,6 +216,7 @@ def borrowers(past: ClusterPast, running: Any, at_s: float, but: int) -> Any:
     """
     table = past.table
     spare = running[~table.dedicated[running]]
+    # Spare jobs go first: they are the ones that must give way.
     if len(spare):
         return spare
     over = [p for p in range(len(table.pools)) if p != but and past.allocated(p, at_s) > past.quota(p)]

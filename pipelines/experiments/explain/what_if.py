@@ -47,6 +47,7 @@ def parse_change(text: str) -> Change:
     Change(words='gpus=4,pool=q2', gpus=4, pool='q2')
     """
     found = dict(part.partition("=")[::2] for part in text.split(","))
+    # Where no width is asked any that passes the check will do.
     gpus = found.get("gpus", "1")
     if (
         not found
@@ -65,10 +66,12 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     Raises ConfigError for a run that cannot be replayed, or a change that makes no difference to its policy.
     """
     changes = [Change(AS_IT_WAS), *map(parse_change, asked)]
+    # The run as it was: what the record does not tell cannot be repeated.
     again, rule = _again(table), find_policy(str(table.policy))
     trace = _trace(table, again)
     job = table.find(job_id)
-    place = cluster_of(trace, **_cluster(again), from_s=again["from_s"])
+    files: dict[str, Any] = {name: None if again[name] is None else Path(again[name]) for name in ("pools", "cluster")}
+    place = cluster_of(trace, **files, gpus=again["gpus"], from_s=again["from_s"])
     _check(rule, changes, [pool.name for pool in place.pools])
     costs, settings = law_apart(again["settings"], again["law"])
     facts, decide = settings_apart(settings, rule)
@@ -81,6 +84,7 @@ def what_if(table: RunTable, job_id: str, asked: Sequence[str], home: Path) -> l
     told = []
     for change in changes:
         changed = _changed(trace, job_id, change, rule)
+        # Later submissions are not known when the job comes.
         experiment = Experiment(trace=changed, until_s=float(np.nextafter(at_s, np.inf)), **how)
         found = _forecast(experiment, ask, rule, job_id, at_s)
         told.append(
@@ -126,11 +130,6 @@ def _trace(table: RunTable, again: Mapping[str, Any]) -> Trace:
     if table.record is not None and trace.source.sha256 != table.record.told["inputs"]["trace"]["sha256"]:
         raise ConfigError(f"--what-if: the trace {path} has changed since; simulate again")
     return trace
-
-
-def _cluster(again: Mapping[str, Any]) -> dict[str, Any]:
-    paths = {name: None if again[name] is None else Path(again[name]) for name in ("pools", "cluster")}
-    return {**paths, "gpus": again["gpus"]}
 
 
 def _check(rule: PolicySpec, changes: Sequence[Change], pools: Sequence[str]) -> None:

@@ -75,23 +75,27 @@ class Journal:
         self._known[what] = list(values)
         if self._path is None:
             return
+        # One write a line: writers at once may not mix theirs.
         line = json.dumps({"run": self._run, "what": what, "values": list(values)}) + "\n"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(line)
                 lines.flush()
+                # A power cut would else cost simulations of minutes.
                 os.fsync(lines.fileno())
         except OSError as error:
             raise ConfigError(unwritable(self._path, error)) from error
 
     def _read(self, path: Path) -> None:
         try:
+            # A cut-off line may end in half a character.
             text = path.read_bytes().decode("utf-8", errors="replace")
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({reason(error)}); check its permissions") from error
         for line in text.splitlines():
             told = _parsed(line)
+            # Runs share a file: lines of others are theirs.
             if told is not None and told.get("run") == self._run:
                 self._known[str(told["what"])] = [float(one) for one in told["values"]]
         if text and not text.endswith("\n"):
@@ -251,6 +255,7 @@ def config_hash(candidate: Candidate) -> str:
     """A name for a candidate that is the same wherever it is met."""
     if isinstance(candidate, str):
         return candidate
+    # By content: the same configuration has one name in every run.
     return hashlib.sha256(json.dumps(candidate.to_json()).encode()).hexdigest()[:HASH_LENGTH]
 
 
@@ -272,7 +277,7 @@ class Evaluator:
     samples : by a name that stays the same, such as train-0
     journal : of this run
     jobs : simulations at a time
-    engine_name : key of `engines.ENGINES`
+    engine_name : key of `executors.ENGINES`
     """
 
     def __init__(
@@ -293,12 +298,14 @@ class Evaluator:
 
         `progress` is called with (simulations done, simulations) of this call. Raises DecisionError as a replay does.
         """
+        # A dictionary: a configuration asked twice in one generation is simulated once.
         keys = {f"{config_hash(one)} {name}": (one, name) for one in candidates for name in names}
         todo = [key for key in keys if self._journal.get(key) is None]
         for done, (key, values) in enumerate(self._simulate(todo, keys), 1):
             self._journal.add(key, values)
             if progress:
                 progress(len(keys) - len(todo) + done, len(keys))
+        # Read back through the journal, so that fresh and resumed values are the same floats.
         found = [[self._journal.get(f"{config_hash(one)} {name}") for name in names] for one in candidates]
         return np.array(found, dtype=np.float64).reshape(len(candidates), len(names), len(self._objectives))
 

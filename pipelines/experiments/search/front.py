@@ -99,12 +99,14 @@ def write_front(front: Front, path: Path) -> None:
     columns: dict[str, Any] = {"pick": [row.pick for row in front.rows], "pareto": [row.pareto for row in front.rows]}
     for at, objective in enumerate(front.objectives):
         for kind, values in (("test", [row.test for row in front.rows]), ("train", [row.train for row in front.rows])):
+            # The default of too short a history was never simulated.
             told = [one[at] if one else None for one in values]
             columns[f"{objective.label} {kind}"] = pl.Series(told, dtype=pl.Float64)
     for name in PARAMETERS:
         columns[name] = pl.Series([_text(row.parameters.get(name)) for row in front.rows], dtype=pl.String)
     columns["queues"] = [len(row.config.rates) for row in front.rows]
     columns["config"] = [json.dumps(row.config.to_json()) for row in front.rows]
+    # In the metadata: columns alone would not tell which figures are objectives.
     about = {"objectives": [one.label for one in front.objectives], "references": dict(front.references)}
     told_about = json.dumps({**about, **front.about})
     with replacing(path) as draft:
@@ -122,6 +124,7 @@ def read_front(path: Path) -> Front:
         raise ConfigError(f"{path}: no such file; write it with jobcast search pcs --out {path}")
     try:
         file = read_file(path)
+        # The bytes are read once, so that table and metadata are of the same file.
         table = read_parquet(file, AGAIN)
         about = json.loads(parquet_metadata(file, AGAIN)[ABOUT])
         objectives = parse_objectives(",".join(about.pop("objectives")))
@@ -139,6 +142,7 @@ def _row(told: Mapping[str, Any], objectives: tuple[Objective, ...], path: Path)
     train, test = (tuple(told[f"{one.label} {kind}"] for one in objectives) for kind in ("train", "test"))
     parameters = {name: json.loads(told[name]) if told[name] is not None else None for name in PARAMETERS}
     config = parse_config(json.loads(told["config"]), f"{path}, pick {told['pick']}")
+    # Either all objectives were measured or none.
     known = test[0] is not None
     return Row(told["pick"], config, parameters, train if known else None, test if known else None, told["pareto"])
 
@@ -147,17 +151,21 @@ def front_table(front: Front) -> str:
     """The front for a terminal: what may be chosen, then the policies shown beside it."""
     head = ["pick", *(one.label for one in front.objectives), *("T", "W", "zeta_min", "queues")]
     lines = [head]
-    for row in front.rows:
-        if row.pareto:
-            values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
-            told = [figure_text(row.parameters.get(name)) for name in ("T", "W", "zeta_min")]
-            lines.append([str(row.pick), *values, *told, str(len(row.config.rates))])
+    lines += [_cells(front, row, PARAMETERS[:3]) for row in front.rows if row.pareto]
     for name, shown in front.references.items():
         lines.append([name, *(figure_text(one) for one in shown), "", "", "", ""])
+    # Numbers line up on the right, as wide as the widest.
     widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def _cells(front: Front, row: Row, parameters: Sequence[str]) -> list[str]:
+    """A configuration's number, values on test samples, parameters and number of queues, as text."""
+    values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
+    told = [figure_text(row.parameters.get(name)) for name in parameters]
+    return [str(row.pick), *values, *told, str(len(row.config.rates))]
 
 
 def figure_text(value: Any) -> str:
@@ -186,6 +194,7 @@ def front_plots(front: Front) -> dict[str, str]:
         return {}
     if len(front.objectives) == 1:
         return {front.objectives[0].label: _plot(front, (0, None))}
+    # Of each pair the earlier objective is drawn upwards.
     pairs = combinations(range(len(front.objectives)), 2)
     return {f"{front.objectives[a].label} {front.objectives[b].label}": _plot(front, (b, a)) for a, b in pairs}
 
@@ -197,6 +206,7 @@ def _plot(front: Front, axes_of: tuple[int, int | None]) -> str:
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
+        # By axis, from all points, so that references fit too.
         logged = [_logged(front, one) for one in axes_of]
         for one, axis, is_log in zip(axes_of, ("x", "y"), logged, strict=True):
             axes.set(**{f"{axis}label": _name(front, one)})
@@ -205,6 +215,7 @@ def _plot(front: Front, axes_of: tuple[int, int | None]) -> str:
         points = _scatter(axes, front, axes_of, logged)
         legend_beside(axes)
         plain_ticks(*(axis for axis, is_log in zip((axes.xaxis, axes.yaxis), logged, strict=True) if is_log))
+        # Only a laid out figure knows where its points lie.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # what was laid out is where the points to be pointed at lie
         at = axes.transData.transform([(a, b) for a, b, _ in points]) / figure.bbox.size
@@ -254,6 +265,7 @@ def _scatter(
         if pareto:
             for (x, y), row in zip(at, rows, strict=True):
                 axes.annotate(str(row.pick), (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
+    # More references than markers are not drawn.
     for marker, (name, values) in zip(MARKERS, front.references.items(), strict=False):
         x, y = (_shown(1.0 if one is None else values[one], log) for one, log in zip(axes_of, logged, strict=True))
         label = NAMES.get(name, name)
@@ -309,6 +321,7 @@ def write_plots(front: Front, out: Path) -> list[Path]:
     written = []
     if plots:
         svg = next(iter(plots.values()))
+        # A file of its own must name its space; inside a page the browser knows it.
         named = svg if "xmlns=" in svg else svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
         write_text(out.with_suffix(".svg"), named + "\n")
         written.append(out.with_suffix(".svg"))
@@ -328,15 +341,10 @@ def front_page(front: Front, plots: dict[str, str]) -> str:
 
 
 def _table(front: Front) -> Table:
-    parameters = ("T", "W", "zeta_min", "delta")
-    head = ("pick", *(one.title for one in front.objectives), *parameters, "queues", "beaten")
-    rows = []
-    for row in front.rows:
-        values = [figure_text(one) for one in row.test] if row.test else ["-"] * len(front.objectives)
-        told = [figure_text(row.parameters.get(name)) for name in parameters]
-        rows.append((str(row.pick), *values, *told, str(len(row.config.rates)), "" if row.pareto else "yes"))
+    head = ("pick", *(one.title for one in front.objectives), *PARAMETERS, "queues", "beaten")
+    rows = [[*_cells(front, row, PARAMETERS), "" if row.pareto else "yes"] for row in front.rows]
     for name, shown in front.references.items():
-        rows.append((name, *(figure_text(one) for one in shown), *([""] * (len(parameters) + 2))))
+        rows.append([name, *(figure_text(one) for one in shown), *([""] * (len(PARAMETERS) + 2))])
     note = "T, W, zeta_min: PCS, section 3.3. Beaten: another one is no worse in any objective and better in one."
     return Table("Test samples, mean", head, rows, note=note)
 

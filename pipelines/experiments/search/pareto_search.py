@@ -39,7 +39,7 @@ class SearchRequest:
     Attributes
     ----------
     objectives : at least one
-    algorithm : of `proposing.ALGORITHMS`
+    algorithm : of `proposers.ALGORITHMS`
     evaluations : simulations of training samples at most; a configuration takes one a sample
     samples, test_samples : random samples to search on, and fresh ones to judge on
     sampling : how they are drawn
@@ -133,6 +133,7 @@ def search_front(
     """
     if request.space not in SPACES:
         raise ConfigError(f"--space {request.space}: is unknown; choose from {', '.join(SPACES)}")
+    # Too few jobs to draw from: any front would fit their accidents.
     if len(workload.size_s) < LEAST_JOBS:
         return Searched(default_front(workload, request), (), 0)
     space = SPACES[request.space](SizeTable(workload.jobs.size_s), world.gpu_types)
@@ -157,10 +158,12 @@ def draw_samples(workload: Workload, request: SearchRequest) -> dict[str, Sample
 def run_hash(workload: Workload, world: World, request: SearchRequest) -> str:
     """Hash of all that a simulation's values depend on besides configuration and sample; not of the algorithm."""
     told = request.to_json()
+    # What samples and values hang on; the algorithm only chooses what is tried.
     read = {key: told[key] for key in ("objectives", "sample_jobs", "load", "gaps", "seed")}
     cluster = world.cluster
     arrays = [one.tolist() for one in (cluster.capacity, cluster.node_type, cluster.node_gpus)]
     rules = [list(world.gpu_types), world.whole, world.monotone, world.preempt_s]
+    # With the version: another engine may give other values for the same run.
     text = json.dumps([workload.fingerprint, read, arrays, rules, __version__])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -169,10 +172,12 @@ def _explore(space: Space, evaluator: Evaluator, request: SearchRequest, progres
     """Generation after generation until the budget is spent; configurations met again cost nothing."""
     budget = request.configurations
     names = [f"train-{number}" for number in range(request.samples)]
+    # A generation larger than the budget could never be told whole.
     population = min(POPULATION, budget)
     walk = proposer(request.algorithm, space.dimensions, len(request.objectives), request.seed, space.fifo, population)
     found: dict[str, Tried] = {}
     asked = 0
+    # Late generations repeat themselves: proposals are bounded too, or it would never end.
     while len(found) < budget and asked < MOST_ASKED * budget:
         points = walk.ask()
         if not len(points):
@@ -180,6 +185,7 @@ def _explore(space: Space, evaluator: Evaluator, request: SearchRequest, progres
         asked += len(points)
         configs = [space.config(point) for point in points]
         keys = [config_hash(config) for config in configs]
+        # First of its kind in this generation and not met before.
         fresh = [at for at, key in enumerate(keys) if key not in found and key not in keys[:at]]
         fresh = fresh[: budget - len(found)]
         step = _shifted(progress, len(found) * request.samples, request)
@@ -201,10 +207,12 @@ def _shifted(progress: Step | None, done: int, request: SearchRequest) -> Step |
 def _judged(history: Sequence[Tried], evaluator: Evaluator, workload: Workload, request: SearchRequest) -> Front:
     """The best on training samples, on test samples; those that fall behind there are marked."""
     values = np.array([one.values for one in history])
+    # Judged are those that won on training samples: choosing on the test samples would flatter them.
     chosen = thinned(values, np.flatnonzero(pareto_mask(values)), MOST_CHOICES)
     names = [f"test-{number}" for number in range(request.test_samples)]
     tests = evaluator.evaluate([history[at].config for at in chosen], names).mean(axis=1)
     references = evaluator.evaluate(REFERENCES, names).mean(axis=1)
+    # By the first objective, the last one breaking ties: lexsort takes its main key last.
     order = np.lexsort((tests[:, -1], tests[:, 0]))
     best = pareto_mask(tests)
     rows = [

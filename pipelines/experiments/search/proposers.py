@@ -26,6 +26,7 @@ def pareto_mask(values: Floats) -> NDArray[np.bool_]:
     no_worse = (values[:, None, :] <= values[None, :, :]).all(axis=2)
     better = no_worse & (values[:, None, :] < values[None, :, :]).any(axis=2)
     same = no_worse & no_worse.T
+    # Of equal rows the later ones count as beaten, or none of them would be left.
     earlier = np.triu(same, 1)
     beaten = (better | earlier).any(axis=0)
     return ~np.asarray(beaten, dtype=np.bool_)
@@ -36,6 +37,7 @@ def thinned(values: Floats, rows: NDArray[np.int64], most: int) -> NDArray[np.in
     ordered = rows[np.argsort(values[rows, 0], kind="stable")]
     if len(ordered) <= most:
         return ordered
+    # Rounded places may coincide.
     return ordered[np.unique(np.linspace(0, len(ordered) - 1, most).round().astype(np.int64))]
 
 
@@ -92,6 +94,7 @@ class PymooProposer:
         """Values of the generation."""
         self._asked.set("F", np.repeat(values, 2, axis=1) if self._twice else values)
         for one in self._asked:
+            # Else pymoo would evaluate them itself, by a problem that has no function.
             one.evaluated.update({"F", "G", "H"})
         self._algorithm.tell(infills=self._asked)
 
@@ -138,5 +141,6 @@ def proposer(name: str, dimensions: int, objectives: int, seed: int, start: Floa
 def _first_points(dimensions: int, count: int, seed: int, start: Floats) -> Floats:
     from scipy.stats.qmc import LatinHypercube
 
+    # Evenly spread, whatever the number of dimensions.
     drawn = LatinHypercube(dimensions, rng=np.random.default_rng(seed)).random(max(count - 1, 1))
     return np.vstack([start, drawn])[:count]

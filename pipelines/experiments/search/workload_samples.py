@@ -48,12 +48,14 @@ class Workload:
     @property
     def load(self) -> float:
         """Work that arrives over what all GPUs could do, at the speed of single GPUs."""
+        # Size over gap is the number of GPUs that would always be at work.
         return float(self.size_s.mean()) / (float(self.gaps_s.mean()) * self.gpus)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of all that a sample is drawn from."""
         digest = hashlib.sha256()
+        # Order and bytes: any change of the workload is another run.
         for array in (*self.jobs, self.size_s, np.array([self.gpus])):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -116,14 +118,17 @@ def draw(workload: Workload, sampling: Sampling, seed: tuple[int, ...]) -> Sampl
     gaps_s = GAPS[sampling.gaps](workload.gaps_s, sampling.jobs - 1, rng)
     size_s = workload.size_s[rows]
     if sampling.load is not None:
+        # Load is inverse to gaps: twice the load comes in half the time.
         gaps_s = gaps_s * (workload.load / sampling.load)
     submit_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
     return Sample(_jobs(workload.jobs, rows, submit_s), size_s)
 
 
 def _jobs(seen: ElasticJobs, rows: np.ndarray, submit_s: Floats) -> ElasticJobs:
+    # Stages lie end to end: each drawn job brings its own along.
     begin, counts = seen.stage_of[rows], np.diff(seen.stage_of)[rows]
     stage_of = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+    # Place in the new row of stages -> place in the old one.
     stages = np.repeat(begin - stage_of[:-1], counts) + np.arange(stage_of[-1])
     return ElasticJobs(
         submit_s=submit_s,
@@ -180,6 +185,7 @@ def compare(searched: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
     rate = _ratio(searched, now, "rate_per_h", ("gap_variation",))
     load = _ratio(searched, now, "load", ("gap_variation", "size_variation"))
     reasons = []
+    # Both: with many jobs the smallest difference is no chance, with few a large one may be.
     if distance > SIZE_DISTANCE and chance < CHANCE:
         reasons.append(f"sizes of jobs differ (Kolmogorov-Smirnov {distance:.2f}, by chance {chance:.1g})")
     for name, one in (("rate of arrivals", rate), ("load", load)):
@@ -206,18 +212,21 @@ def _distance(searched: Mapping[str, Any], workload: Workload) -> tuple[float, f
     theirs = np.interp(at, *_cdf(np.log(known), shares))
     ours = np.interp(at, *_cdf(np.log(now), np.linspace(0.0, 1.0, len(now))))
     distance = float(np.abs(theirs - ours).max())
+    # The effective number of two samples.
     count = searched["jobs"] * len(now) / (searched["jobs"] + len(now))
     return distance, float(kolmogorov(math.sqrt(count) * distance))
 
 
 def _cdf(values: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points of a distribution function; of equal values the highest share."""
+    # Reversed, so that of equal values the last is found.
     unique, last = np.unique(values[::-1], return_index=True)
     return unique, shares[::-1][last]
 
 
 def _ratio(searched: Mapping[str, Any], now: Mapping[str, Any], name: str, varying: tuple[str, ...]) -> dict[str, Any]:
     ratio = now[name] / searched[name]
+    # Both sides were counted from samples: their errors add up.
     error = math.sqrt(sum(one[key] / one["jobs"] for one in (searched, now) for key in varying))
     off = abs(math.log(ratio))
     return {

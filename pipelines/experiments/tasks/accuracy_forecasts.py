@@ -78,6 +78,7 @@ def last_values(metric: Floats) -> Floats:
     >>> last_values(np.array([[0.1, 0.5, np.nan], [0.2, 0.3, 0.4]])).tolist()
     [0.5, 0.4]
     """
+    # The first number from behind.
     last = metric.shape[1] - 1 - np.argmax(~np.isnan(metric[:, ::-1]), axis=1)
     return np.asarray(metric[np.arange(len(metric)), last])
 
@@ -85,10 +86,12 @@ def last_values(metric: Floats) -> Floats:
 def _drawn(final: Floats, probability: float, seed: int) -> AccuracyForecast:
     """The truth, but for a share of the jobs a value drawn between what they have reached and 1; the same each time."""
     rng = np.random.default_rng([seed, len(final)])
+    # Drawn for all jobs at once: a job's answer does not depend on when it is asked.
     wrong, share = rng.random(len(final)) < probability, rng.random(len(final))
 
     def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
         reached = last_values(seen)
+        # Between what is seen and 1: a forecast below what was reached would be absurd.
         drawn = reached + share[jobs] * np.maximum(1.0 - reached, 0.0)
         return np.where(wrong[jobs], drawn, final[jobs]), np.zeros(len(jobs))
 
@@ -118,6 +121,7 @@ def by_model(model: "AccuracyCurve") -> AccuracyForecast:
 
     def forecast(jobs: Ints, seen: Floats, at: Ints, epochs: Ints) -> tuple[Floats, Floats]:
         told = model.forecast_arrays(seen, at, epochs, np.full(len(jobs), RISING))
+        # From the upper side: the lower one is cut off by what was reached.
         spread = (told.final_high - told.final_mean) / UPPER_Z
         return told.final_mean, np.where(told.final_low > told.final_mean, NO_INTERVAL, spread)
 

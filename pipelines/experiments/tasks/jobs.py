@@ -8,7 +8,7 @@ import numpy as np
 from jobcast.domain.errors import TraceError
 from jobcast.domain.tasks import Ints, TaskCluster, TaskJobs
 from jobcast.pipelines.experiments.clusters import task_cluster
-from jobcast.pipelines.experiments.scenarios import Bare, Scenario
+from jobcast.pipelines.experiments.scenarios import Bare, Scenario, untold
 from jobcast.simulator.task_workload import TaskTruth, TaskWorkload
 from jobcast.traces.learning_curves import JobCurves, read_job_curves
 from jobcast.traces.table import Trace
@@ -16,7 +16,12 @@ from jobcast.traces.tasks import TaskTable, read_tasks
 
 DEFAULT_URGENCY = 1.0
 """Of a job without a weight."""
-
+UNTOLD = {
+    "deadline": "no deadline: jobs may end at any time",
+    "weight": f"no weight: all jobs are of urgency {DEFAULT_URGENCY:g}",
+    "target_accuracy": "no target_accuracy: no accuracy is required",
+}
+"""What jobs are taken to be where the trace does not say."""
 
 TaskScene = Scenario[TaskWorkload, None]
 
@@ -32,11 +37,12 @@ def task_jobs(cut: Bare, *, tasks: Path, curves: Path) -> TaskScene:
     Raises TraceError where a file cannot be read, or does not fit the window.
     """
     all_tasks, all_curves = read_tasks(tasks), read_job_curves(curves)
+    # Against the whole trace: tasks of jobs outside of the window are no mistake.
     _refuse_strangers(all_tasks, cut.whole)
     cluster = task_cluster(cut.place)
     workload = task_workload(cut.trace, cut.job_ids, all_tasks, all_curves, cluster)
     inputs = {"tasks": _said(all_tasks), "curves": _said(all_curves), "servers": len(cluster.capacity)}
-    return cut.of(workload, None, f"servers: {cut.place.origin}", *_missing(cut.trace), inputs=inputs)
+    return cut.of(workload, None, f"servers: {cut.place.origin}", *untold(cut.trace, UNTOLD), inputs=inputs)
 
 
 def task_workload(
@@ -56,16 +62,6 @@ def _said(file: TaskTable | JobCurves) -> dict[str, str]:
     return {"path": file.path, "sha256": file.sha256}
 
 
-def _missing(window: Trace) -> list[str]:
-    """What jobs are taken to be where the trace does not say."""
-    taken = {
-        "deadline": "no deadline: jobs may end at any time",
-        "weight": f"no weight: all jobs are of urgency {DEFAULT_URGENCY:g}",
-        "target_accuracy": "no target_accuracy: no accuracy is required",
-    }
-    return [said for name, said in taken.items() if name not in window.jobs.columns]
-
-
 def _refuse_strangers(tasks: TaskTable, trace: Trace) -> None:
     known = set(trace.jobs["job_id"].to_list())
     strangers = [job_id for job_id in tasks.job_ids if job_id not in known]
@@ -78,6 +74,7 @@ def _refuse_strangers(tasks: TaskTable, trace: Trace) -> None:
 
 def _refuse_widths(tasks: TaskTable, window: Trace) -> None:
     """A job has a worker for each of its GPUs."""
+    # Parameter servers take no GPU.
     workers = np.add.reduceat((~tasks.is_server).astype(np.int64), tasks.task_of[:-1])
     wrong = np.flatnonzero(workers != window.gpus)
     if len(wrong):
@@ -93,6 +90,7 @@ def _algorithms(window: Trace) -> Ints:
     if "model" not in window.jobs.columns:
         return np.zeros(len(window), dtype=np.int64)
     named = window.jobs["model"].fill_null("").to_numpy()
+    # Numbers by name: the same algorithms get the same numbers in every window.
     return np.unique(named, return_inverse=True)[1].astype(np.int64)
 
 

@@ -35,6 +35,7 @@ def learned_or_missed(
     """As `learned_policy`, but where it would raise RegistryError, or a registry is damaged, that is counted."""
     try:
         return learned_policy(policy, spec, window, home=home, allow_overlap=allow_overlap)
+    # Never degraded: it would hide that the answer is known.
     except OverlapError:
         raise
     except Exception as error:  # a registry may be damaged in any way: counted with its reason
@@ -59,6 +60,7 @@ def learned_policy(policy: str, spec: ForecastSpec, window: Trace, *, home: Path
     from jobcast.schedulers.tasks.network import networks_of
 
     rule = find_policy(policy)
+    # A policy that stands in for itself runs its heuristic until it has learned.
     name, alone = rule.learned, rule.instead == policy
     if not name or (alone and spec.versions and name not in dict(spec.versions)):
         return Learned()  # whoever pins versions means these alone

@@ -1,13 +1,12 @@
 """One simulation of jobs of tasks: a scenario replayed under a policy, its figures and its table."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from jobcast.domain.bad_answers import BadAnswers
 from jobcast.domain.tasks import AccuracyForecast, TaskRule
-from jobcast.pipelines.experiments.simulation import Simulated
+from jobcast.pipelines.experiments.simulation import Simulated, timed
 from jobcast.pipelines.experiments.sources import trust
 from jobcast.pipelines.experiments.tasks.jobs import TaskScene
 from jobcast.pipelines.experiments.tasks.learned_policies import Learned
@@ -38,13 +37,12 @@ def simulate_tasks(
     spec = find_of_kind(policy, TASKS)
     rule = _rule(spec, settings, known, told)
     how = dict(split_settings(spec, settings).mechanism)
+    # How often is the policy's; all other settings of the mechanism are the law's.
     rule.trigger = replace(rule.trigger, period_s=how.pop("round_s"))
     law = Tasks(scenario.workload, forecast, seed=seed, **how)
-    wall, cpu = time.perf_counter(), time.process_time()
-    log = replay(scenario.workload.whole(), rule, progress=progress, law=law, meters=meters)
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    log, took = timed(lambda: replay(scenario.workload.whole(), rule, progress=progress, law=law, meters=meters))
     used = {**(models or {}), **known.models}
-    return Simulated(log, cpu_s, wall_s, used, known.overlap, trust=trust(told, used))
+    return Simulated(log, **took, models=used, overlap=known.overlap, trust=trust(told, used))
 
 
 def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: BadAnswers) -> TaskRule:
@@ -54,6 +52,7 @@ def _rule(spec: PolicySpec, settings: Mapping[str, str], known: Learned, told: B
     from jobcast.schedulers.tasks.mlf_rl import GuardedPolicy
     from jobcast.schedulers.tasks.network import Networks
 
+    # The rule takes those of the settings that it knows.
     instead = find_of_kind(spec.instead, TASKS)
     rule = make_rule(spec.instead, None, {name: settings[name] for name in settings if instead.decides_by(name)})
     if not isinstance(known.networks, Networks):

@@ -2,7 +2,6 @@ import dataclasses
 import json
 import re
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -68,10 +67,6 @@ def test_a_matrix_has_every_simulation_once_and_seeds_where_they_count():
         *[("ssf random", window, seed) for window in (0, 1) for seed in (0, 1, 2)],
     ]
     assert [cell.seed for cell in matrix(PAIRS[-1:], 1, 2, base=7)] == [7, 8]
-
-
-def test_windows_are_consecutive_and_of_equal_length():
-    assert windows_of(10.0, 40.0, 3) == [(10.0, 20.0), (20.0, 30.0), (30.0, 40.0)]
 
 
 def rows(results):
@@ -197,22 +192,6 @@ def test_the_order_of_what_is_asked_for_changes_no_gain(sources, policies):
     assert all(one == "sia registry" for one, other in pairs if "sia registry" in (one, other))
 
 
-def test_the_command_compares_with_any_row_whatever_the_order(shell, run):
-    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--jobs", 1)
-    told = [
-        shell.json(*words, "--policies", policies, "--forecasts", forecasts, "--against", "mmfs")["gains"]
-        for policies, forecasts in (("mmfs,sia", "oracle,registry"), ("sia,mmfs", "registry,oracle"))
-    ]
-    one, other = ({(gain["label"], gain["against"]): gain["ratio"] for gain in gains} for gains in told)
-    assert one == other
-    assert set(one) == {
-        ("mmfs", "fcfs"), ("sia oracle", "fcfs"), ("sia registry", "fcfs"), ("sia oracle", "mmfs"),
-        ("sia registry", "mmfs"), ("sia registry", "sia oracle"),
-    }  # fmt: skip
-    line = shell.refuses(*words, "--policies", "mmfs,sia", "--forecasts", "oracle", "--against", "pcs")
-    assert line == "--against pcs: no such row; name a policy of --policies, or one of: fcfs; mmfs; sia oracle"
-
-
 def test_results_are_files_that_are_the_same_each_time(scenarios, tmp_path):
     names = [pool.name for pool in scenarios[0].scenario(POOLS).workload.pools]
     for folder in ("a", "b"):
@@ -291,37 +270,6 @@ def test_rows_are_those_of_simulate(shell, run):
     for row, asked in zip(rows, (("fcfs",), ("ssf", "--forecasts", "noisy:0.3")), strict=True):
         figures = shell.json("simulate", *window, "--policy", *asked)
         assert {key: row["figures"][key] for key in FIGURES} == {key: figures[key] for key in FIGURES}
-
-
-def test_a_backtest_of_an_enriched_trace_tells_what_it_rests_on(shell, csv):
-    trace = csv("a,p,0,600,2", "b,p,60,600,2")
-    shell.works("trace", "enrich", trace, "--facts", "speedups,limits", "--out", "enriched")
-    words = ("backtest", "--trace", "enriched/jobs.parquet", "--policies", "mmfs", "--jobs", 1, "--out", "out")
-    told = shell.json(*words)["assumptions"]
-    assert [line.split()[0] for line in told] == ["Scaling", "Time"]
-    page = Path("out/report.html").read_text(encoding="utf-8")
-    assert "What the trace assumes" in page
-    assert told[0] in page
-    plain = shell.json("backtest", "--trace", trace, "--policies", "mmfs", "--jobs", 1)
-    assert (plain["assumptions"], plain["skipped"]) == ([], [])
-
-
-def test_versions_of_a_predictor_are_compared(shell, run, store):
-    shell.works(
-        "train", "new-load", "--trace", run.trace, "--until", "2024-01-04", "--min-jobs", 50, "--horizons", "5,60"
-    )
-    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, "--policies", "sia")
-    told = shell.json(*words, "--forecasts", "registry,registry:new-load=2", "--jobs", 1)
-    assert {row["label"]: row["versions"].get("new-load") for row in told["rows"]} == {
-        "fcfs": None,
-        "sia registry": 1,
-        "sia registry:new-load=2": 2,
-    }
-    assert [(gain["label"], gain["against"]) for gain in told["gains"]] == [
-        ("sia registry", "fcfs"),
-        ("sia registry:new-load=2", "fcfs"),
-        ("sia registry", "sia registry:new-load=2"),
-    ]
 
 
 def test_jobs_of_the_folder_are_those_of_the_simulations(scenarios, tmp_path):

@@ -1,11 +1,12 @@
 """The cluster of a simulation: however it was named, every engine gets it."""
 
-import numpy as np
+from dataclasses import replace
+
 import pytest
 from numpy.testing import assert_array_equal
 
 from jobcast.domain.errors import ConfigError
-from jobcast.domain.hardware import Cluster, NodeGroup, PoolsTable, Quota, flat_cluster
+from jobcast.domain.hardware import Cluster, NodeGroup, PoolsTable, Quota, flat_cluster, numbered
 from jobcast.domain.jobs import Pool
 from jobcast.pipelines.experiments.clusters import (
     assumed_power,
@@ -14,7 +15,12 @@ from jobcast.pipelines.experiments.clusters import (
     energy_cluster,
     task_cluster,
 )
+from jobcast.pipelines.experiments.locality import on_servers
+from jobcast.schedulers.registry import make_policy
+from jobcast.simulator.engine import replay
+from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 NODES = "nodes: [{count: 2, gpus: 4, gpu_type: v100}, {count: 1, gpus: 8, gpu_type: t4, cpus: 16}]"
 
@@ -103,14 +109,6 @@ def test_gpus_known_by_number_are_on_servers_of_four():
     assert task_cluster(quotas).capacity.tolist() == [[2, 16, 122, 625]]
 
 
-def test_compiled_code_can_take_the_arrays(named):
-    place = named(NODES)
-    energy = energy_cluster(place)[0]
-    for values in (*task_cluster(place), energy.kind_of, energy.kind_gpus, energy.power_w, *energy.tariff):
-        assert values.flags.c_contiguous
-        assert values.dtype in (np.dtype(np.float64), np.dtype(np.int64))
-
-
 def test_groups_that_are_alike_are_one_kind():
     fast, slow = (0.0, 420.0, 670.0), (0.0, 240.0)
     groups = (
@@ -124,12 +122,6 @@ def test_groups_that_are_alike_are_one_kind():
     assert_array_equal(cluster.power_w, [[0, 420, 670], [0, 240, 240]])
     assert gpu_types == ("v100", "t4")
     assert [cluster.tariff.at(hour * 3600.0) for hour in (0, 8, 9, 24)] == [0.1, 0.1, 0.2, 0.1]
-
-
-def test_prices_of_the_command_line():
-    dear = Cluster(pue=1.5, tariff=((0.0, 0.1), (8.0, 0.2)))
-    assert (dear.priced(0.3, None).tariff, dear.priced(0.3, None).pue) == (((0.0, 0.3),), 1.5)
-    assert (dear.priced(None, 1.1).tariff, dear.priced(None, 1.1).pue) == (dear.tariff, 1.1)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +139,58 @@ def test_energy_without_watts_is_refused_with_the_remedy(place, line):
     with pytest.raises(ConfigError) as refused:
         energy_cluster(place)
     assert line in str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    trace, pools = generate("sia", 0, {"variant": "base"})
+    return pool_scenario(trace, pools, limit=60)
+
+
+def test_servers_of_eight_unless_a_cluster_file_tells(scenario):
+    ready, cells, _ = on_servers(scenario.workload, scenario.place)
+    assert ready.servers == (8,) * 4
+    groups = tuple(NodeGroup("", 16, (), numbered(count)) for count in (1, 2))
+    on_file, its, note = on_servers(scenario.workload, replace(scenario.place, groups=groups))
+    assert on_file.servers == (16,) * 3
+    assert its == {pool.name: (8,) for pool in scenario.workload.pools}
+    assert note == "locality: 3 servers of 16 GPUs"
+    log = replay(ready, make_policy("fcfs", cells=cells))
+    assert len(log) == 60
+
+
+@pytest.fixture
+def apart(csv):
+    """Two cells of 4 of a server of 8 each; a's jobs of 2 leave no 4 together while one runs."""
+    trace = csv("a1,a,0,600,2", "a2,a,1,60,4", "b1,b,0,60,4", "b2,b,2,600,1", "a3,a,2,60,2")
+    pools = csv("a,4,1x4", "b,4,1x4", name="pools.csv", header="pool,gpus,cells")
+    return ("--trace", trace, "--pools", pools)
+
+
+def test_a_backtest_puts_all_its_policies_on_servers(shell, apart):
+    told = shell.json(
+        *("backtest", *apart, "--policies", "fcfs,sia,hived", "--forecasts", "oracle", "--jobs", 1),
+        *("--set", "locality=true", "--set", "apart=none"),
+    )
+    rows = {row["label"]: row for row in told["rows"]}
+    assert list(rows) == ["fcfs", "sia oracle", "sia oracle, apart=none", "hived"]
+    assert told["configuration"] == {"settings": {"locality": "true", "apart": "none"}}
+    assert told["inputs"][0]["notes"][-1] == "locality: 1 servers of 8 GPUs"
+    for policy, label in (("fcfs", "fcfs"), ("sia", "sia oracle"), ("hived", "hived")):
+        alone = shell.json("simulate", *apart, "--policy", policy, "--forecasts", "oracle", "--set", "locality=true")
+        assert (alone["mean_jct_s"], alone["speedup_gmean"]) == (
+            rows[label]["figures"]["mean_jct_s"],
+            rows[label]["figures"]["speedup_gmean"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--policies", "las"), "policy las knows no locality; choose from fcfs, ssf"),
+        (("--policies", "sia", "--baseline", "las"), "--baseline: policy las knows no locality"),
+        (("--policies", "mmfs", "--set", "apart=none"), "setting apart: no policy of mmfs knows it with locality"),
+    ],
+)
+def test_backtests_on_servers_refuse_what_knows_none(shell, apart, words, message):
+    assert message in shell.refuses("backtest", *apart, *words, "--set", "locality=true")

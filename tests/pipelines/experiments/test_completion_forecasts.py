@@ -42,19 +42,6 @@ def test_run_times_are_those_of_the_source(shell, queue):
     assert found == pytest.approx([long_s, 2 * long_s - 10.0, 3 * long_s - 20.0, long_s])
 
 
-def test_a_job_that_outlives_its_forecast_may_end_any_time(shell, csv):
-    trace = csv("a,p,0,200000,1", "b,p,150000,10,1", name="long.csv")
-    longest_s = bin_durations_s()[-1]
-    assert longest_s < 150_000.0
-    found = predicted(shell, "--trace", trace, "--gpus", "1", "--policy", "fcfs", "--forecasts", "conservative")
-    assert found[1] == pytest.approx(longest_s, abs=2.0)
-
-
-def test_whoever_has_no_model_is_told(shell, queue):
-    line = shell.refuses("simulate", *queue, "--policy", "fcfs", "--predict")
-    assert "or name another source: --forecasts oracle" in line
-
-
 @pytest.mark.parametrize(("job", "start_s", "hours"), [("b", 100.0, 125.0), ("c", 150.0, 155.0)])
 def test_predict_jct_under_quotas(shell, queue, job, start_s, hours):
     words = ("predict", "jct", *queue, "--at", "25", "--policy", "fcfs", "--sizes", "declared", "--job", job)
@@ -97,11 +84,6 @@ def test_questions_that_cannot_be_asked(shell, queue, more, told):
     assert told in shell.refuses(*words, *more)
 
 
-def test_options_of_other_policies_do_not_go_with_elastic_ones(shell, queue):
-    line = shell.refuses("predict", "jct", *queue, "--policy", "srsf", "--at", "25", "--job", "a")
-    assert "--pools: does not go with srsf" in line
-
-
 def test_evaluate_jct_under_quotas(shell, csv):
     rows = [f"{at},p,{100 * at},{40 + at % 9 * 20},{1 + at % 2}" for at in range(80)]
     words = ("evaluate", "jct", "--trace", csv(*rows), "--gpus", "3", "--policy", "fcfs", "--forecasts", "oracle")
@@ -123,19 +105,6 @@ def test_what_if_a_job_had_asked_for_something_else(shell, queue):
     assert "what_if" not in shell.json(*asked)
 
 
-def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
-    trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
-    shell.works(
-        "simulate", "--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--out", "l.csv"
-    )
-    told = shell.json("explain", "--out", "l.csv", "--job", "b", "--what-if", "gpus=1")
-    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]] == [
-        (2, 100.0, 150.0),
-        (1, 10.0, 110.0),
-    ]
-    assert any("as many GPU-seconds" in note for note in told["notes"])
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -155,6 +124,19 @@ def test_a_trace_that_changed_is_refused(shell, queue):
         file.write("e,p,30,5,1\n")
     line = shell.refuses("explain", "--out", "log.csv", "--job", "c", "--what-if", "pool=q")
     assert "has changed since; simulate again" in line
+
+
+def test_what_if_with_fewer_gpus_a_job_takes_longer(shell, csv):
+    trace = csv("a,p,0,100,1", "b,p,10,50,2", name="two.csv")
+    shell.works(
+        "simulate", "--trace", trace, "--gpus", "2", "--policy", "fcfs", "--forecasts", "oracle", "--out", "l.csv"
+    )
+    told = shell.json("explain", "--out", "l.csv", "--job", "b", "--what-if", "gpus=1")
+    assert [(one["gpus"], one["start_s"], one["end_s"]) for one in told["what_if"]] == [
+        (2, 100.0, 150.0),
+        (1, 10.0, 110.0),
+    ]
+    assert any("as many GPU-seconds" in note for note in told["notes"])
 
 
 def test_what_if_an_elastic_job_could_use_fewer_gpus(shell, csv):

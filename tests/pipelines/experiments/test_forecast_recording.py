@@ -72,19 +72,6 @@ def test_a_row_is_kept_whenever_an_answer_differs_from_the_last_one():
     ]
 
 
-def test_pools_and_horizons_are_kept_apart():
-    recording = Recording(Oracle(workload()))
-    recording.advance(120.0)
-    answers = [recording.will_jobs_arrive(pool, horizon_s) for pool in "ab" for horizon_s in (10.0, 60.0)]
-    assert answers == [False, False, False, True]
-    assert [(question[1:3], answer) for _, question, answer in rows(recording)] == [
-        (("a", 10.0), 0.0),
-        (("a", 60.0), 0.0),
-        (("b", 10.0), 0.0),
-        (("b", 60.0), 1.0),
-    ]
-
-
 def test_the_first_bin_of_each_job_is_kept():
     given = workload()
     recording = Recording(Oracle(given))
@@ -181,14 +168,3 @@ def test_regimes_are_kept_as_run_times_that_are_left():
     assert asked.regimes(job, Progress(1.0, (Regime(10, 1.0),))) == script[0]
     assert asked.regimes(job, Progress(0.0, (Regime(10, 0.0),))) == script[1]
     assert asked.of_jobs.first(LEFT) == {"a": 60.0 + 2.0 * 240.0}
-
-
-def test_without_a_record_questions_about_pools_reach_the_source_itself():
-    source = Oracle(workload())
-    asked = Asked(source)
-    asked.advance(0.0)
-    assert asked.will_jobs_arrive == source.will_jobs_arrive
-    assert asked.new_load("a", 150.0) == 2
-    assert asked.duration_s(source.jobs[1]) == 5000.0
-    assert asked.of_jobs.first(DURATION) == {"b1": 5000.0}
-    assert (asked.of_jobs.rows, hasattr(asked, "nothing_like_it")) == ([], False)

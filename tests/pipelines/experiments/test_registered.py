@@ -128,14 +128,6 @@ def test_a_learned_scheduler_degrades_to_the_rule_whose_place_it_takes(shell, wo
         assert told["bad_forecasts"]["decisions"]["reasons"] == {"degraded": 1}
 
 
-def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
-    line = [*words["curves"][1][:-1]]
-    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
-    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
-    assert jobs == same
-    assert told["mean_jct_s"] == plain["mean_jct_s"]
-
-
 def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     told = BadAnswers()
     with pytest.raises(RegistryError, match="--degrade"):
@@ -157,16 +149,6 @@ def test_a_damaged_registry_degrades_whatever_it_raises(store, monkeypatch):
     assert told.figures()[EPOCHS]["reasons"] == {"degraded": 2}
 
 
-def test_what_is_there_is_loaded(store):
-    found = registered("new-load", REGISTRY, store.home, BadAnswers(), EPOCHS)
-    assert (found.version.version, found.model.name) == (1, "new-load")
-
-
-def test_trust_is_told_where_a_model_was_asked():
-    assert trust(BadAnswers(), {}) == {}
-    assert trust(BadAnswers(), {"regime": 3}) == {"bad_forecasts": {}}
-
-
 def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
     def told(*asked):
         return SimpleNamespace(
@@ -176,3 +158,11 @@ def test_an_interval_that_does_not_hold_its_mean_is_no_interval():
     mean, spread = accuracy.by_model(SimpleNamespace(forecast_arrays=told))(*[np.zeros(2, dtype=np.int64)] * 4)
     assert mean.tolist() == [0.5, 0.5]
     assert spread.tolist() == [pytest.approx(0.2 / accuracy.UPPER_Z), -1.0]
+
+
+def test_settings_of_a_learned_scheduler_are_its_rules(shell, words):
+    line = [*words["curves"][1][:-1]]
+    told, jobs, _ = figures(shell, *line, "mlf_rl", "--degrade", "--set", "h_r=0.5", "--set", "preempt=false")
+    plain, same, _ = figures(shell, *line, "mlf_h", "--set", "h_r=0.5", "--set", "preempt=false")
+    assert jobs == same
+    assert told["mean_jct_s"] == plain["mean_jct_s"]

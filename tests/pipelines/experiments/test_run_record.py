@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments import run_record
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.run_record import pool_record_of, read_run_record, record_folder, write_run_record
-from jobcast.pipelines.report.job_table import listed, write_job_table
+from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.simulator.log import RunLog, flat_spans
 from jobcast.simulator.workload import Workload
 
@@ -51,22 +51,6 @@ def test_a_run_with_forecasts_leaves_its_answers_and_the_bins(shell, two_pools):
     spans = pl.read_parquet("log.csv.run/spans.parquet")
     assert spans.columns == ["seq", "start_s", "end_s", "gpus", "node"]
     assert spans["gpus"].to_list() == [2.0, 1.0, 2.0, 1.0]  # by their ends: a1, b2, b1, b3
-
-
-def test_a_policy_that_asks_nothing_leaves_no_answers_and_no_bins(shell, two_pools):
-    for policy in ("sia", "fcfs"):
-        shell.works(*two_pools, policy, "--out", "log.csv")
-    assert sorted(path.name for path in Path("log.csv.run").iterdir()) == ["run.json", "spans.parquet"]
-    assert "duration_bin" not in pl.read_csv("log.csv").columns
-    record = read_run_record(Path("log.csv"))
-    assert (record.told["policy"], record.answers, record.quotas) == ("fcfs", None, {"a": 2, "b": 2})
-
-
-def test_figures_are_the_same_with_a_record_and_without(shell, two_pools):
-    plain = shell.json(*two_pools, "sia", "--forecasts", "random")
-    recorded = shell.json(*two_pools, "sia", "--forecasts", "random", "--out", "log.parquet")
-    timed = {"wall_s", "cpu_s"}
-    assert {key: plain[key] for key in plain.keys() - timed} == {key: recorded[key] for key in recorded.keys() - timed}
 
 
 def test_switches_are_kept(shell, two_pools, csv):
@@ -187,24 +171,12 @@ def test_spans_are_of_the_rows_of_the_table_whatever_the_order_of_arrival(tmp_pa
         trace_submit_s=np.array([0.0, 1.0]),
     )  # fmt: skip
     path = tmp_path / "log.csv"
-    write_job_table(log, listed(workload), path)
+    write_table(job_table(log, listed(workload)), path)
     write_run_record(path, pool_record_of(log, workload, "sia_preempt", {}, {}, None), log)
     table = read_run_table(path)
-    held = zip(table.held_job, table.held_from_s, table.held_until_s, strict=True)
+    held = zip(table.held.job, table.held.from_s, table.held.until_s, strict=True)
     assert [(table.job_ids[job], begin, end) for job, begin, end in held] == [
         ("j2", 0.0, 1.0),
         ("j2", 4.0, 5.0),
         ("j1", 9.0, 12.0),
     ]
-
-
-def test_explain_says_that_jobs_sat_on_servers(shell, two_pools):
-    shell.works(*two_pools, "sia", "--set", "locality=true", "--out", "log.csv")
-    assert "a run on servers" in shell.works("explain", "--out", "log.csv", "--job", "b2").err
-    shell.works(*two_pools, "sia", "--out", "log.csv")
-    assert "servers" not in shell.works("explain", "--out", "log.csv", "--job", "b2").err
-
-
-def test_what_going_on_after_a_stop_costs_is_kept(shell, two_pools):
-    shell.works(*two_pools, "sia_preempt", "--set", "resume_s=300", "--out", "log.csv")
-    assert json.loads(Path("log.csv.run/run.json").read_text())["resume_s"] == 300

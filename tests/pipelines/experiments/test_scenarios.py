@@ -1,17 +1,24 @@
 import json
+from dataclasses import replace
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import PoolsError, TraceError
 from jobcast.domain.hardware import pools_cluster
-from jobcast.domain.jobs import Pool
+from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.clusters import cluster_of
 from jobcast.pipelines.experiments.elastic.jobs import elastic_jobs
-from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
+from jobcast.pipelines.experiments.rigid_jobs import rigid_jobs, scenario_workload
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.simulation import simulate
 from jobcast.pipelines.experiments.sources import earlier_jobs
+from jobcast.schedulers.policies import split_settings
+from jobcast.schedulers.registry import find_policy
+from jobcast.simulator.workload import Workload
+from jobcast.traces.generators import generate
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 
 @pytest.fixture
@@ -33,13 +40,6 @@ def test_a_window_begins_at_from_and_ends_before_until(trace):
     assert [job.seq for job in scenario.workload.jobs] == [0, 1, 2]
     assert (scenario.from_s, scenario.until_s) == (1.0, 4.0)
     assert scenario.earlier.jobs["job_id"].to_list() == ["1"]
-
-
-def test_without_a_window_all_jobs_are_replayed_and_none_is_earlier(trace):
-    scenario = pool_scenario(trace, AB)
-    assert ids(scenario) == ["1", "2", "3", "4", "5"]
-    assert (scenario.from_s, scenario.until_s) == (0.0, 5.0)
-    assert len(scenario.earlier) == 0
 
 
 def test_a_limit_takes_the_first_jobs_of_the_window(trace):
@@ -96,13 +96,6 @@ def test_a_pool_without_capacity_is_refused_with_the_file_or_its_jobs_are_droppe
         pool_scenario(trace, [Pool("c", 4)], only_pools=True)
 
 
-def test_what_the_reader_dropped_is_told_too(csv):
-    flat = csv("2017-10-02 00:00:00,5,1,a", "2017-10-02 00:00:01,,1,a", header="timestamp,duration,num_gpus,cluster")
-    scenario = pool_scenario(read_trace(flat), [Pool("a", 1)], drop_wide=True)
-    assert scenario.dropped == {"duration missing or <= 0": 1, "wider than their pool": 0}
-    assert scenario.notes == ("submit_time: times without an offset read as UTC", "quotas: made by hand")
-
-
 def test_a_flat_cluster_ignores_pools(trace):
     place = cluster_of(trace, gpus=4)
     scenario = rigid_jobs(cut_scenario(trace, place))
@@ -121,9 +114,63 @@ def test_provenance_names_the_inputs(trace):
     assert json.loads(json.dumps(told)) == told
 
 
-def test_earlier_jobs_are_of_the_pool_that_a_flat_cluster_has(trace):
-    scenario = rigid_jobs(cut_scenario(trace, pools_cluster(AB).shared, from_s=2.0))
-    assert [job.pool for job in earlier_jobs(scenario).jobs] == ["all", "all"]
-    assert scenario.place.origin == "6 GPUs in all, made by hand; quotas are ignored"
-    told = rigid_jobs(cut_scenario(trace, pools_cluster(AB), from_s=2.0))
-    assert [job.pool for job in earlier_jobs(told).jobs] == ["a", "b"]
+COUNT = 2000
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Every third job may be stopped."""
+    jobs = [Job(0, f"{i:04d}", "a", float(i), 1, preemptible=i % 3 == 0) for i in range(COUNT)]
+    return Workload(jobs, [Outcome(1.0)] * COUNT, [Pool("a", 1)], restart_s=5.0, resume_s=2.0)
+
+
+def stoppable(workload):
+    return {job.job_id for job in workload.jobs if job.preemptible}
+
+
+def of(made, seed=0, **settings):
+    return scenario_workload(made, own("sia_preempt", settings), seed)
+
+
+def own(policy, settings):
+    return split_settings(find_policy(policy), settings).own
+
+
+def test_a_job_is_drawn_by_its_id_and_the_seed_alone(made):
+    drawn = stoppable(of(made, preemptible_share="0.5"))
+    assert stoppable(of(made, preemptible_share="0.5")) == drawn
+    assert stoppable(of(made, seed=1, preemptible_share="0.5")) != drawn
+    half = replace(made, jobs=made.jobs[::2], outcomes=made.outcomes[::2])
+    assert stoppable(of(half, preemptible_share="0.5")) == drawn & {job.job_id for job in half.jobs}
+
+
+def test_a_larger_share_takes_the_smaller_ones_jobs_too(made):
+    some, more = (stoppable(of(made, preemptible_share=share)) for share in ("0.25", "0.5"))
+    assert some < more
+
+
+def test_nothing_else_changes(made):
+    told = of(made, preemptible_share="0.5")
+    assert [replace(job, preemptible=False) for job in told.jobs] == [
+        replace(job, preemptible=False) for job in made.jobs
+    ]
+    assert (told.outcomes, told.pools, told.restart_s, told.resume_s) == (made.outcomes, made.pools, 5.0, 2.0)
+
+
+def test_what_the_trace_says_holds_where_no_share_is_set(made):
+    told = of(made, resume_s="60")
+    assert told.resume_s == 60.0
+    assert stoppable(told) == stoppable(made)
+    assert of(made) is made
+
+
+def test_a_simulation_replays_the_scenario(tmp_path):
+    trace, pools = generate("sia", 2, {"variant": "higher_load"})
+    scenario = pool_scenario(trace, pools)
+
+    def stops(**settings):
+        run = simulate(scenario, "sia_preempt", parse_forecasts("oracle"), home=tmp_path, seed=1, settings=settings)
+        return int(run.log.preemptions.sum())
+
+    assert stops(preemptible_share="0") == 0
+    assert stops(preemptible_share="1", resume_s="60") > 0

@@ -51,25 +51,6 @@ def test_fairness_is_measured_by_planned_run_times_where_they_are_given(shell, c
     assert pl.read_csv("done.csv")["duration"].to_list() == pytest.approx([200.0, 200.0], abs=0.1)
 
 
-def test_planned_run_times_serve_every_mechanism(shell, csv, two):
-    planned = csv("01,0,10", "01,1,20", name="planned.csv", header=COURSE)
-    words = (*two[:-2], "--policy", "srpt")  # rounds of the engine
-    plain, measured = shell.json(*words), shell.json(*words, "--set", f"planned={planned}")
-    assert measured["makespan_s"] == plain["makespan_s"]
-    assert measured["mean_ftf"] > plain["mean_ftf"]  # the first was meant to take 140 s instead of 200 s
-
-
-def test_mistakes_get_one_line(shell, csv, two):
-    assert "nosuch.csv: no such file" in shell.refuses(*two, "--policy", "srpt", "--set", "planned=nosuch.csv")
-    other = csv("01,0,20", name="other.csv", header=COURSE)
-    line = shell.refuses(*two, "--policy", "srpt", "--set", f"planned={other}")
-    assert "other.csv, job 01" in line
-    assert "the trace with 10" in line
-    trace = csv("01,a,0,200,1", name="plain.csv", header="job_id,pool,submit_time,duration,gpus")
-    stray = ("simulate", "--trace", trace, "--gpus", "1", "--policy", "srpt", "--set", f"planned={other}")
-    assert "planned: tells nothing without throughputs" in shell.refuses(*stray)
-
-
 @pytest.fixture
 def published(shell):
     """The 120 jobs on 32 GPUs with the regimes that the published simulator executed."""

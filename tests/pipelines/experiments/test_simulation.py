@@ -1,13 +1,17 @@
 import math
+import time
+import warnings
 
 import pytest
-from tests.scenarios import pool_scenario
+from joblib import delayed
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
+from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 ORACLE = parse_forecasts("oracle")
 
@@ -28,20 +32,6 @@ def test_a_simulation_is_timed_and_says_what_answered(small, tmp_path):
     assert run.log.end_s.tolist() == [100.0, 150.0, 86420.0]
 
 
-def test_settings_reach_the_policy_and_unknown_ones_are_refused(small, tmp_path):
-    with pytest.raises(ConfigError, match="policy sia: setting pace: not known"):
-        simulate(small, "sia", ORACLE, home=tmp_path, settings={"pace": "1"})
-    with pytest.raises(ConfigError, match="policy sia: setting tick_s must be a positive number of seconds, got -1"):
-        simulate(small, "sia", ORACLE, home=tmp_path, settings={"tick_s": "-1"})
-    with pytest.raises(ConfigError, match="unknown policy lottery"):
-        simulate(small, "lottery", ORACLE, home=tmp_path)
-
-
-def test_a_policy_without_forecasts_opens_no_registry(small, tmp_path):
-    run = simulate(small, "fcfs", parse_forecasts("registry"), home=tmp_path / "nosuch")
-    assert figures(run, None, policy="fcfs")["forecasts"] is None
-
-
 def test_figures_are_none_where_nothing_is_counted(small, tmp_path):
     run = simulate(small, "fcfs", ORACLE, home=tmp_path)
     told = figures(run, run, policy="fcfs", warmup_until_s=1e9)
@@ -57,3 +47,24 @@ def test_a_warm_up_must_leave_a_job(small):
     assert warmup_end(small, 1.0) == 86400.0
     with pytest.raises(ConfigError, match=r"--warmup 2: leaves no job .* the last one is submitted 1 days after"):
         warmup_end(small, 2.0)
+
+
+def slept(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left():
+    """Some are done and not asked for, some still run: joblib has a warning of each."""
+    done = results([delayed(slept)(0.01 * (i % 2)) for i in range(12)], jobs=2, engine_name="local")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        next(done)
+        time.sleep(0.2)
+        done.close()
+    assert [str(warning.message) for warning in heard] == []
+
+
+def test_results_are_of_all_tasks():
+    tasks = [delayed(slept)(seconds) for seconds in (0.02, 0.0, 0.01)]
+    assert sorted(results(tasks, jobs=2, engine_name="local")) == [0.0, 0.01, 0.02]

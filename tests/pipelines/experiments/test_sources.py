@@ -2,20 +2,20 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.scenarios import pool_scenario
 
 from jobcast.domain.errors import OverlapError, RegistryError
 from jobcast.models.job_duration import JobDuration
 from jobcast.models.new_load import NewLoad
 from jobcast.models.will_jobs_arrive import WillJobsArrive
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
-from jobcast.pipelines.experiments.seen_data import another_cluster, refuse_overlap
+from jobcast.pipelines.experiments.seen_data import refuse_overlap
 from jobcast.pipelines.experiments.simulation import parts_of
 from jobcast.pipelines.experiments.sources import Sources, earlier_jobs
 from jobcast.schedulers.registry import find_policy
 from jobcast.simulator.forecast_sources import Oracle, Random
 from jobcast.traces.pools import read_pools
 from jobcast.traces.readers import read_trace
+from tests.scenarios import pool_scenario
 
 
 @pytest.mark.parametrize("text", ["oracle", "conservative", "random", "noisy:0.3"])
@@ -46,19 +46,6 @@ def test_draws_are_those_of_the_seed(scenario, tmp_path):
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_noise_of_probability_0_is_the_oracle(scenario, tmp_path):
-    sources = Sources(scenario, home=tmp_path)
-    noisy, oracle = (sources.make(parse_forecasts(text)).source for text in ("noisy:0", "oracle"))
-    assert answers(noisy, scenario) == answers(oracle, scenario)
-
-
-def test_the_load_before_the_window_is_known_to_what_draws(scenario, tmp_path):
-    source = Sources(scenario, home=tmp_path).make(parse_forecasts("random")).source
-    source.advance(scenario.from_s)
-    busiest = max(scenario.workload.pools, key=lambda pool: scenario.earlier.jobs["pool"].to_list().count(pool.name))
-    assert source.new_load(busiest.name, 12 * 3600.0) > 0
-
-
 def test_the_registry_answers_with_concrete_versions_that_are_warm(run, scenario, monkeypatch):
     """Each predictor has been asked before the replay begins: what it compiles is no part of the policy's own time."""
     asked = []
@@ -85,26 +72,6 @@ def test_who_was_trained_on_another_cluster_is_named(run, scenario):
         "new-load 1",
         "job-duration 1",
     ]
-
-
-def test_one_pool_that_it_knows_makes_it_the_same_cluster():
-    version = SimpleNamespace(name="job-duration", version=3, trace_name="philly")
-    model = SimpleNamespace(pools_=("a", "b"))
-    assert another_cluster(version, model, ["b", "c"]) == []
-    assert another_cluster(version, SimpleNamespace(), ["c"]) == []
-    assert another_cluster(version, model, ["c"]) == [
-        "job-duration 3 was trained on another cluster (philly): on none of these pools"
-    ]
-
-
-def test_what_is_not_pinned_is_of_the_alias(run, scenario):
-    sources = Sources(scenario, home=run.home)
-    assert sources.make(parse_forecasts("registry:challenger")).models["new-load"] == 1
-    assert sources.make(parse_forecasts("registry:new-load=1")).models["will-jobs-arrive"] == 1
-    with pytest.raises(RegistryError, match="new-load has no version 7"):
-        sources.make(parse_forecasts("registry:new-load=7"))
-    with pytest.raises(RegistryError, match="no model 'will-jobs-arrive'"):
-        Sources(scenario, home=run.home / "nosuch").make(parse_forecasts("registry"))
 
 
 def told(source, scenario, part):
@@ -174,12 +141,6 @@ def test_aliases_are_looked_up_once_for_all_who_ask(run, scenario):
     mixed = parse_forecasts("mixed:loads=registry:challenger,arrivals=random").as_found(pointed)
     assert mixed.part("loads").pinned("new-load") == ("new-load", 7)
     assert parse_forecasts("registry:new-load=2").as_found(pointed).pinned("new-load") == ("new-load", 2)
-
-
-def test_a_mix_without_the_registry_needs_no_models(scenario, tmp_path):
-    chosen = Sources(scenario, home=tmp_path).make(parse_forecasts("mixed:durations=conservative"))
-    assert (chosen.history, dict(chosen.models)) == (None, {})
-    assert chosen.source.duration_bin(scenario.workload.jobs[0]) == len(chosen.source.horizons_min)
 
 
 def test_a_window_that_training_reached_into_is_refused_unless_allowed(run):

@@ -46,16 +46,13 @@ def test_a_switch_that_no_forecast_can_obey_is_refused():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "columns pool, horizon_min, from, sharing missing, found none"),
         ("pool,from,sharing\n", "column horizon_min missing, found pool, from, sharing"),
         (f"{HEADER}\na,60,,maybe\n", "row 2, column sharing: must be on or off, got 'maybe'"),
         (f"{HEADER}\na,-5,,on\n", "row 2, column horizon_min: must be minutes > 0, got '-5'"),
-        (f"{HEADER}\na,nan,,on\n", "row 2, column horizon_min: must be minutes > 0, got 'nan'"),
         (f"{HEADER}\na,60,yesterday,on\n", "row 2, column from: 'yesterday' is no instant"),
         (f"{HEADER}\n ,60,,on\n", "row 2, column pool: must not be empty"),
         (f"{HEADER}\na,60,,on\na,60,,off\n", "row 3: this pool, horizon and instant is given twice"),
         (f"{HEADER}\na,60,,on,1\n", "row 2: more fields than the header has"),
-        (f"{HEADER}\na\n", "row 2, column sharing: must be on or off, got ''"),
         ("\xff\xfe", "not readable as CSV"),
     ],
 )
@@ -91,28 +88,3 @@ def test_simulate_obeys_switches(shell, csv, lending):
     plain, switched = shell.json(*words), shell.json(*words, "--set", f"switches={off}")
     assert (plain["mean_wait_s"], switched["mean_wait_s"]) == (0.0, 54000 / 3)
     assert switched["configuration"]["settings"] == {"switches": str(off)}
-
-
-def test_a_backtest_shows_both(shell, csv, lending):
-    off = csv("q,5,,off", "q,60,,off", "q,720,,off", name="off.csv", header=HEADER)
-    told = shell.json(
-        "backtest", *lending, "--policies", "fcfs,sia", "--forecasts", "oracle", "--set", f"switches={off}", "--jobs", 1
-    )
-    waits = {row["label"]: row["figures"]["mean_wait_s"] for row in told["rows"]}
-    assert waits == {"fcfs": 18000.0, "sia oracle": 0.0, f"sia oracle, switches={off}": 18000.0}
-
-
-def test_wrong_settings_are_one_line(shell, csv, lending):
-    words = ("simulate", *lending, "--forecasts", "oracle", "--policy", "sia")
-    bad = csv("q,5,,perhaps", name="off.csv", header=HEADER)
-    assert "column sharing: must be on or off" in shell.refuses(*words, "--set", f"switches={bad}")
-    assert "no such file" in shell.refuses(*words, "--set", "switches=nowhere.csv")
-    good = csv("q,5,,on", name="on.csv", header=HEADER)
-    other = csv("q,7,,off", name="other.csv", header=HEADER)
-    assert "windows of 7min, forecasts are of 5min, 60min, 720min" in shell.refuses(
-        *words, "--set", f"switches={other}"
-    )
-    refused = shell.refuses("simulate", *lending, "--policy", "fcfs", "--set", f"switches={good}")
-    assert "policy fcfs: setting switches: not known" in refused
-    backtest = ("backtest", *lending, "--policies", "fcfs")
-    assert "setting switches: no policy of fcfs knows it" in shell.refuses(*backtest, "--set", f"switches={good}")

@@ -101,23 +101,6 @@ def _mixed(kind):
     return ",".join(f"{part}={source}" for part, source in (parts | {kind: "conservative"}).items())
 
 
-def test_good_answers_are_told_as_such_and_others_have_no_such_figure(shell, simulate):
-    told = shell.json(*simulate("sia", "registry"))
-    assert told["bad_forecasts"] == {}
-    assert "degraded" not in told
-    for policy, forecasts in (("sia", "oracle"), ("fcfs", "registry"), ("sia", "mixed:arrivals=random")):
-        assert "bad_forecasts" not in shell.json(*simulate(policy, forecasts))
-
-
-def test_the_table_and_the_record_tell_it_too(shell, simulate, monkeypatch, tmp_path):
-    monkeypatch.setattr(NewLoad, "lend_rows", broken(NewLoad.lend_rows, np.nan))
-    answer = shell.works(*simulate("sia", "registry", "--out", "log.csv"))
-    assert "warning: bad forecasts, loads: " in answer.out
-    replaced = pl.read_parquet(tmp_path / "log.csv.run" / "replaced.parquet")
-    assert set(replaced["kind"]) == {"loads"}
-    assert set(replaced["reason"].drop_nulls()) <= {"not finite", "breaker open"}
-
-
 def test_explain_says_what_rested_on_a_replaced_answer(shell, simulate, monkeypatch, tmp_path):
     monkeypatch.setattr(NewLoad, "lend_rows", broken(NewLoad.lend_rows, np.nan))
     monkeypatch.setattr(JobDuration, "choose", _too_long_for_odd_jobs(JobDuration.choose))
@@ -193,17 +176,6 @@ def test_a_registry_that_cannot_answer_is_refused_or_degrades(shell, store, simu
     assert {reason for one in told["bad_forecasts"].values() for reason in one["reasons"]} == {"degraded"}
 
 
-def test_a_version_or_alias_that_is_not_there_degrades(shell, simulate):
-    for forecasts in ("registry:new-load=7", "registry:nobody"):
-        assert "--degrade" in shell.refuses(*simulate("sia", forecasts))
-        assert shell.json(*simulate("sia", forecasts, "--degrade"))["degraded"]
-
-
-def test_a_window_that_training_reached_into_is_refused_with_degrade_too(shell, run):
-    words = ("simulate", "--trace", run.trace, "--pools", run.pools, "--policy", "sia", "--forecasts", "registry")
-    assert "--allow-overlap" in shell.refuses(*words, "--degrade")
-
-
 def test_pools_never_seen_in_training_are_answered_conservatively_with_degrade(shell, run, simulate, tmp_path):
     trace = pl.read_parquet(run.trace)
     first = trace["pool"].value_counts(sort=True)["pool"][-1]
@@ -235,20 +207,6 @@ def test_a_backtest_tells_it_by_row_and_its_page_leads_with_it(shell, run, monke
 def _page(shell, out, window):
     shell.works("backtest", *window, *BACKTEST, "--out", out)
     return (out / "report.html").read_text()
-
-
-def test_a_backtest_degrades_too(shell, run, tmp_path):
-    words = ("backtest", "--trace", run.trace, "--pools", run.pools, "--from", run.trained_until, *BACKTEST)
-    shell.home = tmp_path / "nowhere"
-    without = json.loads(shell.works(*words, "--json", "-").out)
-    assert [row["label"] for row in without["rows"]] == ["fcfs", "sia conservative"]
-    assert "--degrade" in without["skipped"][0]["lacks"]
-    assert "--degrade" in shell.refuses(*words, "--policies", "sia", "--forecasts", "registry")
-    answer = shell.works(*words, "--degrade", "--json", "-")
-    registry, conservative = (row["figures"] for row in json.loads(answer.out)["rows"] if row["policy"] == "sia")
-    assert registry["degraded"]
-    assert registry["mean_jct_s"] == conservative["mean_jct_s"]
-    assert "sia registry: degraded: no model" in answer.err
 
 
 THEIRS = '''
@@ -300,11 +258,6 @@ def test_an_installed_source_that_cannot_be_used_is_named_or_degrades(shell, sim
     assert why in line
     assert "--degrade" in line
     assert shell.json(*simulate("sia", "theirs", "--degrade"))["degraded"]
-
-
-def test_an_unknown_source_lists_the_installed_ones(shell, simulate, package):
-    package("jobcast.forecasts", THEIRS, theirs="exact")
-    assert shell.refuses(*simulate("sia", "thiers")).endswith(", theirs")
 
 
 THEIR_POLICIES = """

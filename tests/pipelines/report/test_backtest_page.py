@@ -245,16 +245,6 @@ def test_text_of_users_is_escaped(page):
     assert "search &amp; ads" in page
 
 
-def test_the_page_tells_what_it_is_about(page):
-    shown = text(page)
-    for piece in (
-        "0f" * 32, "12,345", "345 shorter than a second", "2017-11-06T00:00:00Z", "lightgbm", "champion",
-        "times without an offset were read as UTC", "jobcast run --trace campus --out runs/campus", "open loop",
-        "persistence: as in the window before", "derived from the trace", "grid of five minutes",
-    ):  # fmt: skip
-        assert piece in shown, piece
-
-
 def test_the_headline_holds_the_computed_figures():
     results = sample()
     rows = {row["label"]: row for row in results.rows}
@@ -373,17 +363,6 @@ def test_versions_are_told_apart_only_where_their_interval_does():
     ]
 
 
-def test_seeds_are_put_together():
-    rows = [
-        row_like("sia", "random", {"slowed_pct": 1.0, "speedup_gmean": s, "slowdown_max_min": s}, seed=seed)
-        for seed, s in enumerate((1.0, 2.0, 4.0))
-    ]
-    (summary,) = summaries(rows)
-    assert (summary.runs, summary.forecasts) == (3, "random")
-    known = {key: value for key, value in summary.figures.items() if value is not None}
-    assert known == {"slowed_pct": 1.0, "speedup_gmean": pytest.approx(2.0), "slowdown_max_min": 4.0}
-
-
 def test_the_main_table_by_hand():
     figures = {
         "speedup_gmean": 11.234, "slowed_pct": 0.1834, "slowdown_total_min": 5027.4, "slowdown_max_min": 163.0,
@@ -484,12 +463,6 @@ def test_what_was_skipped_and_assumed_is_told():
     assert "trained on" not in shown
 
 
-def test_every_policy_of_the_table_is_in_the_glossary(page):
-    shown = page[page.index("How to read this page") :]
-    for policy in dict.fromkeys(policy for policy, *_ in CONFIGURATIONS):
-        assert f"<strong>{policy}{'‡' * (policy == 'gssf')}</strong></dt><dd>" in shown, policy
-
-
 def test_pool_tables_by_hand():
     pool = np.array(["a", "b", "a"])
     jobs = {
@@ -510,11 +483,6 @@ def test_other_jobs_than_the_baselines_are_refused():
         render_report(dataclasses.replace(results, jobs=jobs))
 
 
-def test_a_bare_backtest_still_makes_a_page():
-    bare = ReportInput(title="bare", trace={"name": "x"}, split={}, pools=[], rows=[], jobs={})
-    assert "Nothing was measured against a baseline." in render_report(bare)
-
-
 def test_predictors_are_told_by_their_figures():
     tables = predictor_tables({
         "will-jobs-arrive:2": {"horizons": {"5min": arrival_block(0.25)}},
@@ -533,15 +501,6 @@ def test_predictors_are_told_by_their_figures():
     assert [row[:2] for row in bins.rows] == [("job-duration", "0.800"), ("rule", "0.500")]
 
 
-def test_the_same_input_gives_the_same_page():
-    small = sample(200)
-    assert render_report(small) == render_report(small)
-
-
-def test_a_large_backtest_stays_a_small_page():
-    assert len(render_report(sample(20_000)).encode()) < 3_000_000
-
-
 def test_summary_table_fits_a_terminal():
     shown = summary_table({"rows": sample(300).rows, "baseline": "fcfs", "baselines": BASELINES})
     lines = shown.splitlines()
@@ -558,11 +517,6 @@ def test_summary_table_fits_a_terminal():
         "registry:will-jobs-arrive=2",
     ):
         assert piece in shown
-
-
-def test_brackets_in_a_label_are_no_markup():
-    rows = [row_like("sia", "[red]mine[/red]", {"speedup_gmean": 2.0})]
-    assert "[red]mine[/red]" in summary_table({"rows": rows, "baseline": "sia", "baselines": {"runtime": "sia"}})
 
 
 def test_numbers():

@@ -1,19 +1,17 @@
 """What reaches a terminal: names from files show what they hold and do nothing else."""
 
 import csv as csv_module
-import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.pipelines.report.console import Console, printable
+from jobcast.pipelines.report.console import printable
 
 POOL = "w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
 SHOWN = r"w\x1b]0;owned\x07[red]:fire:\u202e\rx\x9b2J"
@@ -43,14 +41,6 @@ def test_nothing_that_acts_is_left_and_all_else_is(text):
     assert shown == text or not text.isprintable()
 
 
-def test_every_line_of_the_console(capsys):
-    console = Console()
-    console.note(f"note {POOL}")
-    console.result(f"result\t{POOL}\nnext")
-    out, err = capsys.readouterr()
-    assert (out, err) == (f"result\t{SHOWN}\nnext\n", f"note {SHOWN}\n")
-
-
 def test_tables_notes_and_errors_of_the_command_line(shell, odd_names):
     table = shell.works("trace", "describe", odd_names)
     assert not acts(table.out + table.err)
@@ -64,17 +54,6 @@ def test_tables_notes_and_errors_of_the_command_line(shell, odd_names):
     assert r"unknown policy fc\x1bfs" in shell.refuses("simulate", "--trace", odd_names, "--policy", "fc\x1bfs")
     note = shell.works("trace", "convert", "canonical", odd_names, "--out", "o\x1b.csv").err
     assert note.startswith(r"o\x1b.csv: 30 of 30 rows")
-
-
-def test_files_and_json_keep_the_true_names(shell, odd_names):
-    answer = shell.works("trace", "describe", odd_names, "--json", "-")
-    assert list(json.loads(answer.out)["pools"]) == [POOL]
-    assert not acts(answer.out)
-    for name in ("copy.csv", "copy.parquet"):
-        shell.works("trace", "convert", "canonical", odd_names, "--out", name)
-    assert pl.read_parquet("copy.parquet")["pool"].unique().to_list() == [POOL]
-    with open("copy.csv", newline="", encoding="utf-8") as file:
-        assert next(csv_module.DictReader(file))["pool"] == POOL
 
 
 def test_a_label_beside_a_bar_is_no_markup():

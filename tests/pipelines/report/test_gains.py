@@ -67,13 +67,6 @@ def test_rounding_is_no_slowdown():
     assert gains.slowed_change_pct.value == 0.0
 
 
-def test_same_seed_same_interval():
-    rng = np.random.default_rng(0)
-    a, b, submit_s = rng.lognormal(size=200), rng.lognormal(size=200), rng.uniform(0, 20 * DAY_S, 200)
-    assert paired_gains(a, b, submit_s, seed=5) == paired_gains(a, b, submit_s, seed=5)
-    assert paired_gains(a, b, submit_s, seed=5).speedup != paired_gains(a, b, submit_s, seed=6).speedup
-
-
 @given(st.lists(st.tuples(st.floats(1, 1e5), st.floats(1, 1e5), st.integers(0, 9)), min_size=1, max_size=30))
 def test_exchanging_the_two_inverts_the_gain(jobs):
     a, b, day = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))

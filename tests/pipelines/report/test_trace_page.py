@@ -9,7 +9,6 @@ from jobcast.pipelines.report.trace_page import (
     clockwork_pools,
     description_table,
     finding,
-    pool_table,
     render_description,
     write_description,
 )
@@ -53,13 +52,6 @@ def test_the_page_stands_alone_and_escapes(trace):
     assert "No row of the file was left out." in page
 
 
-def test_without_quotas_the_page_says_so(trace):
-    figures = describe(trace).to_dict()
-    page = render_description(figures, trace_plots(figures))
-    assert "Without quotas there is no utilisation" in page
-    assert "largest burst of five minutes asks" not in page
-
-
 def test_findings_are_counted_from_the_pools(trace):
     figures = describe(trace, [Pool("a", 1000), Pool("<i>b</i>", 1), Pool("c", 1)]).to_dict()
     page = render_description(figures, {})
@@ -71,11 +63,6 @@ def test_the_terminal_table_fits_and_counts(trace):
     assert max(map(len, shown.splitlines())) <= 100
     assert shown.startswith("made & up: 400 jobs, ")
     assert shown.splitlines()[-1].split()[:2] == ["all", "400"]
-
-
-def test_a_trace_of_one_job_makes_a_page(tmp_path):
-    write_description(describe(made_trace(1)).to_dict(), tmp_path / "page.html")
-    assert "1 job of 1 pool in 0 s" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_all_that_a_trace_tells(tmp_path):
@@ -100,13 +87,6 @@ def test_the_page_shows_all_that_a_trace_tells(tmp_path):
         assert shown in page
     write_description(describe(told).to_dict(), tmp_path / "again.html", told.submit_s)
     assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
-
-
-def test_columns_that_no_pool_fills_are_left_out(trace):
-    heads, rows = pool_table(describe(trace).to_dict()["pools"])
-    assert "quota (GPUs)" not in heads
-    assert "median wait" not in heads
-    assert all(len(row) == len(heads) for row in rows)
 
 
 def test_pools_that_run_like_clockwork_are_named():

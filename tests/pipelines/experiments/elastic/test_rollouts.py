@@ -5,34 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.domain.elastic import ElasticJobs
 from jobcast.models.completion.job_completions import ArrivalModel, SizeForecaster
 from jobcast.pipelines.experiments.elastic.conformal_intervals import Earlier, fit_sizes_at, forecast_run, knowledge
 from jobcast.pipelines.experiments.elastic.earlier_jobs import NOBODY
-from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, play_futures
+from jobcast.pipelines.experiments.elastic.rollouts import Forecasters, Past, agreeing_sizes, play_futures
 from jobcast.schedulers.policies import ELASTIC
 from jobcast.schedulers.registry import make_policy, names_of
 from jobcast.simulator.elastic.run import ElasticCluster, ElasticReplay
+from tests.scenarios import elastic_jobs_of
 
 EMPTY = np.zeros(0)
 NOTHING = Forecasters(None, None, Past(EMPTY, EMPTY, EMPTY, EMPTY, np.zeros(0, dtype=np.int64)))
-
-
-def jobs_of(submit_s, size_s, most):
-    count = len(submit_s)
-    table = np.tile(np.arange(9.0), (1, 2, 1))
-    return ElasticJobs(
-        submit_s=np.array(submit_s, dtype=np.float64),
-        size_s=np.array(size_s, dtype=np.float64),
-        least=np.zeros(count),
-        most=np.array(most, dtype=np.float64),
-        model=np.zeros(count, dtype=np.int64),
-        stage_of=np.arange(count + 1),
-        stage_end=np.ones(count),
-        stage_most=np.array(most, dtype=np.float64),
-        speedup=table,
-        speed=np.ones((1, 1)),
-    )
 
 
 def run_of(jobs, policy="srsf", gpus=4.0):
@@ -41,7 +24,9 @@ def run_of(jobs, policy="srsf", gpus=4.0):
 
 def some_jobs(seed, count=60):
     rng = np.random.default_rng(seed)
-    return jobs_of(np.cumsum(rng.exponential(50.0, count)), rng.lognormal(5.0, 1.0, count), rng.integers(1, 5, count))
+    return elastic_jobs_of(
+        np.cumsum(rng.exponential(50.0, count)), rng.lognormal(5.0, 1.0, count), rng.integers(1, 5, count)
+    )
 
 
 @pytest.mark.parametrize("policy", names_of(ELASTIC))
@@ -96,7 +81,7 @@ def test_nothing_after_an_instant_is_known_at_it(seed, factor):
 
 def test_a_declared_job_among_drawn_ones_keeps_its_size():
     """Alone on its GPUs, 100 s of work on two of them end after 50 s, whatever others are drawn to be."""
-    run = run_of(jobs_of([0.0, 10.0, 20.0], [5.0, 5.0, 100.0], [1, 1, 2]), gpus=8.0)
+    run = run_of(elastic_jobs_of([0.0, 10.0, 20.0], [5.0, 5.0, 100.0], [1, 1, 2]), gpus=8.0)
     run.submit(3)
     sizes = SizeForecaster().fit(np.array([5.0, 5.0]), np.array([1, 1]))
     known = Forecasters(
@@ -109,7 +94,7 @@ def test_later_arrivals_delay_jobs_under_a_preemptive_policy_alone():
     """A stream of short jobs goes before the long one under SRSF; FIFO lets it run."""
     past = Past(np.arange(40.0) * 10 - 400, np.full(40, 9.0), np.zeros(40), np.ones(40), np.zeros(40, dtype=np.int64))
     for policy, least in (("srsf", 500.0), ("elastic_fifo", 100.0)):
-        run = run_of(jobs_of([0.0], [100.0], [1]), policy, gpus=1.0)
+        run = run_of(elastic_jobs_of([0.0], [100.0], [1]), policy, gpus=1.0)
         run.submit(1)
         known = Forecasters(None, ArrivalModel().fit(past.submit_s), past)
         ends = play_futures(run, 0, known, futures=6, seed=0)
@@ -131,3 +116,70 @@ def test_forecasts_along_a_run_know_their_outcomes():
     assert found.actual_s == pytest.approx(whole.state.end_s[at] - jobs.submit_s[at])
     assert found.futures_s.shape == (3, 6)
     assert (found.futures_s > 0).all()
+
+
+def stopped(policy, sizes, gpus=2.0):
+    """Jobs of one GPU each, all submitted at once, and the run right after the last of them."""
+    count = len(sizes)
+    jobs = elastic_jobs_of(np.zeros(count), sizes, np.ones(count), speedup=range(2))
+    run = ElasticReplay(jobs, jobs.size_s, ElasticCluster(np.array([gpus])), make_policy(policy))
+    run.submit(count)
+    return run, jobs
+
+
+def drawer(seed):
+    rng = np.random.default_rng(seed)
+    return lambda which: rng.lognormal(5.0, 2.0, len(which))
+
+
+@given(seed=st.integers(0, 200))
+def test_under_srsf_those_that_run_are_drawn_shorter_than_those_that_wait(seed):
+    run, jobs = stopped("srsf", [300.0, 10.0, 500.0, 20.0, 400.0])
+    draw, active = drawer(seed), np.arange(5)
+    sizes = agreeing_sizes(run, jobs, active, draw(active), draw)
+    assert max(sizes[1], sizes[3]) <= min(sizes[0], sizes[2], sizes[4])
+
+
+@pytest.mark.parametrize("policy", ["elastic_fifo", "elastic_las", "elastic_fair"])
+def test_a_rule_that_does_not_go_by_size_leaves_the_first_draw(policy):
+    run, jobs = stopped(policy, [300.0, 10.0, 500.0, 20.0, 400.0])
+    first = drawer(0)(np.arange(5))
+
+    def never(which):
+        raise AssertionError(f"{which} drawn anew")
+
+    assert (agreeing_sizes(run, jobs, np.arange(5), first, never) == first).all()
+
+
+def test_what_cannot_agree_keeps_the_draw_that_is_contradicted_least():
+    """Under SRSF jobs 1 and 3 run; when none may be drawn anew, the first draw is as good as any."""
+    run, jobs = stopped("srsf", [300.0, 10.0, 500.0, 20.0, 400.0])
+    first = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    kept = agreeing_sizes(run, jobs, np.arange(5), first, lambda which: first[which])
+    assert (kept == first).all()
+
+
+def test_the_run_is_left_as_it_is():
+    (run, jobs), (other, _) = (stopped("srsf", [300.0, 10.0, 500.0, 20.0, 400.0]) for _ in range(2))
+    draw, active = drawer(1), np.arange(5)
+    agreeing_sizes(run, jobs, active, draw(active), draw)
+    for mine, theirs in zip(run.state, other.state, strict=True):
+        assert np.array_equal(mine, theirs, equal_nan=True)
+
+
+@pytest.mark.slow
+def test_with_declared_sizes_arrivals_are_drawn_from_running_jobs_too_and_end():
+    """Of three past jobs two still run, so most arrivals are drawn from those; none of them holds GPUs for ever."""
+    run, _ = stopped("elastic_fair", [50.0, 5_000.0, 6_000.0], gpus=1.0)
+    run.advance(200.0)
+    assert np.isfinite(run.state.end_s[0])
+    past = Past(
+        np.array([-200.0, -100.0, 0.0]),
+        np.array([50.0, np.nan, np.nan]),
+        np.zeros(3),
+        np.ones(3),
+        np.zeros(3, np.int64),
+    )
+    ends = play_futures(run, 2, Forecasters(None, ArrivalModel().fit(past.submit_s), past), futures=4, seed=0)
+    assert np.isfinite(ends).all()
+    assert (ends > 11_050.0).all()  # the three alone take 11,050 s on one GPU; whatever arrives delays the last

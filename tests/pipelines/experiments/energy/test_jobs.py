@@ -1,17 +1,22 @@
 """Clusters and scenarios of energy: kinds of nodes, what a trace may leave out, what is refused."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from jobcast.domain.errors import TraceError
-from jobcast.pipelines.experiments.energy.epoch_time_forecasts import noisy
+from jobcast.domain.errors import OverlapError, TraceError
+from jobcast.models.epoch_time.epoch_time import EpochTime
+from jobcast.pipelines.experiments.energy import epoch_time_forecasts as forecasting
+from jobcast.pipelines.experiments.energy.epoch_time_forecasts import believed_times, noisy
 from jobcast.pipelines.experiments.energy.jobs import energy_jobs
+from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.scenarios import cut_scenario
+from jobcast.pipelines.experiments.sources import Registered
 from jobcast.traces.cluster_file import read_cluster
+from jobcast.traces.profiles import write_profiles
 from jobcast.traces.readers import read_trace
 
 CLUSTER = """
@@ -84,29 +89,6 @@ def test_due_dates_and_weights_with_gaps(nodes, jobs, profiles):
     assert [job.weight for job in scenario.workload.jobs] == [3.0, 1.0]
 
 
-def test_a_window_and_a_limit(nodes, jobs, profiles):
-    trace = jobs(*(f"j{at},p,{at},10,1,m,7,32" for at in range(9)))
-    table = profiles("m,32,t4,1,20")
-    cut = cut_scenario(trace, nodes, from_s=2.0, until_s=7.0, limit=3)
-    assert energy_jobs(cut, profiles=table).job_ids == ("j2", "j3", "j4")
-    with pytest.raises(TraceError, match="no job was submitted in"):
-        cut_scenario(trace, nodes, from_s=20.0)
-
-
-@pytest.mark.parametrize(
-    ("row", "columns", "line"),
-    [
-        ("a,p,0,10,1,m", "job_id,pool,submit_time,duration,gpus,model", "column epochs missing"),
-        ("a,p,0,10,1,7", "job_id,pool,submit_time,duration,gpus,epochs", "column model missing"),
-        ("a,p,0,10,1,,7", "job_id,pool,submit_time,duration,gpus,model,epochs", "job a names no model"),
-    ],
-)
-def test_a_trace_without_what_is_needed_is_refused(nodes, jobs, profiles, row, columns, line):
-    with pytest.raises(TraceError) as refused:
-        energy_jobs(cut_scenario(jobs(row, columns=columns), nodes), profiles=profiles("m,,t4,1,20"))
-    assert line in str(refused.value)
-
-
 def test_a_job_that_can_run_nowhere_is_named(nodes, jobs, profiles):
     trace = jobs("a,p,0,10,1,m,7,32", "b,p,0,10,1,m,7,64", "c,p,0,10,1,m,7,64")
     table = profiles("m,32,t4,1,20", "m,64,k80,1,20", "m,64,t4,4,9")
@@ -145,9 +127,65 @@ def test_provenance_names_what_went_in(nodes, jobs, profiles):
     assert len(told["profiles"]["sha256"]) == len(told["trace"]["sha256"]) == 64
 
 
-def test_batch_sizes_may_be_missing_for_some(nodes, jobs, profiles):
-    trace = jobs("a,p,0,10,1,m,7,32", "b,p,1,10,1,m,7,")
-    assert trace.jobs["batch_size"].null_count() == 1
-    trace = replace(trace, jobs=trace.jobs.with_columns(pl.col("batch_size")))
-    scenario = energy_jobs(cut_scenario(trace, nodes), profiles=profiles("m,,t4,1,20", "m,32,t4,1,10"))
-    assert_array_equal(scenario.facts.times.epoch_s[:, 1, 0], [10, 20])
+@pytest.fixture
+def scenario(campaign):
+    """The small campaign."""
+    nodes = read_cluster(campaign / "cluster.yaml")
+    return energy_jobs(cut_scenario(read_trace(campaign / "jobs.parquet"), nodes), profiles=campaign / "profiles.csv")
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Registers a version that knows nothing but the prior; what it says it was trained on is given."""
+
+    def put(sha256="another", models=(), model=None):
+        version = SimpleNamespace(version=7, trace_sha256=sha256, train_until_s=0.0)
+        model = EpochTime.untrained() if model is None else model
+        monkeypatch.setattr(EpochTime, "models_", property(lambda self: tuple(models)))
+        monkeypatch.setattr(forecasting, "registered", lambda *asked: Registered(version, model))
+
+    return put
+
+
+def believed(scenario, tmp_path, known=None, allow_overlap=False):
+    spec = parse_forecasts("registry")
+    return believed_times(spec, scenario, known=known, home=tmp_path, seed=0, allow_overlap=allow_overlap)
+
+
+def test_forecasts_go_by_three_points_a_model_and_type(scenario, registered, tmp_path):
+    registered()
+    told = believed(scenario, tmp_path)
+    true = scenario.facts.times.epoch_s
+    assert told.models == {"epoch-time": 7}
+    assert told.told.figures() == {}
+    assert "from 24 points of" in told.notes[0]  # four models on two types
+    assert_array_equal(np.isfinite(told.answers), np.isfinite(true))
+    runs = np.isfinite(true)
+    errors = np.abs(told.answers[runs] / true[runs] - 1.0)
+    assert 0.0 < errors.mean() < 0.5
+    assert (errors < 1e-12).any()
+
+
+def test_points_that_are_named_are_believed_as_they_are(scenario, registered, tmp_path):
+    registered()
+    frame = scenario.facts.profiles.frame.with_columns(epoch_s=pl.col("epoch_s") * 3.0)
+    write_profiles(frame, tmp_path / "known.csv")
+    told = believed(scenario, tmp_path, known=tmp_path / "known.csv")
+    runs = np.isfinite(scenario.facts.times.epoch_s)
+    assert_allclose(told.answers[runs], 3.0 * scenario.facts.times.epoch_s[runs])
+
+
+def test_a_model_without_a_point_is_named(scenario, registered, tmp_path):
+    registered()
+    write_profiles(scenario.facts.profiles.frame.filter(pl.col("model") != "ConvNet"), tmp_path / "known.csv")
+    with pytest.raises(TraceError, match="model ConvNet has no known point"):
+        believed(scenario, tmp_path, known=tmp_path / "known.csv")
+
+
+def test_a_version_of_the_same_profiles_is_refused_unless_it_is_allowed(scenario, registered, tmp_path):
+    registered(scenario.facts.profiles.sha256, ("LSTM-big", "other"))
+    with pytest.raises(OverlapError, match=r"version 7 was trained on .*knows its models, LSTM-big among them"):
+        believed(scenario, tmp_path)
+    assert believed(scenario, tmp_path, allow_overlap=True).overlap
+    registered(scenario.facts.profiles.sha256, ("other",))
+    assert not believed(scenario, tmp_path).overlap

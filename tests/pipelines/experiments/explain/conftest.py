@@ -9,7 +9,7 @@ from jobcast.pipelines.experiments.explain.explanation import explain
 from jobcast.pipelines.experiments.explain.run_table import read_run_table
 from jobcast.pipelines.experiments.forecast_recording import Recording
 from jobcast.pipelines.experiments.run_record import bin_names, pool_record_of, write_run_record
-from jobcast.pipelines.report.job_table import listed, write_job_table
+from jobcast.pipelines.report.job_table import job_table, listed, write_table
 from jobcast.schedulers.registry import make_policy
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Oracle
@@ -58,7 +58,7 @@ class Runs:
         rule = rule(recording) if rule else make_policy(policy, recording, {})
         log = replay(workload, rule, recording)
         path = self.folder / f"log.{ending}"
-        write_job_table(log, listed(workload), path, None, None, bin_names(recording, workload))
+        write_table(job_table(log, listed(workload), bins=bin_names(recording, workload)), path)
         result = {"forecasts": "oracle", "seed": 0, "configuration": {"settings": {}}}
         told = pool_record_of(log, workload, "fcfs", result, {}, recording) | {"policy": policy}
         write_run_record(path, told, log, recording)

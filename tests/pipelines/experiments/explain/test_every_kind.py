@@ -119,18 +119,6 @@ def test_figures_are_of_the_first_answers_with_a_record_and_without(shell, words
     assert figures[ERRORS[question]] == pytest.approx(errors.mean())
 
 
-@pytest.mark.parametrize("policy", ["srpt", "allox", "mlf_c"])
-def test_instants_or_epochs_ascend_and_answers_are_the_same_again(shell, words, policy):
-    shell.works(*words(policy), "--out", "log.csv")
-    first = Path("log.csv.run/job_forecasts.parquet").read_bytes()
-    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
-    at = rows["at_s"] if policy != "mlf_c" else rows["of"].str.strip_prefix("epoch ").cast(pl.Int64)
-    assert at.null_count() == 0
-    assert rows.with_columns(at=at).group_by("job_id").agg(pl.col("at").diff().min())["at"].min() >= 0
-    shell.works(*words(policy), "--out", "log.csv")
-    assert Path("log.csv.run/job_forecasts.parquet").read_bytes() == first
-
-
 def test_the_oracle_is_marked_as_the_future_and_never_wrong(shell, words):
     figures = shell.json(*words("srpt")[:-4], "--forecasts", "oracle", "--out", "log.csv")
     assert figures["duration_err_mean_pct"] == figures["duration_err_p99_pct"] == 0.0
@@ -155,22 +143,6 @@ def test_records_without_forecasts_of_jobs_are_read_and_damaged_ones_refused(she
     forecast = explained(shell, "j2")["forecast"]
     assert (forecast["asks"], forecast["answers"]) == (None, [])
     assert "asks for" not in shell.works("--quiet", "explain", "--out", "log.csv", "--job", "j2").out
-
-
-def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
-    """b is submitted 100 s after a's end, which is when the run says: it arrives as the second, whatever the trace."""
-    trace = csv(
-        "a,p,0,1000,2,ann",
-        "c,p,10,500,2,eve",
-        "b,p,1100,300,2,ann",
-        header="job_id,pool,submit_time,duration,gpus,user",
-    )
-    where = ("--gpus", 2, "--policy", "ssf", "--forecasts", "oracle", "--closed-loop", "--baseline", "none")
-    figures = shell.json("simulate", "--trace", trace, *where, "--out", "log.csv")
-    assert figures["duration_err_mean_pct"] == 0.0
-    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
-    assert dict(rows.select("job_id", "answer").iter_rows()) == {"a": 1000.0, "c": 500.0, "b": 300.0}
-    assert rows["answer"].to_list() == rows["truth"].to_list()
 
 
 @pytest.mark.parametrize("policy", [policy for policy in KINDS if policy != "allox"])
@@ -200,3 +172,19 @@ def test_a_mechanism_that_cannot_be_copied_says_so(shell, words):
     answer = shell(*words("allox"), "--predict")
     assert answer.code == 2
     assert "no completions are forecast under mechanism=gavel; leave it out" in answer.err
+
+
+def test_in_a_closed_loop_answers_are_the_jobs_own(shell, csv):
+    """b is submitted 100 s after a's end, which is when the run says: it arrives as the second, whatever the trace."""
+    trace = csv(
+        "a,p,0,1000,2,ann",
+        "c,p,10,500,2,eve",
+        "b,p,1100,300,2,ann",
+        header="job_id,pool,submit_time,duration,gpus,user",
+    )
+    where = ("--gpus", 2, "--policy", "ssf", "--forecasts", "oracle", "--closed-loop", "--baseline", "none")
+    figures = shell.json("simulate", "--trace", trace, *where, "--out", "log.csv")
+    assert figures["duration_err_mean_pct"] == 0.0
+    rows = pl.read_parquet("log.csv.run/job_forecasts.parquet")
+    assert dict(rows.select("job_id", "answer").iter_rows()) == {"a": 1000.0, "c": 500.0, "b": 300.0}
+    assert rows["answer"].to_list() == rows["truth"].to_list()

@@ -54,14 +54,6 @@ def test_the_table_of_an_elastic_run_against_a_baseline(shell, elastic):
     assert (told["mechanism"], told["law"], told["policy"]) == ("other", "speedup", "srsf")
 
 
-def test_without_a_record_start_and_end_are_all_that_is_known(shell, elastic):
-    shell.works(*elastic)
-    Path("alone.csv").write_text(Path("log.csv").read_text())
-    answer = shell.works("explain", "--out", "alone.csv", "--job", "a")
-    assert "alone.csv.run is not there" in answer.err
-    assert "1970-01-01T00:00:00Z to 1970-01-01T00:00:13Z" in answer.out
-
-
 def test_a_job_of_a_pool_is_told_who_held_its_gpus(shell, tmp_path, monkeypatch):
     """Of the 30 s that c waits, a holds the GPU for 20 and b for 10."""
     monkeypatch.chdir(tmp_path)

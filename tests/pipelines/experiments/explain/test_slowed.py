@@ -1,6 +1,4 @@
-"""Who is named for a job that was slowed: the reason is known by construction."""
-
-import pytest
+"""Who is named for a job that was slowed or helped: the reason is known by construction."""
 
 from jobcast.pipelines.experiments.explain.narration import tell
 from jobcast.schedulers.hived import HiveD
@@ -46,13 +44,6 @@ def test_of_a_load_that_was_forecast_too_low_the_first_job_beyond_it_is_named(ru
     assert owner["first_arrival"] == {"job_id": "a1", "at_s": 21 * 60}
 
 
-def test_a_job_behind_a_late_one_names_who_holds_the_gpu_that_both_are_due(runs):
-    jobs = [*LENT, ("a2", "a", 101, 5, 1), ("a3", "a", 102, 5, 1)]
-    slowed = runs.told("a3", jobs, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})["slowed"]
-    assert (slowed["due_s"], slowed["chain"]) == (115 * 60, [])
-    assert [mention["job_id"] for mention in slowed["held_by"]["jobs"]] == ["b1"]
-
-
 def test_a_job_that_is_due_while_a_late_one_runs_on_is_led_back_to_who_made_that_one_late(runs):
     """a1 runs from 201 to 211, not from 100 to 110; a2 is due at 205 and finds the quota full."""
     jobs = [*LENT, ("a2", "a", 205, 5, 1)]
@@ -86,6 +77,44 @@ def test_under_shortest_first_the_jobs_that_overtook_are_named(runs):
     assert told["slowed"]["held_by"]["count"] == 0
 
 
-@pytest.mark.parametrize("job_id", ["b0", "b1"])
-def test_whoever_was_not_slowed_gets_no_such_part(runs, job_id):
-    assert runs.told(job_id, LENT, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})["slowed"] is None
+B = [("b0", "b", 0, 100, 1), ("b1", "b", 1, 50, 1)]
+
+
+def test_a_job_on_spare_gpus_names_the_lender_its_forecast_and_who_came(runs):
+    told = runs.told("b1", [*B, ("a1", "a", 40, 10, 1)], EACH_ONE, "sia", comes={"a": 0})
+    assert (told["summary"]["verdict"], told["summary"]["earlier_than_fcfs_s"]) == ("helped", 99 * 60)
+    loan = told["helped"]["loan"]
+    assert (loan["at_s"], loan["window_min"], loan["count"]) == (60, 60, 1)
+    (lender,) = loan["lenders"]
+    assert (lender["pool"], lender["forecast_gpus"], lender["lent_gpus"]) == ("a", 0, 1)
+    assert lender["before_its_end"] == {"jobs": 1, "gpus": 1, "first": {"job_id": "a1", "at_s": 2400}}
+    assert "pool a: 1 unused, 0 reserved (0 pending, forecast: nobody comes); before it ended 1 job with 1 GPU" in tell(
+        told
+    )
+
+
+def test_a_job_on_its_quota_names_the_earlier_one_that_ended_on_spare_gpus(runs):
+    told = runs.told("b2", [*B, ("b2", "b", 2, 900, 1)], EACH_ONE, "sia")
+    helped = told["helped"]
+    assert (helped["loan"], helped["on_spare_gpus"], helped["earlier_s"]) == (None, False, 50 * 60)
+    assert [job["job_id"] for job in helped["earlier_jobs_done"]["jobs"]] == ["b1"]
+    assert helped["earlier_jobs_on_spare"]["count"] == 0
+    assert "had ended already" in tell(told)
+
+
+def test_a_job_on_its_quota_names_the_earlier_one_that_still_runs_on_spare_gpus(runs):
+    jobs = [B[0], ("b1", "b", 1, 300, 1), ("b2", "b", 2, 900, 1)]
+    helped = runs.told("b2", jobs, EACH_ONE, "sia")["helped"]
+    assert [job["job_id"] for job in helped["earlier_jobs_on_spare"]["jobs"]] == ["b1"]
+
+
+def test_a_job_that_overtook_names_whom(runs):
+    jobs = [("a0", "a", 0, 10, 1), ("a1", "a", 1, 100, 1), ("a2", "a", 2, 5, 1)]
+    told = runs.told("a2", jobs, {"a": 1}, "ssf")
+    assert [job["job_id"] for job in told["helped"]["overtook"]["jobs"]] == ["a1"]
+
+
+def test_a_job_beyond_its_quota_names_the_pools_that_left_theirs(runs):
+    told = runs.told("b1", B, EACH_ONE, "mmfs")
+    assert [(lender["pool"], lender["lent_gpus"]) for lender in told["helped"]["loan"]["lenders"]] == [("a", 1)]
+    assert told["helped"]["loan"]["window_min"] is None

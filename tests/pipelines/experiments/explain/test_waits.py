@@ -60,18 +60,6 @@ def test_reservations_are_told_by_window_with_forecast_and_truth(runs):
     assert "within 60 min, 1 reserved: pool a 1 (0 pending, forecast: 1 come, 1 job with 1 GPU came)" in tell(told)
 
 
-def test_a_reservation_for_nobody_shows_that_nobody_came(runs):
-    jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 50, 1)]
-    told = runs.told("b1", jobs, EACH_ONE, "sia", comes={"a": 1})
-    (owner,) = told["waits"][0]["details"]["windows"][0]["pools"]
-    assert (owner["forecast_gpus"], owner["arrived_jobs"], owner["first_arrival"], owner["missed"]) == (
-        1,
-        0,
-        None,
-        False,
-    )
-
-
 def test_a_quota_that_was_lent_names_the_spare_jobs(runs):
     jobs = [("b0", "b", 0, 300, 1), ("b1", "b", 1, 200, 1), ("a1", "a", 100, 10, 1)]
     told = runs.told("a1", jobs, EACH_ONE, "sia", bins={"b1": 1}, comes={"a": 0})

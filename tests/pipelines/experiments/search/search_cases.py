@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from jobcast.domain.elastic import ElasticJobs
 from jobcast.pipelines.experiments.search.evaluation import World, parse_objectives
 from jobcast.pipelines.experiments.search.pareto_search import SearchRequest
 from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload
 from jobcast.simulator.elastic.run import ElasticCluster
+from tests.scenarios import elastic_jobs_of
 
 GPUS = 4.0
 NEEDS_PYMOO = "pymoo is not installed: pip install 'jobcast[search]'"
@@ -17,19 +17,8 @@ def small_workload(count=120, load=0.9, seed=0):
     size_s = rng.lognormal(4, 2, count)
     gaps_s = rng.exponential(np.exp(6.0) / (load * GPUS), count - 1)  # the mean size is e^(4 + 2^2 / 2)
     most = rng.integers(1, 5, count).astype(float)
-    table = np.tile(np.array([0.0, 1.0, 1.8, 2.4, 2.8]), (1, 2, 1))
-    jobs = ElasticJobs(
-        submit_s=np.concatenate([[0.0], np.cumsum(gaps_s)]),
-        size_s=size_s,
-        least=np.zeros(count),
-        most=most,
-        model=np.zeros(count, dtype=np.int64),
-        stage_of=np.arange(count + 1),
-        stage_end=np.ones(count),
-        stage_most=most.copy(),
-        speedup=table,
-        speed=np.ones((1, 1)),
-    )
+    submit_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
+    jobs = elastic_jobs_of(submit_s, size_s, most, speedup=(0.0, 1.0, 1.8, 2.4, 2.8))
     return Workload(jobs, size_s, GPUS)
 
 

@@ -11,7 +11,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.cli.search import command
 from jobcast.pipelines.experiments.search.front import read_front
-from jobcast.schedulers.elastic.config import WfqConfig, read_config
+from jobcast.schedulers.elastic.config import read_config
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("pymoo") is None, reason="pymoo is not installed: pip install 'jobcast[search]'"
@@ -76,29 +76,6 @@ def test_plots_name_every_configuration(front):
     assert "SRSF (Tiresias)" in page
 
 
-def test_the_same_command_again_changes_nothing(ask, front, trace):
-    before = front.read_bytes(), front.with_name("front.journal.jsonl").read_bytes()
-    words = ("--jobs", "1", "--objectives", "jct:mean,error:p90", "--out", front)
-    table = ask("pcs", "--trace", trace(), *WORDS, *words)
-    assert (front.read_bytes(), front.with_name("front.journal.jsonl").read_bytes()) == before
-    assert table.splitlines()[0].split() == ["pick", "jct:mean", "error:p90", "T", "W", "zeta_min", "queues"]
-    assert [line.split()[0] for line in table.splitlines()[-2:]] == ["elastic_fifo", "srsf"]
-
-
-def test_one_and_three_objectives(ask, trace, tmp_path):
-    for objectives, plots in (("unfairness:mean", 1), ("jct:mean,jct:p99,error:mean", 3)):
-        out = tmp_path / "one.parquet"
-        ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--objectives", objectives, "--out", out)
-        assert out.with_suffix(".html").read_text().count("<svg") == plots
-
-
-def test_a_short_trace_gives_the_default(ask, trace, tmp_path):
-    out = tmp_path / "few.parquet"
-    ask("pcs", "--trace", trace(49), *WORDS, "--out", out)
-    assert json.loads(ask("apply", out, "--pick", 0)) == WfqConfig().to_json()
-    assert "default" in out.with_suffix(".html").read_text() or len(read_front(out).rows) == 1
-
-
 def test_a_check_says_what_changed_and_searches_anew(ask, front, trace, tmp_path):
     same = json.loads(ask("check", front, "--trace", trace(), "--json", "-"))
     assert same["search_due"] is False
@@ -146,10 +123,3 @@ def test_files_that_are_no_front(ask, trace, tmp_path):
         ask("apply", tmp_path / "other.parquet", "--pick", 0)
     with pytest.raises(ConfigError, match="cannot be read as a front"):
         ask("apply", trace(), "--pick", 0)
-
-
-def test_a_folder_that_is_missing_is_made(ask, trace, tmp_path):
-    out = tmp_path / "new" / "folder" / "front.parquet"
-    ask("pcs", "--trace", trace(), *WORDS, "--jobs", "1", "--out", out)
-    assert {"front.parquet", "front.journal.jsonl"} <= {path.name for path in out.parent.iterdir()}
-    assert read_front(out).rows

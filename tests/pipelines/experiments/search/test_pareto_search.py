@@ -8,7 +8,7 @@ import pytest
 from jobcast.domain.errors import ConfigError
 from jobcast.pipelines.experiments.search import evaluation as evaluating
 from jobcast.pipelines.experiments.search.front import front_plots
-from jobcast.pipelines.experiments.search.pareto_search import draw_samples, run_hash, search_front
+from jobcast.pipelines.experiments.search.pareto_search import run_hash, search_front
 from jobcast.pipelines.experiments.search.proposers import pareto_mask
 from jobcast.pipelines.experiments.search.workload_samples import Sampling
 from jobcast.schedulers.elastic.config import WfqConfig
@@ -60,12 +60,6 @@ def test_the_front_is_judged_on_samples_that_the_search_did_not_see(found):
     assert tests[:, 0].min() < 0.9 * found.front.references["elastic_fifo"][0]
 
 
-def test_samples_to_train_and_to_test_on_differ():
-    samples = draw_samples(cases.small_workload(), cases.small_request())
-    assert list(samples) == ["train-0", "train-1", "test-0", "test-1"]
-    assert len({one.size_s.tobytes() for one in samples.values()}) == 4
-
-
 def test_begun_again_it_skips_what_is_there(found, tmp_path, monkeypatch):
     """Interrupted after 20 simulations; the whole is then as if it never was, and a third run simulates nothing."""
     calls = counted(monkeypatch)
@@ -99,11 +93,6 @@ def test_another_seed_or_workload_is_another_run():
     }
     assert len(hashes) == 4
     assert run_hash(cases.small_workload(), world, cases.small_request(algorithm="nsga2")) in hashes
-
-
-def test_two_at_a_time_find_the_same(found):
-    parallel = search_front(cases.small_workload(), cases.small_world(), cases.small_request(), jobs=2)
-    assert rows_of(parallel.front) == rows_of(found.front)
 
 
 def test_too_little_history_leaves_the_default():

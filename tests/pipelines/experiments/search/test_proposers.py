@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.experiments.search.proposers import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer
+from jobcast.pipelines.experiments.search.proposers import ALGORITHMS, EVOLUTIONS, pareto_mask, proposer, thinned
 
 START = np.array([1.0, 0.5, 0.0])
 
@@ -43,12 +46,24 @@ def test_a_seed_is_a_search(name):
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_single_objective(name):
-    found = walked(name, objectives=1)
-    assert found[-1][:, 3].min() <= np.median(found[0][:, 3])
-
-
 def test_unknown_algorithms():
     with pytest.raises(ConfigError, match="--algorithm annealing: is unknown; choose from spea2, nsga2, optuna-nsga2"):
         proposer("annealing", 3, 2, 0, START, 12)
+
+
+POINTS = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 3)), elements=st.integers(0, 5).map(float))
+
+
+@given(POINTS)
+def test_a_front_is_what_nothing_beats(values):
+    mask = pareto_mask(values)
+    for row, point in enumerate(values):
+        beats = (values <= point).all(axis=1) & (values < point).any(axis=1)
+        same_before = (values[:row] == point).all(axis=1).any()
+        assert mask[row] == (not beats.any() and not same_before)
+
+
+def test_thinning_keeps_the_ends():
+    values = np.column_stack([np.arange(10.0)[::-1], np.arange(10.0)])
+    assert thinned(values, np.arange(10), 3).tolist() == [9, 5, 0]
+    assert thinned(values, np.array([4, 2]), 3).tolist() == [4, 2]

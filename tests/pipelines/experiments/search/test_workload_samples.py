@@ -1,11 +1,12 @@
-"""Random samples of a workload."""
+"""Random samples of a workload, and whether it is still the one that a front was searched on."""
 
 import numpy as np
 import pytest
 
-from jobcast.domain.elastic import ElasticJobs
 from jobcast.domain.errors import ConfigError
-from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, draw
+from jobcast.pipelines.experiments.search.workload_samples import Sampling, Workload, compare, described, draw
+from tests.pipelines.experiments.search import search_cases as cases
+from tests.scenarios import elastic_jobs_of
 
 
 @pytest.fixture
@@ -15,18 +16,17 @@ def workload():
     counts = rows % 2 + 1
     stage_of = np.concatenate([[0], np.cumsum(counts)])
     stage_end = np.concatenate([np.linspace(0, 1, one + 1)[1:] for one in counts])
-    jobs = ElasticJobs(
-        submit_s=np.concatenate([rows[:39].astype(float), [1000.0]]),
-        size_s=10.0 * (rows + 1),
-        least=np.zeros(40),
-        most=rows + 1.0,
+    jobs = elastic_jobs_of(
+        np.concatenate([rows[:39].astype(float), [1000.0]]),
+        10.0 * (rows + 1),
+        rows + 1.0,
         model=rows % 3,
         stage_of=stage_of,
         stage_end=stage_end,
         stage_most=np.repeat(rows + 1.0, counts),
-        speedup=np.tile(np.arange(42.0), (3, 2, 1)),
-        speed=np.ones((3, 1)),
+        speedup=range(42),
     )
+    jobs = jobs._replace(speedup=np.tile(np.arange(42.0), (3, 2, 1)), speed=np.ones((3, 1)))
     return Workload(jobs, 2.0 * jobs.size_s, 8.0)
 
 
@@ -77,3 +77,41 @@ def test_the_fingerprint_sees_every_part(workload):
     assert (
         len({workload.fingerprint, other.fingerprint, Workload(workload.jobs, workload.size_s, 9.0).fingerprint}) == 3
     )
+
+
+def test_the_same_workload_is_no_reason():
+    workload = cases.small_workload(count=600)
+    verdict = compare(described(workload), workload)
+    assert verdict["search_due"] is False
+    assert verdict["sizes"]["distance"] < 0.01
+    assert verdict["load"]["ratio"] == verdict["rate"]["ratio"] == 1.0
+
+
+def test_a_fresh_draw_of_it_is_none_either():
+    verdicts = [
+        compare(described(cases.small_workload(count=600)), cases.small_workload(count=600, seed=seed))
+        for seed in range(1, 11)
+    ]
+    assert sum(one["search_due"] for one in verdicts) <= 1
+
+
+def test_other_sizes_are_a_reason():
+    """Sizes four times as large at a quarter of the rate: the load is the same."""
+    workload = cases.small_workload(count=600)
+    jobs = workload.jobs._replace(submit_s=4.0 * workload.jobs.submit_s, size_s=4.0 * workload.size_s)
+    verdict = compare(described(workload), type(workload)(jobs, 4.0 * workload.size_s, workload.gpus))
+    assert verdict["search_due"] is True
+    assert verdict["load"]["ratio"] == pytest.approx(1.0)
+    assert verdict["rate"]["ratio"] == pytest.approx(0.25)
+    assert verdict["sizes"]["p_value"] < 1e-6
+
+
+def test_twice_the_rate_is_a_reason_unless_few_jobs_tell_it():
+    workload = cases.small_workload(count=600)
+    twice = type(workload)(workload.jobs._replace(submit_s=workload.jobs.submit_s / 2), workload.size_s, workload.gpus)
+    verdict = compare(described(workload), twice)
+    assert verdict["rate"]["changed"] is True
+    assert verdict["reasons"] == ["rate of arrivals is 2.00 times that of the search"]
+    few = cases.small_workload(count=8)
+    half = type(few)(few.jobs._replace(submit_s=few.jobs.submit_s / 2), few.size_s, few.gpus)
+    assert compare(described(few), half)["search_due"] is False

@@ -73,12 +73,6 @@ def test_jobs_come_in_order_of_submission_with_all_that_is_known(scenario_of):
     scenario.workload.check()
 
 
-def test_compiled_code_can_take_the_arrays(scenario_of):
-    for values in (*scenario_of().workload.jobs, *scenario_of().workload.cluster):
-        assert values.flags.c_contiguous
-        assert values.dtype in (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
-
-
 def test_provenance_names_files_and_servers(scenario_of):
     said = scenario_of().provenance()
     assert {said[name]["path"].rpartition("/")[2] for name in ("trace", "tasks", "curves")} == {
@@ -87,14 +81,6 @@ def test_provenance_names_files_and_servers(scenario_of):
     assert all(len(said[name]["sha256"]) == 64 for name in ("trace", "tasks", "curves"))
     assert (said["gpus"], said["servers"]) == (4, 1)
     assert json.loads(json.dumps(said)) == said
-
-
-def test_windows_and_limits_cut_jobs(scenario_of):
-    assert scenario_of(from_s=1500.0).job_ids == ("a",)
-    assert scenario_of(from_s=1500.0).earlier.jobs["job_id"].to_list() == ["b"]
-    assert scenario_of(limit=1).job_ids == ("b",)
-    with pytest.raises(TraceError, match="no job was submitted in"):
-        scenario_of(from_s=5000.0)
 
 
 def test_what_a_trace_does_not_say_is_told(scenario_of):
@@ -167,8 +153,3 @@ def test_the_command_writes_what_a_scene_reads(shell):
     assert (scenario.workload.jobs.deadline_s > scenario.workload.jobs.submit_s).all()
     at_end = scenario.workload.truth.metric[np.arange(40), trace.jobs["epochs"].to_numpy()]
     assert (scenario.workload.jobs.target < at_end).all()
-
-
-def test_tasks_are_asked_of_kinds_that_have_them(shell):
-    line = shell.refuses("trace", "generate", "sia", "--out", "jobs.csv", "--tasks-out", "tasks.csv")
-    assert line == "sia: its jobs have no tasks; kinds that have are mlfs"

@@ -55,25 +55,6 @@ def test_a_baseline_is_given_settings_of_files_and_cluster_alone(shell, words):
     assert shell.json(*words("mlf_h", "--baseline", "mlf_h", "--set", "h_r=0.4"))["speedup_mean"] < 1.0
 
 
-def test_load_control_alone_ends_jobs_early(shell, words):
-    assert shell.json(*words("mlf_h"))["stopped_early"] == 0
-    assert shell.json(*words("mlf_c"))["stopped_early"] > 0
-
-
-def test_without_forecasts_jobs_stop_only_at_their_targets(shell, words):
-    known = shell.json(*words("mlf_c", "--forecasts", "oracle"))
-    nothing = shell.json(*words("mlf_c", "--forecasts", "conservative"))
-    assert nothing["stopped_early"] <= known["stopped_early"]
-    assert nothing["accuracy_ratio"] >= known["accuracy_ratio"] - 0.1
-
-
-def test_noise_changes_decisions_and_a_seed_repeats_them(shell, words):
-    once = shell.json(*words("mlf_c", "--forecasts", "noisy:1", "--seed", "5"))
-    again = shell.json(*words("mlf_c", "--forecasts", "noisy:1", "--seed", "5"))
-    same = ("mean_jct_s", "stopped_early", "bandwidth_tb")
-    assert [once[name] for name in same] == [again[name] for name in same]
-
-
 def test_one_row_a_job(shell, words, tmp_path):
     shell.json(*words("mlf_h", "--out", "jobs.csv"))
     with (tmp_path / "jobs.csv").open() as file:
@@ -99,10 +80,6 @@ def test_quotas_are_put_together(shell, words, csv):
     assert f"servers: 16 GPUs in all, pools file {pools}; quotas are ignored" in together["inputs"]["notes"]
 
 
-def test_a_window_and_a_limit(shell, words):
-    assert shell.json(*words("gandiva", "--limit", "7"))["jobs"] == 7
-
-
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -122,21 +99,8 @@ def test_a_source_that_tells_nothing_of_accuracies_is_refused_by_who_asks(shell,
     assert shell.json(*words("mlf_h", "--forecasts", "bayes", "--limit", "3"))["forecasts"] is None
 
 
-def test_a_missing_file_is_named(shell, folder):
-    told = shell.refuses(
-        *("simulate", "--trace", folder / "jobs.parquet", "--policy", "mlfs"),
-        *("--set", f"tasks={folder / 'tasks.parquet'}"),
-    )
-    assert "--set curves=FILE is missing" in told
-    assert "--curves-out" in told
-
-
 @pytest.mark.parametrize(("policy", "name"), [("mlf_rl", "mlf-policy"), ("device_rl", "device-rl")])
 def test_a_learned_policy_must_have_been_trained(shell, words, policy, name):
     told = shell.refuses(*words(policy))
     assert f"policy {policy}: no {name} is registered" in told
     assert f"jobcast train {name}" in told
-
-
-def test_a_registered_model_of_curves_must_be_there(shell, words):
-    assert "accuracy-curve" in shell.refuses(*words("mlfs", "--forecasts", "registry"))

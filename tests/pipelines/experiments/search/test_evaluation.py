@@ -1,11 +1,11 @@
-"""SetPreference: objectives as text, and their values for a run. PCS, section 3.2."""
+"""Objectives as text and their values for a run, PCS, section 3.2; what was simulated survives an interruption."""
 
 import numpy as np
 import pytest
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.search.evaluation import needs_forecasts, parse_objectives, values_of
+from jobcast.pipelines.experiments.search.evaluation import Journal, parse_objectives, values_of
 from jobcast.simulator.log import SPEEDUP, RunLog, flat_spans
 
 
@@ -37,19 +37,6 @@ def test_values_by_hand():
     assert values_of(log, objectives) == pytest.approx([200.0, 200.0, 25.0, 49.5, 180.0])
 
 
-def test_the_same_metric_with_other_measures():
-    assert [one.label for one in parse_objectives("error:mean, error:p99.5 ,error:p50")] == [
-        "error:mean",
-        "error:p99.5",
-        "error:p50",
-    ]
-
-
-def test_forecasts_are_made_only_for_errors():
-    assert needs_forecasts(parse_objectives("jct:mean,error:p99"))
-    assert not needs_forecasts(parse_objectives("jct:mean,unfairness:mean"))
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -68,3 +55,33 @@ def test_what_is_refused(text, told):
     with pytest.raises(ConfigError, match=told) as caught:
         parse_objectives(text)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_noted_is_known_to_the_next(tmp_path):
+    path = tmp_path / "front.journal.jsonl"
+    first = Journal(path, "a")
+    first.add("x train-0", [1.5, 1e-300])
+    second = Journal(path, "a")
+    assert second.get("x train-0") == [1.5, 1e-300]
+    assert (second.resumed, len(second)) == (1, 1)
+    assert Journal(path, "b").get("x train-0") is None
+
+
+def test_a_line_that_was_cut_off_costs_one_simulation(tmp_path):
+    path = tmp_path / "j.jsonl"
+    Journal(path, "a").add("x", [1.0])
+    Journal(path, "a").add("y", [2.0])
+    path.write_bytes(path.read_bytes()[:-9])
+    again = Journal(path, "a")
+    assert again.get("x") == [1.0]
+    assert again.get("y") is None
+    again.add("z", [3.0])
+    assert Journal(path, "a").get("z") == [3.0]
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    Journal(tmp_path / "new" / "j.jsonl", "a").add("x", [1.0])
+    assert Journal(tmp_path / "new" / "j.jsonl", "a").get("x") == [1.0]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"file/j\.jsonl: cannot be (written|used)"):
+        Journal(tmp_path / "file" / "j.jsonl", "a").add("x", [1.0])
