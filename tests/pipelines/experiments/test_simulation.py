@@ -1,13 +1,9 @@
 import math
-import time
-import warnings
 
 import pytest
-from joblib import delayed
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Pool
-from jobcast.pipelines.experiments.executors import results
 from jobcast.pipelines.experiments.forecast_specs import parse_forecasts
 from jobcast.pipelines.experiments.simulation import figures, figures_table, simulate, warmup_end
 from jobcast.traces.readers import read_trace
@@ -47,24 +43,3 @@ def test_a_warm_up_must_leave_a_job(small):
     assert warmup_end(small, 1.0) == 86400.0
     with pytest.raises(ConfigError, match=r"--warmup 2: leaves no job .* the last one is submitted 1 days after"):
         warmup_end(small, 2.0)
-
-
-def slept(seconds):
-    time.sleep(seconds)
-    return seconds
-
-
-def test_whoever_stops_asking_for_results_is_not_warned_of_those_that_are_left():
-    """Some are done and not asked for, some still run: joblib has a warning of each."""
-    done = results([delayed(slept)(0.01 * (i % 2)) for i in range(12)], jobs=2, engine_name="local")
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        next(done)
-        time.sleep(0.2)
-        done.close()
-    assert [str(warning.message) for warning in heard] == []
-
-
-def test_results_are_of_all_tasks():
-    tasks = [delayed(slept)(seconds) for seconds in (0.02, 0.0, 0.01)]
-    assert sorted(results(tasks, jobs=2, engine_name="local")) == [0.0, 0.01, 0.02]
