@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.run_times import Estimates
 
 
 class AlloX:

@@ -133,7 +133,7 @@ def _pollux(given: Any, own: PolluxSettings) -> Any:
 def by_rounds(rule: Any, name: str, mechanism: RoundMechanism, nodes: Sequence[int] = ()) -> "Rounds":
     """A rule as the engine can ask it; it seats jobs on nodes where their GPUs are given."""
     from jobcast.schedulers.async_planning import OneRoundLate
-    from jobcast.schedulers.node_placement import NodePlacement
+    from jobcast.schedulers.placement import NodePlacement
     from jobcast.schedulers.rounds import Rounds, ShareRounds
 
     chooser = rule if hasattr(rule, "choose") else ShareRounds(rule)
@@ -166,7 +166,7 @@ ROUND_POLICIES = (
         *("gandiva_fair", "gandiva_fair:GandivaFair", GandivaFairSettings, "rounds in proportion to tickets"),
         "Gandiva_fair (EuroSys 2020)",
     ),
-    _spec("srpt", "srpt:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
+    _spec("srpt", "las:ShortestRemaining", SrptSettings, "the shortest remaining time first", ""),
     _spec("las", "las:LeastAttained", Settings, "the least GPU time held for its weight first", "Tiresias (NSDI 2019)"),
     PolicySpec(
         name="pollux",

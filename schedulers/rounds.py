@@ -10,8 +10,8 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
 from jobcast.domain.policy import Decision, Grant, Trigger, View
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState, SharePolicy
-from jobcast.schedulers.node_placement import NodePlacement
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.placement import NodePlacement
 
 ROUND_S = 120.0
 """Shockwave, section 6.1."""

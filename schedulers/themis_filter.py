@@ -6,8 +6,8 @@ from math import ceil, log
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
-from jobcast.schedulers.estimates import Estimates
 from jobcast.schedulers.packing import first_fit, most_valuable
+from jobcast.schedulers.run_times import Estimates
 
 FILTER = 0.2
 """Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""

@@ -86,10 +86,10 @@ ELASTIC_POLICIES = (
         asks=(SIZES,),
     ),
     _spec(
-        *("elastic_themis", "themis:themis", "those whom sharing has delayed most, for a lease"),
+        *("elastic_themis", "orders:themis", "those whom sharing has delayed most, for a lease"),
         paper="Themis (NSDI 2020)",
         settings=ThemisSettings,
         asks=(SIZES,),
     ),
-    _spec(*("elastic_fair", "fair:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
+    _spec(*("elastic_fair", "orders:fair", "equal shares of GPUs"), paper="PCS", settings=FairSettings),
 )

@@ -1,10 +1,18 @@
 """Shockwave: plans a window of rounds by equation 11, follows the plan, and plans anew when something happens.
 
 Zheng et al., "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine Learning", NSDI 2023.
+
+Budgets of jobs: their finish-time fairness, forecast over each job's own life. Shockwave, equation 9.
+
+What is left of jobs if forecasts of their regimes are wrong: slower or faster, so that the makespan is hedged.
+
+Equation 10 takes the larger of mean load and longest job. A load forecast too high would hide a long job that cannot
+wait, one too low costs nothing. So the longest job is measured at its slowest, the load at its fastest.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 from time import perf_counter
 from typing import Protocol
 
@@ -15,11 +23,76 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.shockwave.fisher_budgets import Budgets
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.robust_scenarios import best_left_s, present_left_s
 from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
-from jobcast.schedulers.shockwave.work import Stretch, work_of
+from jobcast.schedulers.shockwave.work import Floats, Stretch, work_of
+
+
+class Budgets:
+    """Keeps how contended each job's life was, and with which fairness it was started.
+
+    A job that runs keeps at least the fairness that it was started with: it falls while it runs, and without that each
+    new plan would stop whom the last one started, and scatter everybody's rounds.
+    """
+
+    def __init__(self) -> None:
+        self._contended: dict[int, tuple[float, int]] = {}  # sum of jobs / GPUs, rounds; by seq
+        self._kept: dict[int, float] = {}
+
+    def observe(self, state: RoundState) -> None:
+        """Take in a round: jobs that ask for GPUs / GPUs, for the jobs that live in it."""
+        now = len(state.active) / state.total_gpus
+        before = self._contended
+        self._contended = {}
+        for active in state.active:
+            total, rounds = before.get(active.job.seq, (0.0, 0))
+            self._contended[active.job.seq] = total + now, rounds + 1
+
+    def contention(self, state: RoundState) -> Floats:
+        """N_avg: mean jobs / GPUs over each job's life so far, at least 1, (n,)."""
+        sums = np.array([self._contended[active.job.seq] for active in state.active])
+        mean: Floats = np.maximum(1.0, sums[:, 0] / sums[:, 1])
+        return mean
+
+    def fairness(self, state: RoundState, left_s: Floats) -> Floats:
+        """Rho of each job, (n,), from the seconds that it still runs, (n,).
+
+        Attained service and waiting time together are the time since submission.
+        """
+        age_s = np.array([state.now_s - active.job.submit_s for active in state.active])
+        total_s = left_s + np.array([active.run_s for active in state.active])
+        rho = forecast_fairness(age_s, left_s, total_s, self.contention(state))
+        kept = [self._kept.get(active.job.seq, 0.0) if active.running else 0.0 for active in state.active]
+        rho = np.maximum(rounded_all(rho), kept)
+        self._kept = {active.job.seq: float(one) for active, one in zip(state.active, rho, strict=True)}
+        return rho
+
+
+def forecast_fairness(age_s: Floats, left_s: Floats, total_s: Floats, contention: Floats) -> Floats:
+    """(L + W + R N) / (P N), equation 9.
+
+    >>> forecast_fairness(np.array([600.0]), np.array([300.0]), np.array([400.0]), np.array([2.0])).tolist()
+    [1.5]
+    """
+    rho: Floats = (age_s + left_s * contention) / (total_s * contention)
+    return rho
+
+
+def present_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it keeps its batch size; 0 for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return 0.0
+    return (training.epochs - progress.epochs) * training.epoch_s[progress.batch_size]
+
+
+def best_left_s(active: ActiveJob) -> float:
+    """Seconds that a job still runs if it goes at its fastest from now on; infinite for one that reports no epochs."""
+    training, progress = active.job.training, active.progress
+    if training is None or progress is None:
+        return inf
+    return (training.epochs - progress.epochs) * min(training.epoch_s.values())
+
 
 EXPONENT = 5.0
 """Shockwave, section 6.1."""

@@ -136,7 +136,7 @@ def _heuristic(own: HeuristicSettings) -> Any:
 def _control(own: ControlSettings) -> Any:
     """Settings of load control, `LoadControlSettings`."""
     from jobcast.domain.optstop import OptStop
-    from jobcast.schedulers.tasks.load_control import LoadControlSettings
+    from jobcast.schedulers.tasks.mlf_h import LoadControlSettings
 
     rule = OptStop(confidence=own.confidence, tolerance=own.tolerance, give_up=own.give_up)
     return LoadControlSettings(own.h_s, rule)
@@ -163,13 +163,13 @@ def _mlf_rl(learned: Any, own: HeuristicSettings) -> Any:
 
 
 def _mlf_c(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.load_control import LoadControl
+    from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     return LoadControl(_mlf_h(None, own), "mlf_c", _control(own))
 
 
 def _mlfs(learned: Any, own: ControlSettings) -> Any:
-    from jobcast.schedulers.tasks.load_control import LoadControl
+    from jobcast.schedulers.tasks.mlf_h import LoadControl
 
     policy = _mlf_h(None, own) if learned is None else _mlf_rl(learned, own)
     return LoadControl(policy, "mlfs", _control(own))
@@ -198,7 +198,7 @@ TASK_POLICIES = (
     _spec("tiresias", "baselines:Tiresias", TiresiasSettings, "two queues by attained service", TIRESIAS),
     _spec("gandiva", "baselines:Gandiva", GandivaSettings, "in order; full GPUs shed tasks", "Gandiva (OSDI 2018)"),
     _spec(
-        *("graphene", "graphene:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
+        *("graphene", "baselines:Graphene", GrapheneSettings, "remaining work, packing and fairness"),
         paper="Graphene (OSDI 2016)",
         preempts=False,
     ),

@@ -4,8 +4,7 @@ import numpy as np
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.switches import Switch, SwitchRule
-from jobcast.schedulers.live_switches import LiveSwitches
-from jobcast.schedulers.sia import Sia
+from jobcast.schedulers.sia import LiveSwitches, Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Noisy, Oracle
 from jobcast.simulator.workload import Workload

@@ -8,8 +8,8 @@ from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.pipelines.experiments.simulation import last_nodes
 from jobcast.schedulers.las import LeastAttained
-from jobcast.schedulers.node_placement import NodePlacement
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.placement import NodePlacement
 from jobcast.schedulers.rounds import Rounds
 from jobcast.simulator.engine import replay
 from jobcast.simulator.workload import Workload

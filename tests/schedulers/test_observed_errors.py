@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job
-from jobcast.schedulers.observed_errors import ObservedErrors
+from jobcast.schedulers.sia_preempt import ObservedErrors
 
 
 def arrive(errors, at_s, gpus, pool="p"):

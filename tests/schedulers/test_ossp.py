@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobcast.schedulers.makespan import Window, best_rounds
-from jobcast.schedulers.ossp import OpenShop, longest_first
+from jobcast.schedulers.ossp import OpenShop, Window, best_rounds, longest_first
 from tests.schedulers.rounds_driver import ROUND_S, Known, active, drive, job, seqs, state
 
 

@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from jobcast.schedulers.allox import AlloX
 from jobcast.schedulers.gandiva_fair import GandivaFair
 from jobcast.schedulers.gavel import Gavel
-from jobcast.schedulers.las import LeastAttained
+from jobcast.schedulers.las import LeastAttained, ShortestRemaining
 from jobcast.schedulers.mst import MaxSumThroughput
 from jobcast.schedulers.ossp import OpenShop
-from jobcast.schedulers.srpt import ShortestRemaining
 from jobcast.schedulers.themis_filter import ThemisFilter
 from tests.schedulers.rounds_driver import Following, Known, active, drive, job, seqs, state, workloads
 

@@ -12,8 +12,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.domain.training import Progress, Regime, Training
 from jobcast.schedulers.shockwave import Shockwave
-from jobcast.schedulers.shockwave.fisher_budgets import Budgets, forecast_fairness
-from jobcast.schedulers.shockwave.robust_scenarios import best_left_s, present_left_s
+from jobcast.schedulers.shockwave.policy import Budgets, best_left_s, forecast_fairness, present_left_s
 
 ROUND_S, RESTART_S = 120.0, 20.0
 

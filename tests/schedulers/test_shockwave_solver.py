@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobcast.schedulers.shockwave.concave_envelope import majorant_slopes
 from jobcast.schedulers.shockwave.exact import improve
 from jobcast.schedulers.shockwave.programme import Programme
-from jobcast.schedulers.shockwave.relaxation import relax
+from jobcast.schedulers.shockwave.relaxation import majorant_slopes, relax
 from jobcast.schedulers.shockwave.solver import Limits, share_lost, solve
 from jobcast.schedulers.shockwave.work import work_of
 

@@ -10,11 +10,18 @@ from hypothesis import strategies as st
 
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.domain.switches import Switch, Switches
-from jobcast.schedulers.candidates import Candidates
 from jobcast.schedulers.fcfs import Fcfs
 from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.sia_risk import EDGE_RATIO, LEVELS, SiaRisk, median_bin, minutes_at_risk
-from jobcast.schedulers.sia_risk_kernels import first_within, overstays
+from jobcast.schedulers.sia_risk import (
+    EDGE_RATIO,
+    LEVELS,
+    Candidates,
+    SiaRisk,
+    first_within,
+    median_bin,
+    minutes_at_risk,
+    overstays,
+)
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Noisy, Oracle
 from jobcast.simulator.workload import Workload

@@ -9,8 +9,7 @@ from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Outcome, Pool
 from jobcast.schedulers.registry import make_policy
 from jobcast.schedulers.settings import minutes
-from jobcast.schedulers.sia import Sia
-from jobcast.schedulers.spare_orders import SPARE_ORDERS
+from jobcast.schedulers.sia import SPARE_ORDERS, Sia
 from jobcast.simulator.engine import replay
 from jobcast.simulator.forecast_sources import Conservative, Oracle, Random
 from jobcast.simulator.workload import Workload

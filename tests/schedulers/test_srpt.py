@@ -1,4 +1,4 @@
-from jobcast.schedulers.srpt import ShortestRemaining
+from jobcast.schedulers.las import ShortestRemaining
 from tests.schedulers.rounds_driver import Known, active, seqs, state
 
 KNOWN = Known({0: 900.0, 1: 500.0, 2: 600.0, 3: 600.0})

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.schedulers.fcfs import Fcfs
-from jobcast.schedulers.virtual_clock import EMPTY, ResourceTimePlan, virtual_starts_s
-from jobcast.schedulers.virtual_clock_kernels import add, first_above
+from jobcast.schedulers.sia_vc import EMPTY, ResourceTimePlan, add, first_above, virtual_starts_s
 from tests.schedulers.events_driver import starts, workloads
 
 

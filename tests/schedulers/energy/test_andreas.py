@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
 from jobcast.domain.errors import ConfigError
-from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, warm
-from jobcast.schedulers.energy.configurations import back_of
+from jobcast.schedulers.energy.andreas import Andreas, AndreasSettings, back_of, warm
 from jobcast.schedulers.energy.exact import ExactSettings, solve
 from jobcast.schedulers.energy.objective import proxy_objective, startable_s
 from jobcast.schedulers.registry import make_policy

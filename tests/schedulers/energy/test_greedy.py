@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jobcast.domain.energy import POSTPONED
-from jobcast.schedulers.energy.configurations import queue_of
+from jobcast.schedulers.energy.andreas import queue_of
 from jobcast.schedulers.energy.greedy import construct
 from jobcast.schedulers.energy.greedy_state import new_draft
 from tests.simulator.energy.energy_cases import EnergyJob, cluster_of, jobs_of, view_of

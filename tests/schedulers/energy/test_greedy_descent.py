@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobcast.domain.energy import POSTPONED, Deployment
-from jobcast.schedulers.energy.configurations import queue_of
+from jobcast.schedulers.energy.andreas import queue_of
 from jobcast.schedulers.energy.greedy import construct
 from jobcast.schedulers.energy.greedy_state import new_draft
 from jobcast.schedulers.energy.objective import proxy_objective

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job, Pool
-from jobcast.schedulers.milp.columns import every_step, sized_by_duration, with_tails
 from jobcast.schedulers.milp.instance import make_instance
-from jobcast.schedulers.milp.programme import build
+from jobcast.schedulers.milp.programme import build, every_step, sized_by_duration, with_tails
 from tests.schedulers.milp.milp_cases import draw, random_schedule, usage
 
 

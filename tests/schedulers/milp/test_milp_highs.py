@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from jobcast.schedulers.milp.columns import every_step
-from jobcast.schedulers.milp.highs import branch_and_bound, relax
-from jobcast.schedulers.milp.programme import build
+from jobcast.schedulers.milp.programme import branch_and_bound, build, every_step, relax
 from tests.schedulers.milp.milp_cases import cost, draw, usage
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from jobcast.domain.tasks import QUEUED
-from jobcast.schedulers.tasks.graphene import Graphene, GrapheneSettings, descendants, scores, trouble
+from jobcast.schedulers.tasks.baselines import Graphene, GrapheneSettings, descendants, scores, trouble
 from tests.simulator.tasks.task_cases import (
     TaskJob,
     arrays_of,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from jobcast.domain.tasks import BANDWIDTH, CPU, GPU, QUEUED
-from jobcast.schedulers.tasks.migration import tasks_to_move
+from jobcast.schedulers.tasks.mlf_h import tasks_to_move
 from jobcast.schedulers.tasks.packing import limits_of
 from tests.simulator.tasks.task_cases import TaskJob, cluster_of, jobs_of, task_views, view_of
 
