@@ -9,7 +9,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.run_times import Estimates
+from jobcast.schedulers.run_times import RunTimes
 
 
 class AlloX:
@@ -32,9 +32,7 @@ class AlloX:
     name = "allox"
     memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
-    def __init__(self, estimates: Estimates, filter: float = 1.0) -> None:
-        if not 0 < filter <= 1:
-            raise ValueError(f"filter must be in (0, 1], got {filter}")
+    def __init__(self, estimates: RunTimes, filter: float = 1.0) -> None:
         self._estimates = estimates
         self._filter = filter
 

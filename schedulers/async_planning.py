@@ -9,6 +9,7 @@ from dataclasses import replace
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob, RoundPolicy, RoundState
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.rounds import figures_of
 
 UNFINISHED = 1.0 - 1e-9
 """Share of its epochs that a job is expected to have done, at most, while nobody has seen it end."""
@@ -51,8 +52,7 @@ class OneRoundLate:
 
     def figures(self) -> dict[str, float]:
         """What the policy says of its own work."""
-        own = getattr(self._policy, "figures", None)
-        return own() if own is not None else {}
+        return figures_of(self._policy)
 
     def _filling(self, state: RoundState, chosen: Sequence[Job]) -> Sequence[Job]:
         taken = {job.seq for job in chosen}

@@ -9,7 +9,7 @@ from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
 
-EQUAL, WIDTH = "equal", "width"
+WIDTH = "width"
 
 
 class GandivaFair:
@@ -36,8 +36,6 @@ class GandivaFair:
     name = "gandiva_fair"
 
     def __init__(self, tickets: str = WIDTH, lottery: bool = False, seed: int = 0) -> None:
-        if tickets not in (EQUAL, WIDTH):
-            raise ValueError(f"tickets must be {EQUAL} or {WIDTH}, got {tickets}")
         self._by_width = tickets == WIDTH
         self._lottery = lottery
         self._seed = seed

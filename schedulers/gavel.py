@@ -37,8 +37,6 @@ class Gavel:
     name = "gavel"
 
     def __init__(self, fill: str = CENTRE) -> None:
-        if fill not in _FILLS:
-            raise ValueError(f"fill must be {' or '.join(_FILLS)}, got {fill}")
         self._fill = _FILLS[fill]
 
     def shares(self, state: RoundState) -> Sequence[float]:

@@ -9,7 +9,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.run_times import Estimates
+from jobcast.schedulers.run_times import RunTimes
 
 
 class ShortestRemaining:
@@ -26,7 +26,7 @@ class ShortestRemaining:
     name = "srpt"
     memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
-    def __init__(self, estimates: Estimates, gpu_time: bool = False) -> None:
+    def __init__(self, estimates: RunTimes, gpu_time: bool = False) -> None:
         self._estimates = estimates
         self._gpu_time = gpu_time
 

@@ -14,7 +14,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded_all
 from jobcast.domain.rounds import RoundState
 from jobcast.schedulers.packing import first_fit
-from jobcast.schedulers.run_times import Estimates
+from jobcast.schedulers.run_times import RunTimes
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -154,9 +154,7 @@ class OpenShop:
 
     name = "ossp"
 
-    def __init__(self, estimates: Estimates, window: int = WINDOW_ROUNDS, gap: float = ENOUGH_GAP) -> None:
-        if window < 1:
-            raise ValueError(f"window must be at least 1 round, got {window}")
+    def __init__(self, estimates: RunTimes, window: int = WINDOW_ROUNDS, gap: float = ENOUGH_GAP) -> None:
         self._estimates = estimates
         self._window = window
         self._enough = gap

@@ -116,14 +116,13 @@ def place(
     room = _Room(nodes, staying, fixed)
     late = []
     for job, width in sorted(coming.items(), key=lambda item: (-item[1], item[0])):
-        if not (room.seat_well(job, width) or room.make_room(job, width)):
+        if not (room.seat(job, width) or room.make_room(job, width)):
             late.append((job, width))
     spread: list[int] = []
     unseated: list[int] = []
     for job, width in late:
-        if room.seat_well(job, width):
-            continue
-        (spread if room.seat_anyhow(job, width) else unseated).append(job)
+        if not room.seat(job, width):
+            (spread if room.seat(job, width, anyhow=True) else unseated).append(job)
     return Placement(dict(sorted(room.seats.items())), tuple(room.moved), tuple(spread), tuple(unseated))
 
 
@@ -162,20 +161,13 @@ class _Room:
                 if job not in fixed:
                     self._on[node].add(job)
 
-    def seat_well(self, job: int, width: int) -> bool:
-        """Seat a job on as few nodes as its width needs, if they have room."""
+    def seat(self, job: int, width: int, anyhow: bool = False) -> bool:
+        """Seat a job on the fewest nodes that have room; unless `anyhow`, only on as few as its width needs."""
         seat = _fewest(self._free, width)
-        if seat is None or len(seat) > nodes_needed(self._nodes, width):
+        if seat is None or (not anyhow and len(seat) > nodes_needed(self._nodes, width)):
             return False
-        self._take(job, seat)
-        return True
-
-    def seat_anyhow(self, job: int, width: int) -> bool:
-        """Seat a job on the fewest nodes that have room, if there is room."""
-        seat = _fewest(self._free, width)
-        if seat is None:
-            return False
-        self._take(job, seat)
+        _shift(self._free, seat, -1)
+        self.seats[job] = seat
         return True
 
     def make_room(self, job: int, width: int) -> bool:
@@ -192,7 +184,10 @@ class _Room:
                 if found is None:
                     return False
                 node, new = found
-                _reseat(free, seats, new)
+                for other, seat in new.items():
+                    _shift(free, seats[other], 1)
+                    _shift(free, seat, -1)
+                    seats[other] = seat
                 gone += new
             free[node] -= part
             taken[node] = part
@@ -234,7 +229,7 @@ class _Room:
         """
         left = list(free)
         for other in leaving:
-            _give_back(left, seats[other])
+            _shift(left, seats[other], 1)
         for node in barred:
             left[node] = 0
         new = {}
@@ -243,13 +238,9 @@ class _Room:
             seat = _fewest(left, width)
             if seat is None or len(seat) > nodes_needed(self._nodes, width):
                 return None
-            _hold(left, seat)
+            _shift(left, seat, -1)
             new[other] = seat
         return new
-
-    def _take(self, job: int, seat: Seat) -> None:
-        _hold(self._free, seat)
-        self.seats[job] = seat
 
 
 def _fewest(free: Sequence[int], width: int) -> Seat | None:
@@ -289,18 +280,7 @@ def _width(seat: Seat) -> int:
     return sum(gpus for _, gpus in seat)
 
 
-def _reseat(free: list[int], seats: dict[int, Seat], new: Mapping[int, Seat]) -> None:
-    for job, seat in new.items():
-        _give_back(free, seats[job])
-        _hold(free, seat)
-        seats[job] = seat
-
-
-def _hold(free: list[int], seat: Seat) -> None:
+def _shift(free: list[int], seat: Seat, sign: int) -> None:
+    """Give a seat's GPUs back to their nodes, or with a sign of -1 take them."""
     for node, gpus in seat:
-        free[node] -= gpus
-
-
-def _give_back(free: list[int], seat: Seat) -> None:
-    for node, gpus in seat:
-        free[node] += gpus
+        free[node] += sign * gpus

@@ -44,8 +44,6 @@ class Pollux:
     name = "pollux"
 
     def __init__(self, p: float = P, restart_s: float = RESTART_S, round_s: float = ROUND_S) -> None:
-        if p >= 1 or p == 0:
-            raise ValueError(f"p must be below 1 and not 0, got {p}")
         self._p = p
         self._restart_s = restart_s
         self.trigger = Trigger(on_events=False, period_s=round_s)

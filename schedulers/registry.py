@@ -21,7 +21,6 @@ from jobcast.schedulers.policies import (
     ROUNDS,
     Local,
     PolicySpec,
-    Split,
     adopted,
     split_settings,
 )
@@ -202,7 +201,7 @@ def make_rule(name: str, given: Any = None, settings: Mapping[str, object] = NO_
     Raises ConfigError for an unknown name or setting, lacking forecasts, and an installed policy that makes none.
     """
     spec = find_policy(name)
-    return _rule(spec, given, split_settings(spec, settings))
+    return _rule(spec, given, split_settings(spec, settings).own)
 
 
 def make_policy(
@@ -219,7 +218,7 @@ def make_policy(
     """
     spec = find_policy(name)
     split = split_settings(spec, settings, local=cells is not None)
-    rule = _rule(spec, given, split)
+    rule = _rule(spec, given, split.own)
     if cells is not None:
         rule.placer = local_of(name).placer(cells, split.cells)
     if spec.kind == ROUNDS:
@@ -227,10 +226,6 @@ def make_policy(
     if spec.kind == ENERGY:
         return by_calls(rule, name, split.mechanism)
     return rule
-
-
-def _rule(spec: PolicySpec, given: Any, split: Split) -> Any:
-    return _made(spec, given, lambda: spec.make(given, split.own), KINDS[spec.kind].methods)
 
 
 def local_of(name: str) -> Local:
@@ -247,19 +242,19 @@ def local_policies() -> tuple[str, ...]:
     return tuple(name for name, spec in BUILT_IN.items() if spec.local is not None)
 
 
-def _made(spec: PolicySpec, given: Any, make: Any, methods: tuple[str, ...]) -> Any:
+def _rule(spec: PolicySpec, given: Any, own: Settings) -> Any:
     if spec.kind in (POOLS, ROUNDS) and spec.asks and given is None:
         raise ConfigError(f"policy {spec.name} needs forecasts; pass --forecasts, such as oracle")
     if spec.name in _OURS:
-        return make()
+        return spec.make(given, own)
     point = _installed()[spec.name]
     try:
-        policy = make()
+        policy = spec.make(given, own)
     except (JobcastError, MemoryError):
         raise
     except Exception as error:  # another package's code may fail in any way
         raise broken(KIND, point, f"cannot be made ({type(error).__name__}: {error})") from error
-    lacking = [part for part in methods if not callable(getattr(policy, part, None))]
+    lacking = [part for part in KINDS[spec.kind].methods if not callable(getattr(policy, part, None))]
     if lacking:
         raise broken(KIND, point, f"makes {type(policy).__name__}, which has no {', '.join(lacking)}")
     return policy

@@ -4,7 +4,7 @@ Shockwave, section 7: rounds of fixed length; a job that goes on keeps its GPUs,
 freed within a round are used again from the next one on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jobcast.domain.errors import DecisionError
 from jobcast.domain.jobs import Job
@@ -74,9 +74,8 @@ class Rounds:
 
     def figures(self) -> dict[str, float]:
         """Rounds in which somebody was active, what the policy says of its own work, and how jobs were seated."""
-        own = getattr(self._policy, "figures", None)
         seated = self.seats.figures() if self.seats is not None else {}
-        return {"rounds": float(self.rounds)} | (own() if own is not None else {}) | seated
+        return {"rounds": float(self.rounds)} | figures_of(self._policy) | seated
 
     def _state(self, view: View) -> RoundState:
         if self._first_s is None:
@@ -138,8 +137,7 @@ class ShareRounds:
 
     def figures(self) -> dict[str, float]:
         """What the share policy says of its own work."""
-        own = getattr(self._policy, "figures", None)
-        return own() if own is not None else {}
+        return figures_of(self._policy)
 
     def _rank(self, one: ActiveJob) -> tuple[int, bool, int]:
         seq = one.job.seq
@@ -149,3 +147,9 @@ class ShareRounds:
 
 def _shown(one: ActiveJob) -> int:
     return len(one.progress.regimes) if one.progress is not None else 0
+
+
+def figures_of(policy: object) -> dict[str, float]:
+    """What a policy says of its own work; nothing of one that keeps no figures."""
+    own: Callable[[], dict[str, float]] | None = getattr(policy, "figures", None)
+    return own() if own is not None else {}

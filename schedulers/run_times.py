@@ -3,26 +3,11 @@
 What a policy of rounds asks about run times; it never learns who answers.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from jobcast.domain.forecasts import WorkForecasts
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounds import ActiveJob
-
-
-class Estimates(Protocol):
-    """Run times of active jobs on the GPUs that they ask for."""
-
-    def remaining_s(self, active: ActiveJob) -> float:
-        """Seconds that a job still has to run."""
-        ...
-
-    def total_s(self, active: ActiveJob) -> float:
-        """Seconds that it runs in all: those run so far and those that remain."""
-        ...
-
 
 LEAST_FACTOR = 0.01
 """No noise takes all of a job away."""

@@ -162,7 +162,7 @@ class Sia(Placed):
     Raises
     ------
     ConfigError
-        A window is no horizon of the forecasts, none is given, or the slack or the order cannot be.
+        A window is no horizon of the forecasts, or none is given.
     """
 
     name = "sia"
@@ -177,10 +177,6 @@ class Sia(Placed):
         order: str = SHARE,
         adapt: bool = False,
     ) -> None:
-        if not 0.0 <= slack <= 1.0:
-            raise ConfigError(f"policy {self.name}: slack must be a share from 0 to 1, got {slack}")
-        if order not in SPARE_ORDERS:
-            raise ConfigError(f"policy {self.name}: order must be one of {', '.join(SPARE_ORDERS)}, got {order}")
         self._forecasts = forecasts
         self._switches = switches
         self._horizons_s = [MINUTE_S * horizon for horizon in forecasts.horizons_min]

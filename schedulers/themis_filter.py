@@ -7,7 +7,7 @@ from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit, most_valuable
-from jobcast.schedulers.run_times import Estimates
+from jobcast.schedulers.run_times import RunTimes
 
 FILTER = 0.2
 """Share of the jobs that a round is offered to: 1 - f with the fairness knob f = 0.8 of Themis (NSDI 2020)."""
@@ -31,9 +31,7 @@ class ThemisFilter:
     name = "themis_filter"
     memoryless = True  # its choice depends on the state alone: it may be asked about free GPUs in between
 
-    def __init__(self, estimates: Estimates, filter: float = FILTER) -> None:
-        if not 0 < filter <= 1:
-            raise ValueError(f"filter must be in (0, 1], got {filter}")
+    def __init__(self, estimates: RunTimes, filter: float = FILTER) -> None:
         self._estimates = estimates
         self._filter = filter
 

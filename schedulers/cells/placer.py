@@ -36,12 +36,13 @@ class ServerMap:
     Attributes
     ----------
     idle : cells in which no job runs, bound or not
+    covered : cells that are bound, reserved or in use; its `free` is the rest
     """
 
-    __slots__ = ("_bound", "_covered", "_dedicated", "_lent", "_unbound", "_users", "idle")
+    __slots__ = ("_bound", "_dedicated", "_lent", "_unbound", "_users", "covered", "idle")
 
     def __init__(self, servers: Sequence[int], quota_gpus: int) -> None:
-        self.idle, self._unbound, self._covered = Buddies(servers), Buddies(servers), Covered(servers)
+        self.idle, self._unbound, self.covered = Buddies(servers), Buddies(servers), Covered(servers)
         self._bound: dict[tuple[str, int], Cell] = {}
         self._users: dict[tuple[str, int], int] = {}
         self._dedicated, self._lent = [0] * len(servers), [0] * len(servers)
@@ -49,7 +50,7 @@ class ServerMap:
             nobodys = self.idle.find((gpus,), lambda server: (-server,)) or ()
             self.idle.take(nobodys)
             self._unbound.take(nobodys)
-            self._covered.cover(nobodys)
+            self.covered.cover(nobodys)
 
     def base(self, pool: str, own: int) -> Cell | None:
         """What a cell of a pool's quota, by its position there, is bound to."""
@@ -87,36 +88,23 @@ class ServerMap:
             self._leave((pool, cell.server))
 
     def reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
-        """Cells bound to nobody until `clear`, None where they cannot all be had. The largest first."""
+        """Cells bound to nobody, the largest first, covered until they are uncovered; None where some cannot be had."""
         reserved: list[Cell] = []
         for gpus, count in sorted(Counter(sizes).items(), reverse=True):
             for wanted in self._at_once(gpus, count):
-                found = self.free.find(wanted, self._for_dedicated)
+                found = self.covered.free.find(wanted, self._for_dedicated)
                 if found is None:
-                    self.clear(reserved)
+                    self.covered.uncover(reserved)
                     return None
-                self.hold(found)
+                self.covered.cover(found)
                 reserved += found
         return reserved
 
     def _at_once(self, gpus: int, count: int) -> list[tuple[int, ...]]:
         """Whole servers are looked for together, parts of servers one by one."""
-        if gpus == self.free.roots[0]:
+        if gpus == self.covered.free.roots[0]:
             return [(gpus,) * count]
         return [(gpus,)] * count
-
-    def hold(self, reserved: Sequence[Cell]) -> None:
-        """Take a reservation up again."""
-        self._covered.cover(reserved)
-
-    def clear(self, reserved: Sequence[Cell]) -> None:
-        """Take back a reservation."""
-        self._covered.uncover(reserved)
-
-    @property
-    def free(self) -> Buddies:
-        """What is bound to nobody, reserved by nobody, and not in use."""
-        return self._covered.free
 
     def to_lend(self, sizes: Sequence[int], bound: bool = False) -> tuple[Cell, ...]:
         """Cells for a spare job, none where there is no room; those of bound ones that are idle too where `bound`.
@@ -124,7 +112,7 @@ class ServerMap:
         The smallest free block that holds it, of equal ones on the server with the most GPUs lent, then the fewest
         dedicated, then the last.
         """
-        return (self.idle if bound else self.free).find(sizes, self._for_lent) or ()
+        return (self.idle if bound else self.covered.free).find(sizes, self._for_lent) or ()
 
     def lend(self, cells: Sequence[Cell], within: tuple[str, int] | None = None) -> None:
         """A spare job starts; a bound cell of a quota that it runs within stays bound as long."""
@@ -143,12 +131,12 @@ class ServerMap:
     def step_aside(self, cells: Sequence[Cell]) -> None:
         """A spare job makes room for now, until it is told to `go_on` or is `gone`; its server counts as lent on."""
         self.idle.give(cells)
-        self._covered.uncover(cells)
+        self.covered.uncover(cells)
 
     def go_on(self, cells: Sequence[Cell]) -> None:
         """A spare job that stepped aside goes on; its cells must be idle."""
         self.idle.take(cells)
-        self._covered.cover(cells)
+        self.covered.cover(cells)
 
     def gone(self, cells: Sequence[Cell]) -> None:
         """A spare job that stepped aside does not come back."""
@@ -161,7 +149,7 @@ class ServerMap:
     def _use(self, key: tuple[str, int], base: Cell, gpus: int) -> None:
         if key not in self._bound:
             self._unbound.take((base,))
-            self._covered.cover((base,))
+            self.covered.cover((base,))
             self._bound[key] = base
         self._users[key] = self._users.get(key, 0) + 1
         self._dedicated[base.server] += gpus
@@ -172,12 +160,12 @@ class ServerMap:
             del self._users[key]
             base = (self._bound.pop(key),)
             self._unbound.give(base)
-            self._covered.uncover(base)
+            self.covered.uncover(base)
 
     def _base(self, cell: Cell, gpus: int, crowded: bool) -> Cell | None:
         """Where to bind a cell of a quota so that a job's place in it is idle."""
         if not crowded:
-            found = self.free.find((gpus,), self._for_dedicated)
+            found = self.covered.free.find((gpus,), self._for_dedicated)
             return found[0] if found else None
         bases = [
             (block.gpus, *self._for_dedicated(block.server), base)

@@ -1,24 +1,15 @@
 """Quotas as cells: which cells a pool owns, whether they fit the servers, and which jobs fit them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from jobcast.domain.errors import PoolsError, TraceError
-from jobcast.domain.jobs import Job
+from jobcast.domain.jobs import Job, Pool
+from jobcast.domain.policy import PoolView
 from jobcast.schedulers.cells.buddy import sizes_of
 
 Cells = Mapping[str, tuple[int, ...]]
 """Pool -> GPUs of each of its cells, the largest first."""
 NO_CELLS: Cells = {}
-
-
-class HasQuota(Protocol):
-    """A pool of a workload or of a view."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def quota(self) -> int: ...  # noqa: D102
 
 
 def default_cells(quota: int, server_gpus: int) -> tuple[int, ...]:
@@ -43,7 +34,9 @@ def server_size(servers: Sequence[int]) -> int:
     return sizes[0]
 
 
-def cells_of(pools: Iterable[HasQuota], servers: Sequence[int], given: Cells = NO_CELLS) -> dict[str, tuple[int, ...]]:
+def cells_of(
+    pools: Iterable[Pool | PoolView], servers: Sequence[int], given: Cells = NO_CELLS
+) -> dict[str, tuple[int, ...]]:
     """The cells of each pool, the largest first.
 
     Cells of powers of two, none larger than a server, fit on servers of one size just if their GPUs do.
@@ -82,7 +75,7 @@ def cells_of(pools: Iterable[HasQuota], servers: Sequence[int], given: Cells = N
     return cells
 
 
-def servers_for(pools: Iterable[HasQuota], server_gpus: int = 8) -> tuple[int, ...]:
+def servers_for(pools: Iterable[Pool | PoolView], server_gpus: int = 8) -> tuple[int, ...]:
     """The fewest servers that hold the quotas of pools as cells: GPUs of each. SIA, section 6.4: eight.
 
     >>> from jobcast.domain.jobs import Pool

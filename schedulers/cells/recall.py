@@ -126,10 +126,10 @@ class RecallTurnAllocation(TurnAllocation, Recalls):
         for mine in cells:
             floor_.step_aside(mine)
         kept = floor_.reserve(sizes)
-        floor_.clear(kept or ())
+        floor_.covered.uncover(kept or ())
         for mine in cells:
             floor_.go_on(mine)
-        floor_.hold(kept or ())
+        floor_.covered.cover(kept or ())
         return kept
 
     def _startable(self, pool: PoolView) -> float:

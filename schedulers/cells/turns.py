@@ -219,8 +219,8 @@ class TurnAllocation(CellAllocation):
         if kept is None:
             return 0.0
         self._reserved, self._parts = kept, self._idle_parts(loads)
-        room = floor.free.widest(self._placer.server_gpus)
-        floor.clear(kept)
+        room = floor.covered.free.widest(self._placer.server_gpus)
+        floor.covered.uncover(kept)
         return min(self.free, max([room, *(part[0] for part in self._parts[-1:])]))
 
     def _reserve(self, sizes: Sequence[int]) -> list[Cell] | None:
@@ -233,9 +233,9 @@ class TurnAllocation(CellAllocation):
             return False
         part = next((part for part in self._parts if part[0] >= sum(sizes)), None)
         if part is None:
-            floor.hold(self._reserved)
+            floor.covered.cover(self._reserved)
             cells, within = floor.to_lend(sizes), None
-            floor.clear(self._reserved)
+            floor.covered.uncover(self._reserved)
         else:
             _, cell, within = part
             cells = (Cell(cell.server, cell.first, sizes[0]),)
@@ -284,10 +284,10 @@ class TurnAllocation(CellAllocation):
         floor, server_gpus = self._placer.floor, self._placer.server_gpus
         unbound = (self._unbound(pool) for pool in self._view.pools.values())
         block = max((gpus for needed, sizes, _ in unbound for gpus in (*needed, *(row[0] for row in sizes))), default=1)
-        free = [cell.gpus for cell in floor.free.blocks(1)]
+        free = [cell.gpus for cell in floor.covered.free.blocks(1)]
         pieces = max((gpus for gpus in free if gpus < block), default=0)
         costs = [0] * (pieces + 1)
-        for width in range(pieces + 1, floor.free.widest(server_gpus) + 1):
+        for width in range(pieces + 1, floor.covered.free.widest(server_gpus) + 1):
             costs.append(-(-sum(sizes_of(width, server_gpus)) // block) * block)
         return sum(gpus for gpus in free if gpus >= block), costs
 

@@ -21,7 +21,7 @@ FIFO, 116 with EDF, 121 with PS (`python -m papers.andreas effects`).
 Configurations of jobs in the order in which the greedy tries them. ANDREAS, section IV.B and Algorithm 1, line 8.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,12 +235,8 @@ def ways(settings: AndreasSettings) -> Floats:
 class Andreas:
     """The best of many random greedy schedules, by the proxy objective."""
 
+    name: ClassVar[str] = "andreas"
     settings: AndreasSettings = field(default_factory=AndreasSettings)
-
-    @property
-    def name(self) -> str:
-        """As users write it."""
-        return "andreas"
 
     def schedule(self, view: EnergyView) -> Deployment:
         """The schedule from now on."""

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -266,12 +266,8 @@ class Solved:
 class Exact:
     """The policy that solves the model at every call; for a handful of jobs and nodes."""
 
+    name: ClassVar[str] = "exact"
     settings: ExactSettings = UNFORCED
-
-    @property
-    def name(self) -> str:
-        """As users write it."""
-        return "exact"
 
     def schedule(self, view: EnergyView) -> Deployment:
         """The cheapest schedule found in the time."""

@@ -12,7 +12,6 @@ Importing numba takes a second, so only what computes imports this file.
 """
 
 import hashlib
-from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -299,27 +298,17 @@ _OTHERS = {
     "order": types.Array(types.int64, 2, "C"),
     "random": types.Array(types.uint64, 1, "C"),
 }
-_FLOATS = (
-    "back",
-    "waiting_eur",
-    "time_s",
-    "late_eur",
-    "run_eur",
-    "below",
-    "first_s",
-    "first_eur",
-    "total_eur",
-    "best_eur",
-)
 
 
-def _type_of(kind: Any, floats: Collection[str]) -> Any:
-    """The compiled type of a tuple of columns; one row of whole numbers where nothing is said."""
-    told = dict.fromkeys(floats, FLOATS) | _OTHERS
-    return types.NamedTuple([told.get(name, INTS) for name in kind._fields], kind)
+def _type_of(kind: Any) -> Any:
+    """The compiled type of a tuple of columns, by its annotations; those of another shape or type are told apart."""
+    own = {name: FLOATS if column == Floats else INTS for name, column in kind.__annotations__.items()} | _OTHERS
+    return types.NamedTuple([own[name] for name in kind._fields], kind)
 
 
-QUEUE, DRAFT = _type_of(Queue, _FLOATS), _type_of(Draft, _FLOATS)
+OF_JOBS = ("node", "config", "missed", "try_node", "try_config", "best_node", "best_config")
+OF_NODES = ("free", "name", "named", "claims", "used")
+QUEUE, DRAFT = _type_of(Queue), _type_of(Draft)
 
 
 def new_draft(queue: Queue, seed: int) -> Draft:
@@ -327,36 +316,23 @@ def new_draft(queue: Queue, seed: int) -> Draft:
     jobs, nodes, kinds = len(queue.back), len(queue.kind_of), len(queue.kind_gpus)
     rooms = int(queue.kind_gpus.max()) + 1
     return Draft(
-        node=_ints(jobs),
-        config=_ints(jobs),
+        **{name: np.zeros(jobs, dtype=np.int64) for name in OF_JOBS},
+        **{name: np.zeros(nodes, dtype=np.int64) for name in OF_NODES},
         done=np.zeros(jobs, dtype=np.bool_),
-        missed=_ints(jobs),
-        free=_ints(nodes),
-        name=_ints(nodes),
-        named=_ints(nodes),
-        claims=_ints(nodes),
         first_s=np.zeros(nodes),
         first_eur=np.zeros(nodes),
-        opened=_ints(kinds),
-        limit=_ints(kinds),
-        head=_ints((3, kinds, rooms)),
-        after=_ints((2, nodes)),
-        before=_ints((2, nodes)),
-        slots=_ints((nodes, rooms - 1)),
-        used=_ints(nodes),
-        try_node=_ints(jobs),
-        try_config=_ints(jobs),
-        best_node=_ints(jobs),
-        best_config=_ints(jobs),
+        opened=np.zeros(kinds, dtype=np.int64),
+        limit=np.zeros(kinds, dtype=np.int64),
+        head=np.zeros((3, kinds, rooms), dtype=np.int64),
+        after=np.zeros((2, nodes), dtype=np.int64),
+        before=np.zeros((2, nodes), dtype=np.int64),
+        slots=np.zeros((nodes, rooms - 1), dtype=np.int64),
         best_eur=np.full(2, np.inf),
+        # Whatever is made first lacks fewer nodes than this, and so becomes the best.
         counts=np.array([0, 0, 0, 0, nodes + 1]),
         total_eur=np.zeros(1),
         random=np.array([seed], dtype=np.uint64),
     )
-
-
-def _ints(shape: int | tuple[int, ...]) -> NDArray[np.int64]:
-    return np.zeros(shape, dtype=np.int64)
 
 
 def stamp() -> str:

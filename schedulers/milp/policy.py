@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
 from jobcast.domain.errors import ConfigError
 from jobcast.domain.forecasts import Forecasts
@@ -16,8 +17,7 @@ class Milp:
     Parameters
     ----------
     forecasts : tells all jobs of the run and their run times: `domain.forecasts.JobForecasts`, which only the oracle is
-    grid_s : seconds of a time step; all submissions and run times must lie on this grid
-    beta, time_limit_s, exact, starts_per_duration, search_tries, seed : see `solve.Settings`
+    settings : of `pool_policies.MilpSettings`; all submissions and run times must lie on the grid of `grid_s` seconds
 
     Raises
     ------
@@ -27,23 +27,13 @@ class Milp:
 
     name = "milp"
 
-    def __init__(
-        self,
-        forecasts: Forecasts,
-        grid_s: float = 60.0,
-        beta: float = 0.0,
-        time_limit_s: float = 60.0,
-        exact: bool = False,
-        starts_per_duration: int = 4,
-        search_tries: int = 50_000,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, forecasts: Forecasts, **settings: Any) -> None:
         jobs = getattr(forecasts, "jobs", None)
         if jobs is None:
             raise ConfigError("policy milp needs every single job's future; pass --forecasts oracle")
         self._jobs: tuple[Job, ...] = tuple(jobs)
         self._forecasts = forecasts
-        self._settings = Settings(grid_s, beta, time_limit_s, exact, starts_per_duration, search_tries, seed)
+        self._settings = Settings(**settings)
         self._plan: Plan | None = None
         self._due_s: list[float] = []
         self._order: list[int] = []

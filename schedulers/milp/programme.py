@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.errors import ConfigError
+from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.milp.instance import Bools, Floats, Instance, Ints
 
 MOST_STARTS = 10_000_000
@@ -90,12 +91,7 @@ def every_step(instance: Instance) -> Steps:
 
 
 def sized_by_duration(instance: Instance, steps: Steps, starts_per_duration: int) -> Bools:
-    """Starts offered where a job's are duration / `starts_per_duration` apart, (n_starts,): submission and cut-off too.
-
-    Raises ValueError unless `starts_per_duration` is 1 or more.
-    """
-    if starts_per_duration < 1:
-        raise ValueError(f"starts_per_duration must be 1 or more, got {starts_per_duration}")
+    """Starts offered, duration / `starts_per_duration` of the job apart, (n_starts,); submission and cut-off too."""
     apart = np.maximum(1, instance.duration // starts_per_duration)[steps.job]
     regular = (steps.start - instance.submit[steps.job]) % apart == 0
     offered: Bools = regular | (steps.start == instance.cutoff[steps.job])
@@ -287,30 +283,15 @@ def _alphas(programme: Programme, incumbent: Floats) -> Floats:
 
 
 def _solver(programme: Programme, time_limit_s: float, seed: int, whole: bool = False) -> Any:
-    import highspy
-
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     options = {
-        "output_flag": False,
-        "threads": 1,
         "random_seed": seed % SEEDS,
         "mip_rel_gap": RELATIVE_GAP,
         "time_limit": max(0.0, time_limit_s),
     }
-    for option, value in options.items():
-        solver.setOptionValue(option, value)
-    count, matrix = len(programme.cost), programme.matrix
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = count, len(programme.high)
-    model.col_cost_, model.row_lower_, model.row_upper_ = programme.cost, programme.low, programme.high
-    model.col_lower_ = np.zeros(count)
-    model.col_upper_ = np.concatenate([np.ones(programme.starts), np.full(count - programme.starts, np.inf)])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
-    model.a_matrix_.value_ = matrix.data
-    if whole:
-        binary, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-        model.integrality_ = [binary] * programme.starts + [free] * (count - programme.starts)
+    solver = solver_of(options)
+    is_start = np.arange(len(programme.cost)) < programme.starts
+    most = np.where(is_start, 1.0, np.inf)
+    model = model_of(programme.cost, programme.matrix, programme.low, programme.high, most, is_start if whole else None)
     solver.passModel(model)
     return solver
 

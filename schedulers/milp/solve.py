@@ -29,6 +29,7 @@ from jobcast.schedulers.milp.programme import (
     with_tails,
 )
 from jobcast.schedulers.milp.search import improved, inserted, plain_orders, relaxed_orders, virtual_clock_starts
+from jobcast.schedulers.pool_policies import MilpSettings
 
 
 def cost_of(instance: Instance, start: Ints, beta: float) -> float:
@@ -180,28 +181,7 @@ def _offer(ledger: Ledger, columns: Columns, values: Floats) -> Ints:
     return late
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to plan.
-
-    Attributes
-    ----------
-    grid_s : seconds of a time step
-    beta : weight of fairness, the sum over steps of the largest share of its quota that any pool holds
-    time_limit_s : for HiGHS, the linear relaxation included
-    exact : offer every step as a start; else starts lie as far apart as the job is long / `starts_per_duration`
-    starts_per_duration : starts offered in a stretch as long as the job
-    search_tries : changes tried on the orders that incumbents are made from
-    seed : of the search and of HiGHS
-    """
-
-    grid_s: float = 60.0
-    beta: float = 0.0
-    time_limit_s: float = 60.0
-    exact: bool = False
-    starts_per_duration: int = 4
-    search_tries: int = 50_000
-    seed: int = 0
+Settings = MilpSettings
 
 
 @dataclass(frozen=True, slots=True)

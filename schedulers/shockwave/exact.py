@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobcast.domain.rounding import ERROR, rounded_all
+from jobcast.schedulers.highs import model_of, solver_of
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.work import Bools, Floats, Ints
 
@@ -32,15 +33,8 @@ def improve(programme: Programme, incumbent: Bools, gap: float, nodes: int, time
     import highspy
 
     columns = _Columns(programme)
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in {
-        "output_flag": False,
-        "threads": 1,
-        "mip_rel_gap": gap,
-        "mip_max_nodes": nodes,
-        "time_limit": time_limit_s,
-    }.items():
-        solver.setOptionValue(option, value)
+    options = {"mip_rel_gap": gap, "mip_max_nodes": nodes, "time_limit": time_limit_s}
+    solver = solver_of(options)
     if solver.passModel(_model(programme, columns)) == highspy.HighsStatus.kError:
         return None  # numbers beyond what it reckons with; running it all the same would end the process
     start = highspy.HighsSolution()
@@ -127,23 +121,14 @@ def _rows(programme: Programme, columns: _Columns) -> tuple[Any, Floats, Floats]
 
 
 def _model(programme: Programme, columns: _Columns) -> Any:
-    import highspy
-
     rows, low, high = _rows(programme, columns)
     cost = np.zeros(columns.last + 1)
     cost[columns.first_y : -1] = -columns.welfare.ravel()
     cost[-1] = programme.makespan_price
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns.last + 1, rows.shape[0]
-    model.col_cost_, model.row_lower_, model.row_upper_ = cost, low, high
-    model.col_lower_ = np.zeros(columns.last + 1)
-    model.col_upper_ = np.concatenate([np.ones(columns.last), [np.inf]])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
-    binary, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    options = columns.last - columns.first_y
-    model.integrality_ = [binary] * columns.cells + [free] * columns.cells + [binary] * options + [free]
-    return model
+    # Starts and the makespan follow from the rest, so that only x and y need be whole.
+    whole = np.ones(columns.last + 1, dtype=np.bool_)
+    whole[columns.cells : columns.first_y] = whole[-1] = False
+    return model_of(cost, rows, low, high, np.concatenate([np.ones(columns.last), [np.inf]]), whole)
 
 
 def _by_job(options: Floats) -> Any:

@@ -14,18 +14,17 @@ from collections import deque
 from collections.abc import Sequence
 from math import inf
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 
-from jobcast.domain.errors import ConfigError
 from jobcast.domain.jobs import Job
 from jobcast.domain.rounding import rounded, rounded_all
 from jobcast.domain.rounds import ActiveJob, RoundState
 from jobcast.schedulers.packing import first_fit
+from jobcast.schedulers.run_times import RunTimes
 from jobcast.schedulers.shockwave.programme import Programme
 from jobcast.schedulers.shockwave.solver import Limits, Solution, share_lost, solve
-from jobcast.schedulers.shockwave.work import Floats, Stretch, work_of
+from jobcast.schedulers.shockwave.work import Floats, work_of
 
 
 class Budgets:
@@ -112,16 +111,7 @@ the same workloads smaller floors (a round's progress, 0.1, 0.3, 1) shared time 
 TIME_LIMIT_S = 60.0
 MOST_WEIGHT = 1e100
 """Urgencies and prices beyond it are taken to be as large: they would leave the range of numbers."""
-REACTIVE, LAZY = "reactive", "lazy"
-MODES = (REACTIVE, LAZY)
-
-
-class WorkTimes(Protocol):
-    """What the policy asks about jobs; `schedulers.run_times.RunTimes` answers."""
-
-    def left(self, active: ActiveJob) -> Sequence[Stretch]:
-        """Stretches still to run, in order: epochs, seconds an epoch, batch size."""
-        ...
+REACTIVE = "reactive"
 
 
 class Shockwave:
@@ -139,15 +129,13 @@ class Shockwave:
     window : rounds to plan, T
     mode : reactive or lazy
     time_limit_s : of HiGHS in one solve; a guard, it is limited by nodes, which give the same answer everywhere
-
-    Raises ConfigError for an exponent or a weight below 0, a window below 1, or an unknown mode.
     """
 
     name = "shockwave"
 
     def __init__(
         self,
-        run_times: WorkTimes,
+        run_times: RunTimes,
         *,
         k: float = EXPONENT,
         lam: float = MAKESPAN,
@@ -155,10 +143,6 @@ class Shockwave:
         mode: str = REACTIVE,
         time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
-        if k < 0 or lam < 0 or window < 1:
-            raise ConfigError(f"policy shockwave: k and lam must be >= 0 and window >= 1, got {k}, {lam}, {window}")
-        if mode not in MODES:
-            raise ConfigError(f"policy shockwave: mode must be {' or '.join(MODES)}, got {mode}")
         self._run_times = run_times
         self._k, self._lam, self._window, self._mode = k, lam, window, mode
         self._limits = Limits(time_limit_s=time_limit_s)

@@ -40,6 +40,7 @@ from jobcast.schedulers.tasks.host_selection import (
     Room,
     hosts,
     njit,
+    plain,
     types,
 )
 from jobcast.schedulers.tasks.packing import (
@@ -48,7 +49,6 @@ from jobcast.schedulers.tasks.packing import (
     may_fit,
     place_alone,
     placement,
-    plain,
     put,
     room_of,
     waiting,

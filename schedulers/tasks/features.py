@@ -6,10 +6,9 @@ Rows are of about the size of one: logarithms of seconds, MB and counts, shares,
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobcast.domain.tasks import TaskCluster, TaskJobs, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, types
+from jobcast.schedulers.tasks.host_selection import BOOLS, FLOATS, FLOATS_2D, INTS, njit, plain, types
 
 ALGORITHMS = 5
 """Learning algorithms that are told apart (section 4.1: AlexNet, ResNet, MLP, LSTM, SVM); others share the last."""
@@ -283,11 +282,7 @@ def jobs_with_queued_tasks(view: Any) -> Any:
 
 def plain_view(view: TaskView) -> TaskView:
     """A view as compiled code takes it: arrays in one piece that may be written; copied only where they are not."""
-    jobs = TaskJobs(*(_plain(column) for column in view.jobs))
-    cluster = TaskCluster(*(_plain(column) for column in view.cluster))
-    rest = (_plain(column) for column in view[3:])
+    jobs = TaskJobs(*(plain(column) for column in view.jobs))
+    cluster = TaskCluster(*(plain(column) for column in view.cluster))
+    rest = (plain(column) for column in view[3:])
     return TaskView(float(view.now_s), jobs, cluster, *rest)
-
-
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    return column if column.flags.carray else np.require(column, requirements=("C", "W"))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from jobcast.domain.tasks import GPU, MEMORY, RESOURCES, Floats, Ints
 
@@ -16,6 +17,13 @@ FLOATS = types.Array(types.float64, 1, "C")
 FLOATS_2D = types.Array(types.float64, 2, "C")
 INTS = types.Array(types.int64, 1, "C")
 BOOLS = types.Array(types.boolean, 1, "C")
+
+
+def plain(column: NDArray[Any]) -> NDArray[Any]:
+    """An array as compiled code takes it; copied only where it is not contiguous or may not be written."""
+    # Asked first, since `np.require` takes a microsecond, and views have two dozen columns at each decision.
+    return column if column.flags.carray else np.require(column, requirements=["C", "W"])
+
 
 IDEAL, CONSOLIDATE, SPREAD, BEST_FIT, FIRST_FIT = range(5)
 """Rules: like the ideal virtual host; where most tasks of the job are, then the fullest; the least full; least left

@@ -3,10 +3,10 @@
 MLFS, section 3.3.2; every baseline packs by it too, with its own order, limits and rule of hosts.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jobcast.domain.policy import Decision
 from jobcast.domain.tasks import GPU, MEMORY, QUEUED, RESOURCES, Bools, Floats, Ints, TaskView, decision
@@ -24,6 +24,7 @@ from jobcast.schedulers.tasks.host_selection import (
     Room,
     ideal_host,
     njit,
+    plain,
     plain_host,
     types,
 )
@@ -289,8 +290,8 @@ def pack(room: Room, limits: Limits, wants: Wants, packing: Packing, order: Ints
             place_whole(room, limits, wants, packing, tasks, near, together)
 
 
-def room_of(view: TaskView, stop: Ints | None = None) -> Room:
-    """A copy of the loads to try placements on, as if the jobs of `stop` had given back their GPUs."""
+def room_of(view: TaskView) -> Room:
+    """A copy of the loads to try placements on."""
     cluster = view.cluster
     servers = len(cluster.capacity)
     room = Room(
@@ -303,8 +304,6 @@ def room_of(view: TaskView, stop: Ints | None = None) -> Room:
         np.empty(servers, dtype=np.int64),
     )
     find_all_least(room)
-    if stop is not None and len(stop):
-        release(room, wants_of(view), stop)
     return room
 
 
@@ -324,38 +323,6 @@ def limits_of(most: ArrayLike = 1.0, gpu: float = 1.0) -> Limits:
     return Limits(shares, float(gpu))
 
 
-def place_jobs(
-    view: TaskView,
-    order: Ints,
-    *,
-    limits: Limits | None = None,
-    rule: int = IDEAL,
-    stop: Ints | None = None,
-    moving: Bools | None = None,
-    rank: Floats | None = None,
-    bandwidth: bool = True,
-    evict: bool = False,
-    part: bool = True,
-) -> Decision:
-    """Place jobs in an order, each whole or not at all.
-
-    Parameters
-    ----------
-    order : jobs, first served first; those all of whose tasks are on GPUs are left where they are
-    limits : up to where servers and GPUs are filled, default their capacity
-    rule : IDEAL, CONSOLIDATE, SPREAD, BEST_FIT or FIRST_FIT of `hosts`; then the server's least loaded GPU
-    stop : jobs whose tasks go back to the queue before; those in `order` too may start again at once
-    moving : (n_tasks,) tasks to put on another server, when the turn comes to their job
-    rank : (n_tasks,) higher first within a job; default by number, a parameter server always first
-    bandwidth, evict, part : as of `Packing`
-    """
-    room, wants = room_of(view, stop), wants_of(view, rank)
-    none = np.zeros(len(wants.job_of), dtype=np.bool_)
-    packing = Packing(rule, bandwidth, evict, part)
-    pack(room, limits_of() if limits is None else limits, wants, packing, order, none if moving is None else moving)
-    return placement(view, room)
-
-
 def placement(view: TaskView, room: Room) -> Decision:
     """What has changed since the view: jobs that gave back all their GPUs stop, other tasks go where they are now."""
     changed = np.flatnonzero(room.place != view.gpu_of)
@@ -365,8 +332,3 @@ def placement(view: TaskView, room: Room) -> Decision:
     stop = back[np.array(empty, dtype=np.bool_)]
     tasks = changed[~np.isin(view.jobs.job_of[changed], stop)]
     return decision(stop=stop, tasks=tasks, gpus=room.place[tasks])
-
-
-def plain(column: NDArray[Any]) -> NDArray[Any]:
-    """An array as compiled code takes it; copied only where it is not contiguous or may not be written."""
-    return np.require(column, requirements=["C", "W"])

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobcast.domain.tasks import Bools, Floats, Ints, TaskView
-from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, types
-from jobcast.schedulers.tasks.packing import plain
+from jobcast.schedulers.tasks.host_selection import BOOLS, DECISION_S, FLOATS, INTS, njit, plain, types
 
 ALPHA, GAMMA, GAMMA_D, GAMMA_R, GAMMA_W = 0.3, 0.8, 0.3, 0.3, 0.35
 """Weights. MLFS, section 4.1."""
